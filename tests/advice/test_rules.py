@@ -11,6 +11,7 @@ import fix_programs
 
 from depyf.advice import RULES, Sources, on_break
 from depyf.advice.model import Edit, edited
+from depyf.fixing.left import left
 from depyf.fixing.outcome import Outcome, same
 from depyf.fixing.search import Search, unified_diff, with_settings
 from depyf.records.model import Capture, Compilation, CompileId, Failure, GraphBreak, SourceFile, SourceLocation
@@ -148,7 +149,7 @@ def test_a_list_is_not_indexed_by_a_symbol():
 def test_a_loop_on_a_tensor_is_written_with_while_loop(body, line):
     text = f"def f(x):\n    n = 0\n    while x.sum() < 9:\n        {body}\n    return x, n, y\n"
     advice = on_break(broken_at(text, 3))
-    assert (advice.after[0] if advice else None) == line
+    assert (advice.after[0] if advice.after else None) == line
 
 
 @pytest.mark.parametrize("base, mended", [("Exception", True), ("ValueError", True), ("OSError", False),
@@ -231,6 +232,25 @@ def test_advice_never_says_to_report_an_issue():
                 assert advice is None or "issue" not in advice.change
 
 
+def test_a_logger_may_have_any_name():
+    advice = on_break(broken_at("def f(x):\n    log.info('x')\n", 2, registry_id="GB0291"))
+    assert "`torch._dynamo.config.ignore_logging_functions.add(logging.Logger.info)`" in advice.change
+
+
+@pytest.mark.parametrize("test", ["rows.numel() == 0", "len(rows) == 0", "not len(rows)", "rows.shape[0] == 0"])
+def test_a_way_out_for_no_elements_is_left_out(test):
+    text = f"def f(x):\n    for rows in x:\n        if {test}:\n            continue\n        g(rows)\n"
+    assert after(text, 3) == "def f(x):\n    for rows in x:\n        g(rows)\n"
+    assert "continue" in (after(text.replace(test, "rows.numel() == 1"), 3) or "continue")
+
+
+def test_a_loop_that_the_data_ends_is_left_in_plain_python():
+    text = "def f(x):\n    for n in x:\n        if n.sum() > 1:\n            {}\n    return x\n"
+    advice = on_break(broken_at(text.format("break"), 3))
+    assert advice.rule == "turn" and "the loop at line 2" in advice.change and not advice.is_mechanical
+    assert on_break(broken_at(text.format("print(x)"), 3)) is None
+
+
 # --- edits, patches, results ------------------------------------------------------------------------------
 def test_edits_that_touch_are_refused():
     edits = [Edit("a", 1, 2, ("x",)), Edit("a", 2, 3, ("y",))]
@@ -282,6 +302,41 @@ def test_what_helps_is_taken(program):
 def test_what_changes_what_is_printed_is_not_taken(program):
     found = searched(program, Pretended("capture_scalar_outputs", lambda texts: "other" if texts else ""))
     assert not found.taken and not found.texts
+
+
+def test_a_change_behind_which_the_next_break_shows_is_taken_with_its_change(program):
+    """A function that is given up has its other breaks still to come."""
+    program.write_text("import torch\ndef f(x):\n    n = x.item()\n    y = x if n > 2 else -x\n    return y\n")
+
+    class InTurn(Pretended):
+        def __call__(self, texts):
+            self.seen.append(dict(texts))
+            text = next(iter(texts.values()), self.text)
+            lines = text.splitlines()
+            at = next((n for n, line in enumerate(lines, 1) if "if n" in line), 0)
+            first = "capture_scalar" not in text
+            breaks = ()
+            if first or at:
+                line = next(n for n, each in enumerate(lines, 1) if "item()" in each) if first else at
+                breaks = (GraphBreak(CompileId(0, 0), "", registry_id="GB0124" if first else "GB0170", skips_function=True,
+                                     stack=(SourceLocation(self.path, line, "f", lines[line - 1]),)),)
+            return Outcome(Capture(compilations=(Compilation(CompileId(0, 0), breaks=breaks),),
+                                   sources=(SourceFile(self.path, text),)), [], "")
+
+    found = searched(program, InTurn(""))
+    assert found.after.breaks == 0
+    assert [advice.rule for advice in found.taken] == ["capture_scalar_outputs", "branch"]
+
+
+def test_what_is_left_is_said_with_what_to_do():
+    where = SourceLocation("/home/a/model.py", 2, "f", "    print(x, sep='')")
+    broken = GraphBreak(CompileId(0, 0), "Failed to trace builtin operator", "builtin operator `print`",
+                        registry_id="GB0059", stack=(where,))
+    capture = Capture(compilations=(Compilation(CompileId(0, 0), outcome="compiled", breaks=(broken, broken)),),
+                      sources=(SourceFile(where.filename, "def f(x):\n    print(x, sep='')\n"),))
+    first, second = left(capture)
+    assert first == "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"
+    assert second.startswith("  change: print outside of what is compiled")
 
 
 def test_what_does_not_help_is_not_taken(program):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Sequence
 
 from .model import Advice, Edit, indented
@@ -23,6 +24,8 @@ _COST = ("both sides are computed at each call, and have to broadcast to one sha
 #: Calls of methods and functions whose result is a truth value in a tensor.
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
                      "logical_and", "logical_or", "isclose", "signbit", "bool"})
+#: Tests for a tensor without elements.
+_EMPTY = re.compile(r".+\.numel\(\) == 0|len\(.+\) == 0|not len\(.+\)|.+\.(?:shape\[0\]|size\(0\)) == 0")
 _SCALARS = ("item", "float", "int", "bool")
 
 
@@ -30,7 +33,7 @@ def on_branch(site: Site) -> Advice | None:
     """Return the rewriting of the user's branch; ``None`` where it is of no form that is known to work."""
     match site.statement:
         case ast.If() as node:
-            return _raising(site, node) or _choosing(site, node)
+            return _raising(site, node) or _choosing(site, node) or _for_empty(site, node)
         case ast.Assert() as node:
             return _asserting(site, node)
         case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Expr() as node:
@@ -133,6 +136,16 @@ def _choosing(site: Site, node: ast.If) -> Advice | None:
     value, takes_next = returned
     last = site.following.end_lineno if takes_next and site.following is not None else None
     return rewritten(site, [ast.Return(value)], last)
+
+
+def _for_empty(site: Site, node: ast.If) -> Advice | None:
+    """Return the advice on a way out for tensors without elements."""
+    match node:
+        case ast.If(test, [ast.Continue()], []) if _EMPTY.fullmatch(unparsed(test)):
+            return with_lines(
+                site, "empty", [], "operations on a tensor without elements do nothing, and a graph has no branch on "
+                "how many there are", "only the same where what is left out does nothing for no elements")
+    return None
 
 
 def _target(block: Sequence[ast.stmt]) -> str | None:
@@ -257,7 +270,8 @@ def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str,
         edits = (Edit(site.where.filename, node.lineno, last or node.end_lineno or node.lineno,
                       indented(lines, site.indentation())),)
     shown = "; ".join(f"`{line.strip()}`" for line in lines)
-    return Advice(rule, f"write {shown}", why, cost, edits, after=tuple(lines))
+    out = "; ".join(f"`{line.strip()}`" for line in unparsed(node, site.text).splitlines()) if node is not None else ""
+    return Advice(rule, f"write {shown}" if lines else f"take {out} out", why, cost, edits, after=tuple(lines))
 
 
 def _stands_alone(site: Site, node: ast.stmt) -> bool:

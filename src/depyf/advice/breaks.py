@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import with_lines, without_scalar
+from .data_loops import on_turn
 from .model import Advice
 from .source import Site, called, is_own
 from .while_loops import on_while
@@ -64,7 +65,7 @@ def _on_item(site: Site) -> Advice | None:
     """Return the advice on a number that is taken out of a tensor."""
     if isinstance(site.statement, (ast.If, ast.While, ast.Assert)):
         test = site.statement.test
-        return (on_while(site) or on_data_branch(site)) if (
+        return (on_while(site) or on_data_branch(site) or on_turn(site)) if (
             without_scalar(test) is not test or not _indexes(site)) else None
     if _indexes(site):
         return lists.on_index(site)  # (torch raises an error for it where the setting is on)
@@ -124,6 +125,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_while),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_data_branch),
     Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_turn),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),

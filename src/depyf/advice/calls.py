@@ -49,7 +49,7 @@ def on_print(site: Site) -> Advice | None:
 
 def on_logger(site: Site) -> Advice | None:
     """Return the advice on a call of a logger."""
-    match = re.search(r"\b(?P<method>debug|info|warning|warning_once|error|critical|exception|log)\b",
+    match = re.search(r"\.(?P<method>debug|info|warning|warning_once|error|critical|exception|log)\(",
                       site.where.text if site.where is not None else "")
     method = match["method"] if match is not None else "info"
     known = method if method != "warning_once" else "warning"

@@ -80,7 +80,9 @@ def _all_compiled(tree: ast.Module) -> list[ast.expr]:
 
 def _is_compile(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
-        return called(node) == "compile" and unparsed(node.func) == "torch.compile"
+        of = unparsed(node.func)
+        of_module = not node.args and bool(node.keywords) and of != "re.compile"  # `model.compile(backend=...)`
+        return called(node) == "compile" and (of == "torch.compile" or "." in of and of_module)
     return isinstance(node, ast.Attribute) and unparsed(node) == "torch.compile"
 
 

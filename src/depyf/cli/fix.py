@@ -33,6 +33,7 @@ def add(commands: Any) -> None:
 
 def fix(given: argparse.Namespace) -> int:
     """Run ``depyf fix``."""
+    from ..fixing.left import left
     from ..fixing.running import Runner
     from ..fixing.search import Search, unified_diff
 
@@ -51,6 +52,10 @@ def fix(given: argparse.Namespace) -> int:
           f"{found.runs} runs of the program")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
+    remaining = left(after.capture) if after.capture is not None else []
+    if remaining:
+        print("# left:")
+        print("\n".join(f"#   {line}" for line in remaining))
     if not found.taken:
         print("# no change was found that helps and keeps the results" if before.problems else "# nothing to change")
         return DONE if not before.problems else DIFFERENT

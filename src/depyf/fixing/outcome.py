@@ -41,6 +41,12 @@ class Outcome:
         return sum(len(each.breaks) for each in self._compilations)
 
     @property
+    def broken_at(self) -> set[tuple[str, str]]:
+        """The kinds of graph breaks, with the lines that they are at."""
+        return {(broken.registry_id or broken.reason, broken.location.text if broken.location else "")
+                for each in self._compilations for broken in each.breaks}
+
+    @property
     def skipped(self) -> int:
         """The number of functions that torch gave up, and runs in plain Python."""
         return sum(is_lost(each) for each in self._compilations)
@@ -54,6 +60,14 @@ class Outcome:
     def seconds(self) -> float:
         """How long torch compiled."""
         return sum(each.seconds for each in self._compilations)
+
+    @property
+    def weight(self) -> int:
+        """How much is in the way: a function in plain Python weighs more than a break, and that than a recompile.
+
+        (A function that is given up is never compiled again: recompiles may show when it is compiled at last.)
+        """
+        return 3 * self.skipped + 2 * self.breaks + self.recompiles
 
     @property
     def problems(self) -> int:

@@ -17,6 +17,10 @@ from ..records.model import Capture, SourceFile
 from ..views.run_index import RunIndex
 from .outcome import Outcome
 
+#: Changes behind which the next break is looked for, and what may show there for a while (:attr:`Outcome.weight`).
+MOST_AHEAD = 2
+MOST_SHOWN = 8
+
 #: Runs a program with texts in the place of files.
 Trial = Callable[[Mapping[str, str]], Outcome]
 
@@ -69,7 +73,7 @@ class Search:
         if before.status != 0 or before.capture is None:
             found.refused = "the program fails as it is" if before.status else "the program takes too long"
             return found
-        while self.left > 0 and found.after.problems and self._step(found):
+        while self.left > 0 and found.after.problems and (self._step(found) or self._through(found)):
             pass
         if len(found.taken) > 1:
             self._without_idle(found)
@@ -99,12 +103,32 @@ class Search:
                 break  # (lines have moved: what is left is proposed again)
         return helped or len(fresh) > len(first)
 
-    def _taken(self, found: Found, advices: Sequence[Advice]) -> bool:
+    def _through(self, found: Found) -> bool:
+        """Take a change behind which the next break shows, together with changes for that; return whether it helps.
+
+        A function that is given up at its first break has its others still to come.
+        """
+        for first in [each for each in _one_each(self._on_breaks(found)) if each not in found.taken][:MOST_AHEAD]:
+            ahead = dataclasses.replace(found, taken=list(found.taken), texts=dict(found.texts))
+            if self.left <= 1 or not self._taken(ahead, [first], ahead.after.weight + MOST_SHOWN):
+                continue
+            if ahead.after.broken_at == found.after.broken_at:
+                continue
+            while self.left > 0 and ahead.after.problems and self._step(ahead):
+                pass
+            if ahead.after.weight < found.after.weight:
+                found.after, found.texts, found.taken = ahead.after, ahead.texts, ahead.taken
+                return True
+        return False
+
+    def _taken(self, found: Found, advices: Sequence[Advice], below: int | None = None) -> bool:
+        """Try changes, and take them where what is left weighs less than it did, or than ``below``."""
         texts = self.with_advice(found.texts, advices)
         if texts is None:
             return False
         after = self._run(texts)
-        if after.problems >= found.after.problems or not after.same_results(found.before):
+        if after.weight >= (found.after.weight if below is None else below) or not after.same_results(
+                found.before):
             return False
         found.after, found.texts = after, texts
         found.taken += advices
@@ -120,7 +144,7 @@ class Search:
                 text = text.replace(f"{line}\n", "", 1)
             texts = {**found.texts, self.program: text}
             after = self._run(texts)
-            if after.problems <= found.after.problems and after.same_results(found.before):
+            if after.weight <= found.after.weight and after.same_results(found.before):
                 found.after, found.texts = after, texts
                 found.taken.remove(advice)
 

@@ -1,0 +1,49 @@
+"""A loop that the data ends: what one turn computes is a graph, the loop is none.
+
+    for _ in range(most):                        @torch.compile
+        token = model(ids).argmax(-1)     ->     def turn(ids): ...
+        if token.item() == eos:
+            break
+
+A graph break inside of a loop gives up the whole function, since torch cannot continue there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .branches import unparsed
+from .model import Advice
+from .source import Site
+
+
+def on_turn(site: Site) -> Advice | None:
+    """Return the advice on a test in a loop that ends it, or that is its own test."""
+    node, loop = site.statement, _loop_around(site)
+    if isinstance(node, ast.While):
+        loop = node
+    elif not isinstance(node, ast.If) or not any(
+            isinstance(each, (ast.Break, ast.Return)) for statement in node.body for each in ast.walk(statement)):
+        return None
+    if loop is None or site.function is None:
+        return None
+    head = unparsed(node.test, site.text)
+    return Advice(
+        "turn", f"compile what one turn of the loop at line {loop.lineno} computes: a function of its own with "
+        f"`@torch.compile`, called in the loop; the test `{head}` and `{site.function.name}` itself stay in plain "
+        "Python", "how often the loop turns depends on values in a tensor; a turn is a graph by itself",
+        "one call of compiled code for each turn")
+
+
+def _loop_around(site: Site) -> ast.For | ast.While | None:
+    """Return the innermost loop of the function that the statement is in."""
+    found = [loop for loop in _loops(site.function) if any(each is site.statement for each in ast.walk(loop))
+             and loop is not site.statement]
+    return max(found, key=lambda loop: loop.lineno, default=None)
+
+
+def _loops(node: ast.AST | None) -> Iterator[ast.For | ast.While]:
+    for each in ast.walk(node) if node is not None else ():
+        if isinstance(each, (ast.For, ast.While)):
+            yield each
