@@ -59,7 +59,9 @@ def dump(tmp_path):
 
 #: Arguments of the command, its exit status.
 CALLS = [
+    ("Decoder.forward", 3),
     ("Decoder.forward --args x=f32[2,4]", 3),
+    ("Decoder.forward --args x=f32[2,4] --state grad_mode=True", 3),
     ("Decoder.forward --args x=f32[2,4] --same", 3),
     ("Decoder.forward --args x=f32[2,4] --same --state grad_mode=True default_dtype=torch.float32", 0),
     ("forward --args x=f32[1,4] n=2.0 self.depth=4", 1),
@@ -99,3 +101,16 @@ def test_a_version_that_contradicts_nothing_is_taken_for_the_same(dump, capsys):
     text = capsys.readouterr().out
     assert "[0/1]  fits if 1 condition holds on what was not given: 1 on torch's state" in text
     assert "self" not in text
+
+
+def test_what_cannot_be_written_is_asked_in_the_program():
+    """Which object something is no text can tell: then nothing is asked for that would not help."""
+    from depyf.fitting.asking import advice
+    from depyf.fitting.conditions import Finding
+    from depyf.fitting.oracle import Fit, VersionFit
+
+    guard = Guard("check_same_object(L['fn'], 'function')", "L['fn']", "ID_MATCH", "")
+    open_ = Finding(guard, None, missing="fn (which object it is)")
+    answer = Fit("f", None, (VersionFit("0/0", None, open=(open_,)),))
+    assert advice(answer, answer) == (
+        "Only the running program can tell, as it is on which object fn is: depyf.fits(compiled, ...).")

@@ -39,6 +39,7 @@ def add(commands: Any) -> None:
 
 def fits(given: argparse.Namespace) -> int:
     """Run ``depyf fits``."""
+    from ..fitting.asking import advice
     from ..fitting.given import described_call
     from ..fitting.oracle import fit, over_sizes, with_sizes
     from ..fitting.recorded import NoSuchFunction, frame_of
@@ -60,5 +61,8 @@ def fits(given: argparse.Namespace) -> int:
     except (RecordsError, NoSuchFunction, NotAValue, OSError) as error:
         return refused(error)
     print(with_sizes(answer, sizes), end="")
+    hint = "" if sizes else advice(answer, answer if given.same else fit(frame, call, same=True))
+    if hint:
+        print(f"\n{hint}")
     asked = [each.served for answers in sizes.values() for each in answers.values()] or [answer.served]
     return NOT_SERVED if False in asked else UNDECIDED if None in asked else DONE

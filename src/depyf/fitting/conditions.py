@@ -259,9 +259,10 @@ def _of_state(guard: Guard, options: dict[str, ast.expr], given: Given) -> Findi
             if wanted not in (str(met), repr(met)):
                 return _compared(guard, False, name.replace("_", " "), wanted, shown(met),
                                  (Facet(name, "state", 0, _state_value(node)),))
-    if all(name in given.state for name in options):
+    missing = [name for name in options if name not in given.state]
+    if not missing:
         return Finding(guard, True)
-    raise Undecided("torch's state")
+    raise Undecided(f"torch's state ({', '.join(missing)})")
 
 
 def state_of(guard: Guard) -> dict[str, Any]:

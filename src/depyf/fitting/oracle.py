@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,6 +13,9 @@ from .changes import Change, smallest_change
 from .conditions import Finding, state_of, tried
 from .given import UNKNOWN, Given
 from .values import shown
+
+#: ``type(self.attn).forward.__defaults__`` is of ``self.attn``.
+_OF_TYPE = re.compile(r"^type\(([^()]*)\)")
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class VersionFit:
         certain: with these changes it fits; otherwise there may be more to change.
         undecided: what could not be decided: ``(what it is on, how many conditions)``.
         dropped: conditions that torch was told to drop and that this call does not meet.
+        open: the conditions that could not be decided from what was given.
     """
 
     name: str
@@ -53,6 +58,7 @@ class VersionFit:
     certain: bool = False
     undecided: tuple[tuple[str, int], ...] = ()
     dropped: tuple[Failure, ...] = ()
+    open: tuple[Finding, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -117,7 +123,8 @@ def _version(entry: CacheEntry, given: Given, assumed: frozenset[str]) -> Versio
     undecided = [finding for finding in findings if finding.holds is None and finding.guard.expression not in assumed]
     if failed:
         return VersionFit(name, False, failure(failed[0]), smallest_change(entry.guards, given), not undecided)
-    return VersionFit(name, None if undecided else True, undecided=_grouped(undecided))
+    return VersionFit(name, None if undecided else True, undecided=_grouped(undecided),
+                      open=tuple(undecided))
 
 
 def failure_of(reason: GuardFailure) -> Failure:
@@ -144,7 +151,7 @@ def _owner(missing: str, guard: Guard) -> str:
         return "globals" if guard.source else "torch's state"
     if missing.endswith(")"):
         return missing
-    head = missing.partition("[")[0].partition(".")
+    head = _OF_TYPE.sub(r"\1", missing).partition("[")[0].partition(".")
     return f"{head[0]}.{head[2].partition('.')[0]}" if head[0] == "self" and head[2] else head[0]
 
 
