@@ -7,7 +7,9 @@ Each program runs in a process of its own. A wrong one is judged at the call whe
 runs is said to be different, and its place is named if the part and the name in the report are those that were planted
 (those of a real error: what its issue says; where the fault is in what a backend gives back, the part alone). A right
 one runs twice: plain, and with each compiled call judged. A judged call that is said to be different is a false alarm;
-results, what is printed, random numbers, cache entries, counters and frame counts of the two runs must be the same.
+results, printed text, warnings, random numbers, cache entries with their order and guards, counters, frame counts,
+sizes that torch has seen, settings, imported modules, threads, open files and signal handlers of the two runs must be
+the same.
 """
 
 from __future__ import annotations
@@ -181,10 +183,10 @@ def show_right(row: dict[str, Any]) -> str:
     return text
 
 
-def document(wrong: list[dict[str, Any]], right: list[dict[str, Any]]) -> str:
-    """The document with all figures."""
+def document(wrong: list[dict[str, Any]], right: list[dict[str, Any]], measured: str) -> str:
+    """The document with all figures, and when they were measured."""
     lines = ["# Is it right? `depyf.compare` on wrong and on right programs", "",
-             f"{dated()}, `python benchmarks/correctness.py --write docs/measured/correctness.md` "
+             f"{measured}, `python benchmarks/correctness.py --write docs/measured/correctness.md` "
              f"(`make correctness`), torch {torch.__version__}, Python {platform.python_version()}.", "",
              (__doc__ or "").split("\n\n", 2)[2].strip(), ""]
     real = [row for row in wrong if row.get("reproduces")]
@@ -212,9 +214,8 @@ def document(wrong: list[dict[str, Any]], right: list[dict[str, Any]]) -> str:
         plain, judging = sum(row["plain"] for row in good), sum(row["judging"] for row in good)
         lines += ["## Right programs", "",
                   f"**{len(good)} programs, {judged} of {calls} compiled calls judged: {len(alarms)} false alarms; "
-                  f"{len(left)} programs whose results, printed text, random numbers, cache entries (and their order), "
-                  f"counters or frame counts are others than without judging.** The programs take {plain:.0f} s in "
-                  f"all, compilations included; judging each call took {judging:.0f} s more "
+                  f"{len(left)} programs that left anything else than without judging.** The programs take "
+                  f"{plain:.0f} s in all, compilations included; judging each call took {judging:.0f} s more "
                   f"({1000 * judging / max(judged, 1):.0f} ms a call).", ""]
         lines += [table(["kind", "programs", "calls judged", "false alarms", "state changed", "not judged"], [
             [kind, len(rows), sum(row["judged"] for row in rows), sum(bool(row["alarms"]) for row in rows),
@@ -253,11 +254,14 @@ def main() -> int:
     wrong = run(chosen(wrong_programs.programs()), judge_wrong, show_wrong) if "wrong" in given.only else []
     right = run(chosen(right_programs.programs()), judge_right, show_right) if "right" in given.only else []
     if given.rows:
-        given.rows.write_bytes(pickle.dumps((wrong, right)))
+        given.rows.write_bytes(pickle.dumps((wrong, right, dated())))
+    measured = dated()
     if given.add:
         earlier = pickle.loads(given.add.read_bytes())
         wrong, right = earlier[0] + wrong, earlier[1] + right
-    text = document(wrong, right)
+        measured += f" ({' and '.join(name for name, rows in zip(('wrong', 'right'), earlier) if rows)} programs: " \
+                    f"{earlier[2]})"
+    text = document(wrong, right, measured)
     print(text)
     if given.write:
         given.write.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """The guard oracle against what torch then does (``make fits``).
 
-    python benchmarks/fits.py [--groups zoo models] [--only NAME ...] [--write docs/measured/fits.md]
+    python benchmarks/fits.py [--groups zoo models] [--only NAME ...] [--every N] [--write docs/measured/fits.md]
 
 Each call that a program of tests/zoo or a model makes is also made with changed arguments: other sizes, dtypes,
 layouts, numbers, flags, attributes of the module, with and without gradients. Before each call ``depyf.fits`` says
@@ -350,7 +350,7 @@ class Measured(NamedTuple):
     seconds: float
 
 
-def measure(group: str, only: list[str]) -> Measured:
+def measure(group: str, only: list[str], every: int) -> Measured:
     import numpy
     import torch
 
@@ -360,7 +360,8 @@ def measure(group: str, only: list[str]) -> Measured:
     logging.disable(logging.ERROR)
     of_dump: list[tuple[Asked, Asked]] = []
     watched, count, begin = Watched(), 0, time.perf_counter()
-    for name, program in {"zoo": zoo, "models": models}[group](watched).items():
+    programs = {"zoo": zoo, "models": models}[group](watched)
+    for name, program in list(programs.items())[::every]:
         if only and name not in only:
             continue
         torch._dynamo.reset()
@@ -405,9 +406,11 @@ def document(measured: dict[str, Measured]) -> str:
 
     return f"""# The guard oracle against torch
 
-`make fits` ({dated()}; backend `eager`, two cores that others used, too; {seconds:.0f} s). Each call of the programs is
-made as it is and with changed arguments; before it `depyf.fits` says which version will serve it, then torch does what
-it does. Of the {len(live)} calls of which it was asked, a version served {served}, none {len(live) - served}.
+`python benchmarks/fits.py {' '.join(sys.argv[1:])}`
+({dated()}; backend `eager`, two cores that others used, too; {seconds:.0f} s). Each call of
+the programs is made as it is and with changed arguments; before it `depyf.fits` says which version will serve it, then
+torch does what it does. Of the {len(live)} calls of which it was asked, a version served {served}, none
+{len(live) - served}.
 
 ## Of the running function
 
@@ -433,9 +436,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", nargs="*", default=["zoo", "models"])
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="one program in so many")
     parser.add_argument("--write", metavar="FILE")
     chosen = parser.parse_args()
-    measured = {group: measure(group, chosen.only) for group in chosen.groups}
+    measured = {group: measure(group, chosen.only, chosen.every) for group in chosen.groups}
     bad = False
     for each in measured.values():
         rows = [*each.live, *(row for pair in each.of_dump for row in pair)]

@@ -1,11 +1,12 @@
 """Each compilation of the zoo and of models as a program that runs alone (``make repro``).
 
-    python benchmarks/repro.py [--only NAME ...] [--keep DIR] [--write docs/measured/repro.md]
+    python benchmarks/repro.py [--only NAME ...] [--every N] [--backends NAME ...] [--keep DIR]
+                               [--write docs/measured/repro.md]
 
 A process runs the programs of tests/zoo and ten models on ``eager``, a dump each. ``depyf repro`` then writes a program
 for every graph, and each runs in a process of its own: a fork of a process that compiled one small function of its own
-and ran nothing of depyf or of the program, and for every twentieth a new interpreter. It runs twice, on ``eager`` and
-on ``aot_eager``. Right means that it ends with "equal".
+and ran nothing of depyf or of the program, and for every twentieth a new interpreter. It runs on ``eager`` and on
+``aot_eager``, or on the backends that are given. Right means that it ends with "equal".
 """
 
 from __future__ import annotations
@@ -77,12 +78,14 @@ def write_programs(dumps: pathlib.Path, programs: pathlib.Path) -> list[str]:
     return refused
 
 
-def warm_up() -> None:
+def warm_up(backends: list[str]) -> None:
     """Imports what compiling needs, once for all forks."""
     import torch
+    import torch._inductor.config
 
     torch.set_num_threads(1)  # (threads do not live on in a fork)
-    for backend in BACKENDS:
+    torch._inductor.config.compile_threads = 1
+    for backend in backends:
         torch.compile(lambda x: x + 1, backend=backend)(torch.ones(2, requires_grad=True)).sum()
     torch._dynamo.reset()
 
@@ -138,7 +141,8 @@ def document(
     rows = [[group, how, backend, sum(counter.values()), *(counter[kind] for kind in kinds)]
             for (group, how, backend), counter in sorted(counts.items())]
     lines = "".join(f"* {each}\n" for each in refused) or "None.\n"
-    command = "make repro" + (f' REPRO="--every {every}"' if every > 1 else "")
+    given = " ".join(word for word in sys.argv[1:] if word != "--write" and not word.endswith(".md"))
+    command = "make repro" + (f' REPRO="{given}"' if given else "")
     chosen = "Each graph" if every == 1 else f"One in {every} graphs"
     return f"""# Each compilation as a program that runs alone
 
@@ -157,6 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every N-th graph only")
+    parser.add_argument("--backends", nargs="*", default=list(BACKENDS), metavar="NAME")
     parser.add_argument("--keep", metavar="DIR", help="where dumps and programs are left")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("--dump", metavar="DIR", help=argparse.SUPPRESS)
@@ -174,13 +179,13 @@ def main() -> None:
             subprocess.run([sys.executable, __file__, "--dump", str(dumps), *only], check=True,
                            stdout=subprocess.DEVNULL)
         refused = write_programs(dumps, programs)
-        warm_up()
+        warm_up(chosen.backends)
 
         counts: dict[tuple[str, str, str], collections.Counter[str]] = {}
         bad = 0
         for number, program in enumerate(sorted(programs.iterdir())[::chosen.every]):
             group = "models" if program.name.startswith("model_") else "tests/zoo"
-            ways = [("a fork", forked, backend) for backend in BACKENDS]
+            ways = [("a fork", forked, backend) for backend in chosen.backends]
             if number % 20 == 0:
                 ways.append(("a new interpreter", started, BACKENDS[0]))
             for how, run, backend in ways:

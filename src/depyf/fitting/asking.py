@@ -1,7 +1,7 @@
 """What decides an undecided call, in one sentence with the words of the command line.
 
     If what was not given is as it was when each version was compiled (--same), version [0/1] serves this call.
-    Versions differ in what was not given; say it, as here for [0/0]: --args x=f32[8, 4] n=2.0 --state grad_mode=True.
+    Versions differ in what was not given; say it, as here for [0/0]: --args "x=f32[8, 4]" n=2.0 --state grad_mode=True.
 
 The values are those that a version asks for.
 """
@@ -9,6 +9,7 @@ The values are those that a version asks for.
 from __future__ import annotations
 
 import ast
+import shlex
 
 from .conditions import Finding, state_of
 from .given import parsed, words
@@ -66,12 +67,12 @@ def _needs(version: VersionFit) -> tuple[list[str], list[str], list[str]]:
     for finding in version.open:
         settings = state_of(finding.guard) if finding.guard.kind == "GLOBAL_STATE" else {}
         missing = finding.missing.partition("(")[2].rstrip(")").split(", ")
-        state.update((name, f"{name}={_quoted(shown(value))}") for name, value in settings.items() if name in missing)
+        state.update((name, _word(name, shown(value))) for name, value in settings.items() if name in missing)
         if settings:
             continue
         name, value = _needed(finding)
         if value:
-            args[name] = f"{name}={_quoted(value)}"
+            args[name] = _word(name, value)
         else:
             objects.setdefault(name, name)
     return list(args.values()), list(state.values()), [name for name in objects if name not in args]
@@ -113,7 +114,10 @@ def _tensor(options: dict[str, ast.expr]) -> TensorValue:
                        str(cls or "Tensor"))
 
 
-def _quoted(value: str) -> str:
-    """Return a value as it is typed in a shell."""
-    return f'"{value}"' if any(sign in value for sign in "(){}' ") else value
+def _word(name: str, value: str) -> str:
+    """Return ``NAME=VALUE`` as it is typed in a shell."""
+    word = f"{name}={value}"
+    if not any(sign in word for sign in "(){}<>|&;*?!~#' \"\\$`"):
+        return word
+    return shlex.quote(word) if any(sign in word for sign in '"\\$`!') else f'"{word}"'
 
