@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 from . import page as pages
 from .capture import trace_log
+from .provenance.sources import files_named, of_capture
 from .records import store
 from .records.model import Capture
 from .records.run_directory import RANK, run_directory
@@ -19,11 +22,12 @@ from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
 from .views.index.index import FILE
+from .views.markdown import count
 
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
 
 
-def report(path: str, output: str | None = None, page: bool = True) -> str:
+def report(path: str, output: str | None = None, page: bool = True, sources: bool = False) -> str:
     """Make the files of a run that are made of records.
 
     Args:
@@ -32,6 +36,8 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
         output: where all files go; a directory that holds something is left as it is, and a folder in it is used.
             ``None``: the index and the page of a run are made again beside its records. A log needs an output.
         page: write the page ``index.html``; for several ranks one of all.
+        sources: read the user's files from this machine's disk where the records hold no copy (those of a log do not),
+            if they agree with what is known of them. Records name the files: only for those that you trust.
 
     Returns:
         The path of the ``index.md``.
@@ -46,6 +52,7 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
         if captures is None:
             trace_log.logs(path)  # raises where there is none
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
+        captures = _sourced(captures, sources)
         if page:
             pages.write(path, named(captures))
         if captures.keys() == {""}:
@@ -53,6 +60,7 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
         return ranks.write_index(path)
     if captures is None:
         captures = _logged(path)
+    captures = _sourced(captures, sources)
     target, _ = run_directory(output)
     for folder, capture in captures.items():
         own = os.path.join(target, folder)
@@ -62,6 +70,19 @@ def report(path: str, output: str | None = None, page: bool = True) -> str:
     if page and captures.keys() != {""}:
         pages.write(target, named(captures))
     return ranks.write_index(target) if captures.keys() != {""} else os.path.join(target, FILE)
+
+
+def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
+    """Return the records with the user's files as they are on this machine's disk; say so where they are not read."""
+    if read:
+        return {folder: replace(capture, sources=of_capture(capture, linecache.getlines))
+                for folder, capture in captures.items()}
+    lacking = {path for capture in captures.values() for path, has_frame in files_named(capture).items()
+               if has_frame and path not in {source.path for source in capture.sources}}
+    if lacking:
+        print(f"depyf: the records hold no copy of {count(len(lacking), 'source file')} that they name; `depyf report "
+              "--sources` reads them from this machine's disk", file=sys.stderr)
+    return captures
 
 
 def captures_of(path: str) -> dict[str, Capture]:

@@ -21,6 +21,9 @@ def add(commands: Any) -> None:
                                                                         "index and the page, beside the records)")
     command.add_argument("--page", action=argparse.BooleanOptionalAction, default=True,
                          help="write the page index.html (default: yes)")
+    command.add_argument("--sources", action="store_true",
+                         help="read the user's files from this machine's disk where the records hold no copy (a log "
+                              "holds none); the records name the files, so only for those that you trust")
     command.set_defaults(run=report)
 
 
@@ -30,7 +33,7 @@ def report(given: argparse.Namespace) -> int:
     from ..report import report as make
 
     try:
-        print(make(given.path, given.output, given.page))
+        print(make(given.path, given.output, given.page, given.sources))
     except (RecordsError, OSError) as error:
         return refused(error)
     return DONE

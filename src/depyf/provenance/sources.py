@@ -90,16 +90,17 @@ def _folders() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
 
 # --- where there are no records of them ---------------------------------------------------------------
 def of_capture(
-    capture: Capture, read: Callable[[str], Sequence[str]] | None = linecache.getlines
+    capture: Capture, read: Callable[[str], Sequence[str]] | None = None
 ) -> tuple[SourceFile, ...]:
     """Return the files of a capture: those recorded.
 
-    Else those on this machine's disk, where the lines that are known agree; else what the records hold of them, at its
-    place, with nothing between.
+    Else those that are read, where the lines that are known agree; else what the records hold of them, at its place,
+    with nothing between.
 
     Args:
         capture: the run.
-        read: as in :func:`collect`; ``None`` not to look at the disk.
+        read: as in :func:`collect`; ``None`` not to look at the disk. Records may name any file, so that is for those
+            who asked for it.
     """
     recorded = {source.path: source for source in capture.sources}
     known: dict[str, dict[int, str]] = {}

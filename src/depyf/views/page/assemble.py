@@ -36,8 +36,7 @@ def build(
 
     Args:
         capture: the records; for several ranks those of each by its name (``{"rank 0": ...}``), in order.
-        sources: the user's files to annotate. ``None``: those in the records, else those of this machine's disk that
-            agree with the records, else what the records hold of them.
+        sources: the user's files to annotate. ``None``: those in the records, else what the records hold of them.
         title: of the page; what was run, with which backend and when, if empty.
         provenances: where the nodes of graphs come from, by name of the graph, as far as that is known already.
         names: what files are called, by path, where that is not a part of the path (a notebook's ``In[3]``).

@@ -48,8 +48,8 @@ def run_data(
 
     Args:
         capture: its records.
-        files: the user's files; ``None``: those of the records, else of this machine's disk (see
-            :func:`depyf.provenance.sources.of_capture`).
+        files: the user's files; ``None``: what the records hold of them
+            (:func:`depyf.provenance.sources.of_capture`).
         provenances: those of graphs that are known already, by name of the graph.
         names: what files are called, by path, where that is not a part of the path (``In[3]``).
     """
