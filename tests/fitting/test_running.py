@@ -195,3 +195,22 @@ def test_without_a_private_name(name, monkeypatch):
     assert depyf.fits(compiled, torch.ones(2), torch.ones(2)).version == "0/0"
     answer = depyf.fits(compiled, torch.ones(3), torch.ones(2))
     assert answer.served is False and "x.shape[0] must be 2, is 3" in str(answer)
+
+
+def test_a_function_that_torch_skips_since_a_compilation_failed():
+    """It then runs in plain Python also where a version fits, and torch has no way to be asked."""
+    def checked(x, bad):
+        if bad:
+            raise ValueError("bad")
+        return x + 1
+
+    compiled = torch.compile(checked, backend="eager")
+    compiled(torch.ones(3), False)
+    assert depyf.fits(compiled, torch.ones(3), False).version == "0/0"
+    with pytest.raises(ValueError, match="bad"):
+        compiled(torch.ones(3), True)
+    answer = depyf.fits(compiled, torch.ones(3), False)
+    assert answer.served is None and "whether torch skips the function" in str(answer), str(answer)
+    torch._dynamo.reset()
+    compiled(torch.ones(3), False)
+    assert depyf.fits(compiled, torch.ones(3), False).served

@@ -25,6 +25,8 @@ from .described import Described, state
 from .given import Given
 from .oracle import Failure, Fit, VersionFit, failure_of
 
+#: Torch tells nobody which functions it skips.
+_SKIPPED = "whether torch skips the function since its last attempt to compile it, which ended with {}"
 Guards = dict[int, tuple[Guard, ...]]
 
 
@@ -50,6 +52,7 @@ class RunningOracle:
         self._described = Described(frame.values, frame.namespace)
         self._guards: Guards = {} if guards is None else guards
         self._stance, self._unguarded = cache_entries.stance()
+        self._failed = cache_entries.last_failure(frame.code)
         self.given = Given({}, state(), self._described.look)
 
     def answer(self) -> Fit:
@@ -81,7 +84,9 @@ class RunningOracle:
         values, changed_by = self._frame.values, self._frame.changed_by
         if not entry.given_up and entry.check(values).fits:
             undecided = ((f"what {changed_by} make of the arguments", 1),) if changed_by else ()
-            return VersionFit(name, None if changed_by else True, undecided=undecided, dropped=self._dropped(entry))
+            if self._failed:
+                undecided += ((_SKIPPED.format(self._failed), 1),)
+            return VersionFit(name, None if undecided else True, undecided=undecided, dropped=self._dropped(entry))
         if changed_by:
             return VersionFit(name, None, undecided=((f"what {changed_by} make of the arguments", 1),))
         changes, certain = ((), False) if entry.given_up else self._changes(entry)

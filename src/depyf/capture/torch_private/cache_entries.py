@@ -98,6 +98,22 @@ def stance() -> tuple[str, bool]:
     return str(getattr(current, "stance", "default")), bool(getattr(current, "skip_guard_eval_unsafe", False))
 
 
+def last_failure(code: CodeType) -> str:
+    """Return the kind of error with which torch's last attempt to compile a function ended; ``""``: with none.
+
+    After most of them torch skips the function from then on, also in calls that a version fits, and tells nobody.
+    """
+    try:
+        attempts = private_api.COMPILATION_METRICS.get()()
+    except private_api.MissingPrivateApi:
+        return ""
+    where = code.co_name, code.co_filename, code.co_firstlineno
+    for each in reversed(attempts):
+        if tuple(getattr(each, name, None) for name in ("co_name", "co_filename", "co_firstlineno")) == where:
+            return str(getattr(each, "fail_type", None) or "").rpartition(".")[2]
+    return ""
+
+
 def recompile_limit() -> int | None:
     """Return the number of versions at which torch stops compiling a function; ``None`` where it does not say."""
     try:

@@ -369,6 +369,10 @@ RECOMPILE_LIMIT = PrivateApi(
     ("torch._dynamo.config:recompile_limit", "torch._dynamo.config:cache_size_limit"),
     "the number of versions at which torch stops compiling a function", "2.0",
     "depyf.fits does not say that torch would not compile another version", is_a(int))
+COMPILATION_METRICS = PrivateApi(
+    ("torch._dynamo.utils:get_compilation_metrics",),
+    "how torch's last attempts to compile a function ended", "2.1",
+    "depyf.fits says that a version serves a call of a function that torch has skipped since")
 NUMPY_RANDOM = PrivateApi(
     ("torch._dynamo.config:use_numpy_random_stream",),
     "whether compiled code draws NumPy's random numbers as NumPy does", "2.1",
