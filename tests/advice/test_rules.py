@@ -1,6 +1,7 @@
 """Each rule's change works: a program with the trouble is run before and after it, by the search of ``depyf fix``."""
 
 import ast
+import dataclasses
 import re
 
 import pytest
@@ -179,11 +180,11 @@ def test_an_argument_that_is_none_is_named_also_in_a_library():
 def test_a_method_of_a_library_that_torch_gives_up_is_left_out():
     text = "class Net(Module):\n    def embed(self, xs):\n        for x in xs:\n            if x > 0:\n                g(x)\n"
     where = SourceLocation("/usr/lib/site-packages/models/net/__init__.py", 4, "embed", "if x > 0:")
-    for skips in (True, False):
+    for skips, depth in ((True, 1), (False, 1), (True, 2)):
         broken = GraphBreak(CompileId(0, 0), "Data-dependent branching", registry_id="GB0170", stack=(where,),
-                            skips_function=skips)
+                            skips_function=skips, depth=depth)
         advice = on_break(Sources([SourceFile(where.filename, text)]).site(broken))
-        assert (advice is not None) == skips
+        assert (advice is not None) == (skips and depth == 1)
         if advice is not None:
             assert "`Net.embed = torch.compiler.disable(Net.embed)`" in advice.change
             assert "`from models.net import Net`" in advice.change
@@ -326,6 +327,16 @@ def test_a_change_behind_which_the_next_break_shows_is_taken_with_its_change(pro
     found = searched(program, InTurn(""))
     assert found.after.breaks == 0
     assert [advice.rule for advice in found.taken] == ["capture_scalar_outputs", "branch"]
+
+
+def test_a_change_by_which_nothing_is_compiled_is_not_taken(program):
+    class Emptied(Pretended):
+        def __call__(self, texts):
+            outcome = super().__call__(texts)
+            first = dataclasses.replace(outcome.capture.compilations[0], counts={} if texts else {"operations": 2})
+            return dataclasses.replace(outcome, capture=dataclasses.replace(outcome.capture, compilations=(first,)))
+
+    assert not searched(program, Emptied("capture_scalar_outputs")).taken
 
 
 def test_what_is_left_is_said_with_what_to_do():

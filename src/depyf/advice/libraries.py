@@ -29,8 +29,8 @@ def on_given_up(site: Site) -> Advice | None:
     """Return the advice on a method of a library that torch gives up: leave it out, so that its caller is compiled."""
     module = _MODULE.search(site.where.filename) if site.where is not None else None
     method = _method(site)
-    if not site.broken.skips_function or module is None or not method:
-        return None
+    if not site.broken.skips_function or site.broken.depth != 1 or module is None or not method:
+        return None  # (a function that the given-up one calls would still break it)
     place = re.sub(r"[\\/]", ".", module["path"])
     return Advice(
         "keep out", f"leave it out of graphs: `{method} = torch.compiler.disable({method})` before the first call "

@@ -57,6 +57,11 @@ class Outcome:
         return sum(bool(each.guard_failures) for each in self._compilations)
 
     @property
+    def operations(self) -> int:
+        """The number of operations in graphs."""
+        return sum(each.counts.get("operations", 0) for each in self._compilations)
+
+    @property
     def seconds(self) -> float:
         """How long torch compiled."""
         return sum(each.seconds for each in self._compilations)

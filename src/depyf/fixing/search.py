@@ -128,8 +128,8 @@ class Search:
             return False
         after = self._run(texts)
         if after.weight >= (found.after.weight if below is None else below) or not after.same_results(
-                found.before):
-            return False
+                found.before) or found.before.operations and not after.operations:
+            return False  # (what is not compiled has no breaks)
         found.after, found.texts = after, texts
         found.taken += advices
         return True
