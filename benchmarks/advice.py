@@ -64,11 +64,14 @@ class Tally:
 
 
 def dumps(top: pathlib.Path) -> None:
+    """Makes the dumps of the groups that are missing."""
     for group in ("models", "zoo"):
-        (top / group).mkdir()
-        identical_runs.started([identical_runs.__file__, "--work", group, str(top / group)])
+        if not (top / group).exists():
+            (top / group).mkdir(parents=True)
+            identical_runs.started([identical_runs.__file__, "--work", group, str(top / group)])
+    if (top / "corpus").exists():
+        return
     (top / "corpus").mkdir()
-
     for case in fix_programs.cases():
         folder = top / "corpus" / case.name
         folder.mkdir()
@@ -97,8 +100,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as temporary:
         top = given.dumps or pathlib.Path(temporary)
-        if not (top / "corpus").exists():
-            dumps(top)
+        dumps(top)
         tallies = {group: tally(top / group) for group in ("models", "zoo", "corpus")}
         models = len(list((top / "models").iterdir()))
     rows, left, good = [], [], True

@@ -123,8 +123,8 @@ def main() -> None:
     shares = {name: 1 - new / old if old else 1.0 for name, (old, new) in totals.items()}
     figures = table(("what", "before", "after", "gone", "to reach"), [
         (name, old, new, f"{shares[name]:.0%}", f"{WANTED:.0%}") for name, (old, new) in totals.items()])
-    figures += ("\nNot avoidable are the recompiles of programs for the rule `limit`: torch has no symbol for a string, so "
-                "each length has a version of its own.\n")
+    figures += ("\nNot avoidable are the recompiles of programs for the rule `limit`: torch has no symbol for a "
+                "string, so each length has a version of its own.\n")
     figures += f"\nPrograms whose results differ after the patch: {differing} of {len(rows)}.\n"
     print(figures)
     if given.write:

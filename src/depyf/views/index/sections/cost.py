@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from ....advice.guards import MANY, on_guards
 from ...formatting import seconds
 from ...markdown import code, prose
 from ..totals import seconds_by_phase
 from .context import SectionContext
+
+#: Versions whose guards are looked at.
+_VERSIONS = 2
 
 
 def cost(run: SectionContext) -> list[str]:
@@ -22,6 +26,7 @@ def cost(run: SectionContext) -> list[str]:
     if len(compilations) > 5:
         lines += ["", "Slowest: " + ", ".join(
             f"{code(str(c.compile_id))} {run.subject(c)} {seconds(c.seconds)}" for c in slowest) + "."]
+    lines += _guards(run)
     caches: dict[str, dict[str, int]] = {}
     bypassed: dict[str, int] = {}
     for compilation in compilations:
@@ -38,4 +43,21 @@ def cost(run: SectionContext) -> list[str]:
             for name, counts in caches.items()) + "."]
         lines += [f"Bypassed because: {prose(reason, 200)} ({number})." for reason, number in
                   list(bypassed.items())[:3]]
+    return lines
+
+
+def _guards(run: SectionContext) -> list[str]:
+    """Return what the guards of the versions that have most of them take at each call, and what to leave out."""
+    known = [(len(entry.guards), each, entry) for each in run.capture.compilations
+             if (entry := run.entry(each)) is not None and len(entry.guards) >= MANY]
+    lines: list[str] = []
+    for number, each, entry in sorted(known, key=lambda one: -one[0])[:_VERSIONS]:
+        took = each.counts.get("guard_microseconds", 0) / 1000
+        measured = f", {took:.2f} ms in all ({1000 * took / number:.2f} ms for a thousand)" if took else ""
+        lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
+                      f"guards{measured}."]
+        advice = on_guards([guard.source for guard in entry.guards])
+        if advice is not None:
+            lines += ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
+                      f"* cost: {prose(advice.cost)}"]
     return lines
