@@ -233,6 +233,14 @@ def test_advice_never_says_to_report_an_issue():
                 assert advice is None or "issue" not in advice.change
 
 
+@pytest.mark.parametrize("given, changed", [
+    ("(n for n in y)", "list(n for n in y)"), ("map(int, y)", "list(map(int, y))"), ("y", None), ("[1]", None)])
+def test_a_generator_is_handed_on_as_a_list(given, changed):
+    text = "def f(x, ns):\n    for n in ns:\n        x = x + n\n    return x\nprint(f(1, {}), 2)\n"
+    new = after(text.format(given), 2, registry_id="GB0811")
+    assert new == text.format(changed or given)
+
+
 def test_a_logger_may_have_any_name():
     advice = on_break(broken_at("def f(x):\n    log.info('x')\n", 2, registry_id="GB0291"))
     assert "`torch._dynamo.config.ignore_logging_functions.add(logging.Logger.info)`" in advice.change

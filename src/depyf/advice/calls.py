@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from .branches import unparsed, with_lines
 from .model import Advice, Edit
@@ -181,10 +182,37 @@ def on_generator(site: Site) -> Advice | None:
     """Return the advice on a generator that is given as an argument."""
     match site.statement:
         case ast.For(_, ast.Name(name)):
+            edits = tuple(_as_lists(site, name))
             return Advice("generator", f"hand on a list: call the function with `list({name})`",
                           "torch can unroll a loop over a list, not over a generator that runs already",
-                          "all items are made before the call")
+                          "all items are made before the call", edits,
+                          after=tuple(line.strip() for edit in edits for line in edit.lines))
     return None
+
+
+def _as_lists(site: Site, name: str) -> Iterator[Edit]:
+    """Yield the edits of calls of the site's function in which a parameter is a generator: it becomes a list."""
+    if site.module is None or site.function is None or site.where is None or not site.editable:
+        return
+    parameters = [each.arg for each in site.function.args.args]
+    if name not in parameters:
+        return
+    for call in ast.walk(site.module):
+        if not isinstance(call, ast.Call) or called(call) != site.function.name:
+            continue
+        given = {**dict(zip(parameters, call.args)), **{each.arg or "": each.value for each in call.keywords}}.get(name)
+        if given is None or not _makes_iterator(given) or given.lineno != given.end_lineno or len(call.args) < 2:
+            continue
+        line = site.lines[given.lineno - 1].encode()
+        old = line[given.col_offset : given.end_col_offset].decode()
+        new = f"list{old}" if isinstance(given, ast.GeneratorExp) else f"list({old})"
+        text = line[: given.col_offset].decode() + new + line[given.end_col_offset :].decode()
+        yield Edit(site.where.filename, given.lineno, given.lineno, (text,))
+
+
+def _makes_iterator(node: ast.expr) -> bool:
+    return isinstance(node, ast.GeneratorExp) or isinstance(node, ast.Call) and isinstance(
+        node.func, ast.Name) and node.func.id in ("map", "filter", "zip", "iter", "enumerate", "reversed")
 
 
 def on_data_operator(site: Site) -> Advice | None:
