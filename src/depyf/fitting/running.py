@@ -83,9 +83,9 @@ class RunningOracle:
             return VersionFit(name, False, Failure("the stance of torch", "another", "'force_eager'"))
         values, changed_by = self._frame.values, self._frame.changed_by
         if not entry.given_up and entry.check(values).fits:
-            undecided = ((f"what {changed_by} make of the arguments", 1),) if changed_by else ()
-            if self._failed:
-                undecided += ((_SKIPPED.format(self._failed), 1),)
+            open_ = [f"what {changed_by} make of the arguments"] if changed_by else []
+            open_ += [_SKIPPED.format(self._failed)] if self._failed else []
+            undecided = tuple((each, 1) for each in open_)
             return VersionFit(name, None if undecided else True, undecided=undecided, dropped=self._dropped(entry))
         if changed_by:
             return VersionFit(name, None, undecided=((f"what {changed_by} make of the arguments", 1),))
