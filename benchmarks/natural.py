@@ -274,6 +274,8 @@ def main() -> None:
     parser.add_argument("--foreign", default="", help=argparse.SUPPRESS)
     parser.add_argument("--version", default="", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.write and not os.path.isfile(chosen.write):
+        parser.error(f"--write {chosen.write}: there is no such document to put the figures in")
     if chosen.here:
         with open(chosen.here, "w", encoding="utf-8") as file:
             json.dump([dataclasses.asdict(figures) for figures in here(chosen)], file)
