@@ -215,12 +215,15 @@ class prepare_debug:
         """Write the dump of a run in which nothing was compiled."""
         from .records.environment import environment, rank_and_world
         from .records.plain_lines import FILE, first_line, last_lines
+        from .views.dump.folder import NOTES
         from .views.nothing import index_of_nothing
 
         facts = environment()
         notes = list(filter(None, [self._untested, self._trouble]))
         self._folder.write(FILE, "".join([first_line(facts), *last_lines(notes)]))
         self._folder.write("index.md", index_of_nothing(facts, notes, self._trouble))
+        if notes:
+            self._folder.write(NOTES, "\n".join(notes) + "\n")
         if rank_and_world() is not None:
             from .views import ranks
 

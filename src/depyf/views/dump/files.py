@@ -15,6 +15,7 @@ from .. import page as pages
 from ..index import index
 from ..remembered import remembered
 from .directory import Directory
+from .folder import NOTES
 from .full_code import all_graphs, full_code
 from .graph_file import graph_file
 from .guards.versions import by_compile_id, guards_name, in_order, nearest, versions
@@ -22,7 +23,6 @@ from .guards.whole import guards_file
 from .kernel_outline import kernel_outline
 from .outline import outline
 
-NOTES = "notes.txt"
 #: ``progress("outlines", 3, 48)``: the fourth of 48 is next.
 Progress = Callable[[str, int, int], None]
 
