@@ -261,9 +261,16 @@ class _Arrangement:
             self._drop_exit(stmts, end)
 
     def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``."""
+        """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``.
+
+        What stands behind it and is known to be above the ``else`` is the branch.
+        """
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
+        if never_falls(stmt.orelse) and is_before(stmts[at + 1:], stmt.orelse):
+            stmt.body = stmts[at + 1:]
+            del stmts[at + 1:]
+            return
         written = self.evidence.exit_between(line_of(stmt), first_line(stmt.orelse))
         if written is not None and (written.kind == "pass" or not written.kind and not end):
             return
@@ -274,6 +281,11 @@ class _Arrangement:
             stmt.orelse = []
         elif not folds_not(stmt.test):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, []
+        elif at + 2 < len(stmts) and len(stmt.orelse) == 1 and isinstance(stmt.orelse[0], (ast.Break, ast.Continue)) \
+                and isinstance(stmts[-1], type(stmt.orelse[0])):
+            # (``if not a in b: break`` would be another test: what leads to the same exit stands in the branch.)
+            stmt.body, stmt.orelse = stmts[at + 1:-1], []
+            del stmts[at + 1:-1]
 
     def _rest_in_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: (rest)``: that, ``if not a: continue`` and the rest, or ``if not a: pass`` and ``else``."""
