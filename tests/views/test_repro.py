@@ -106,6 +106,40 @@ def test_it_runs_alone(tmp_path):
     assert done.returncode == 1 and "eager and wrong differ: value 0: Tensor-likes are not close!" in done.stdout, done
 
 
+def with_backend(text, returned):
+    return text.replace("def main():", "def other(graph, inputs):\n"
+                        f"    return lambda *args: {returned}\n\n\n"
+                        "torch._dynamo.register_backend(other, name='other')\n\n\ndef main():")
+
+
+def scaled(by):
+    return f"graph(*(each * (1 + {by}) if isinstance(each, torch.Tensor) else each for each in args))"
+
+
+def test_what_rounding_explains_is_equal(tmp_path):
+    pytest.importorskip("torch")
+    # (The guards say that autocast computes in bfloat16: about 3 digits.)
+    text = repro(recorded(), "0/1")
+    done = run(tmp_path / "close.py", with_backend(text, scaled("1e-3")), "other")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "equal up to rounding: 5 values of eager and other"), done
+    done = run(tmp_path / "far.py", with_backend(text, scaled("0.5")), "other")
+    assert done.returncode == 1 and "value 0" in done.stdout, done
+
+
+def test_strides_are_told_from_numbers(tmp_path):
+    pytest.importorskip("torch")
+    text = with_backend(repro(recorded(), "0/1"), "tuple(each.t().contiguous().t() for each in graph(*args))")
+    done = run(tmp_path / "strides.py", text, "other")
+    assert done.returncode == 1
+    assert done.stdout.startswith("eager and other differ: value 0: strides (4, 1) and (1, 3); its numbers are equal"), done
+
+
+def test_an_operator_of_a_package_is_imported_with_the_file_that_calls_it():
+    text = GRAPH.replace("l_x_ @ l_self_up_", "torch.ops.kernels.mm(l_x_, l_self_up_)")
+    text = text.replace("/home/me/model.py", "/usr/lib/python3/dist-packages/kernels/linear/__init__.py")
+    assert "\nimport kernels.linear  # registers kernels::mm\n" in repro(recorded(text), "0/1")
+
+
 @pytest.mark.parametrize("capture, name, message", [
     (recorded(), "0/7", "there is no graph of 0/7; there is 0/1 (Decoder.forward: __compiled_fn_1)"),
     (recorded(graphs=()), "0/1", "0/1 has no graph: what torch compiled of it calls none"),
@@ -114,6 +148,8 @@ def test_it_runs_alone(tmp_path):
     (recorded(GRAPH.replace('start: "f32[4][1]cpu" = self.start', "start = self.start")), "0/1",
      "the graph reads start from itself"),
     (recorded(GRAPH.replace("cond[0]", "self.layer(cond)")), "0/1", "the graph calls the module layer"),
+    (recorded(GRAPH.replace("l_x_ @ l_self_up_", "torch.ops.mine.mm(l_x_, l_self_up_)")), "0/1",
+     "the graph calls the operator mine::mm, which the program registers"),
     (recorded("# (torch printed this graph in a form that is not Python)\n# x\n"), "0/1", "is not Python"),
 ])
 def test_what_a_dump_does_not_hold(capture, name, message):

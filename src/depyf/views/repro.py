@@ -41,6 +41,11 @@ The captured graph, and inputs of the recorded sizes, strides, dtypes and device
 are drawn at random, the same in each run. Eager PyTorch and the backend run the graph; results, gradients and what it
 changed in place are compared. Exit status: 0 equal, 1 different.
 """
+#: Namespaces of operators that ``import torch`` registers.
+_NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized", "quantized_decomposed", "mkldnn",
+               "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "fsdp", "profiler",
+               "rngprims", "debugprims", "streams", "symm_mem", "_inductor_test")
+_OPERATOR = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)")
 _SIZE = re.compile(r"\.size\(\)\[")
 _STATE = re.compile(r"check_global_state\((?P<settings>.*)\)$", re.S)
 
@@ -74,7 +79,7 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
     if subject.stage.text.startswith(NOT_PYTHON):
         raise NotReproducible("torch printed the graph in a form that is not Python")
     view = stage_view(subject.stage, subject.graph.inputs)
-    imports = "".join(f"import {name}\n" for name in _modules(view.text))
+    imports = "".join(f"import {name}\n" for name in _modules(view.text)) + "".join(_registrations(subject.stage))
     parts = [_head(subject, capture), imports + IMPORTS, f"BACKEND = {used!r}", *_symbols(subject), "",
              *files_table(view), *sizes_table(view), "", view.text.rstrip(), "", "", *_inputs(subject), "", "",
              *_attributes(subject), "", "", *_settings(subject), CHECK.rstrip()]
@@ -225,6 +230,27 @@ def _modules(text: str) -> list[str]:
     if unknown:
         raise NotReproducible(f"the graph calls {unknown[0]}, a function of the program that no dump holds")
     return free
+
+
+def _registrations(stage: GraphStage) -> Iterator[str]:
+    """Yield the imports of what registers operators that are not torch's, each in the file that calls it.
+
+    Raises:
+        NotReproducible: the program registers it itself.
+    """
+    done = set()
+    for node in read_graph(stage.text).nodes:
+        operator = _OPERATOR.match(node.target) if node.is_call else None
+        if operator is None or operator["space"] in _NAMESPACES or operator["space"] in done:
+            continue
+        done.add(operator["space"])
+        path = re.split(r"[/\\](?:site|dist)-packages[/\\]", node.location.filename if node.location else "")
+        module = re.sub(r"[/\\]", ".", path[-1].removesuffix(".py").removesuffix("__init__").rstrip("/\\"))
+        if len(path) == 1 or not re.fullmatch(r"[A-Za-z_][\w.]*", module):
+            raise NotReproducible(f"the graph calls the operator {operator['space']}::{operator['name']}, which the "
+                                  "program registers")
+        if not module.startswith("torch."):
+            yield f"import {module}  # registers {operator['space']}::{operator['name']}\n"
 
 
 def _attributes(subject: _Subject) -> Iterator[str]:
