@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.capture import apart
-from depyf.capture.torch_private import cache_entries
+from depyf.capture.torch_private import cache_entries, forking
 
 pytestmark = pytest.mark.skipif(bool(apart.why_not()), reason="no process can be forked here")
 log = []
@@ -215,7 +215,33 @@ def test_gradients_that_share_memory():
     compiled(patches).sum().backward()
     if token.grad.untyped_storage().data_ptr() != places.grad.untyped_storage().data_ptr():
         pytest.skip("this torch does not have the error")
+    if apart.why_no_backward():
+        pytest.skip("no forked process can run a backward pass here")
     token.grad = places.grad = None
     running = depyf.compare(compiled, patches, stages=()).running
     assert not running.equal and running.fault.part == "backward graph", str(running)
     assert "shares memory with gradient of " in running.fault.text, str(running)
+
+
+def test_where_no_child_can_run_a_backward_pass(monkeypatch):
+    """Torch built for GPUs: after a backward pass in the process, autograd refuses to run in a forked one."""
+    monkeypatch.setattr(apart, "why_no_backward", lambda: "a reason")
+    weight = torch.nn.Parameter(torch.ones(3))
+    compiled = torch.compile(lambda x: x * weight, backend="eager")
+    compiled(torch.ones(3))
+    result = depyf.compare(compiled, torch.ones(3), stages=())
+    assert result.equal and result.running.served
+    result = depyf.compare(compiled, torch.ones(3), stages=("aot",), backward=True)
+    assert result.equal and result.running.served and [stage.stage for stage in result.stages] == ["aot"]
+    assert "note: no backward pass of what runs was judged, and the stages were run in this process: a reason" in str(
+        result)
+
+
+def test_a_child_tells_why_autograd_refuses(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise RuntimeError("Unable to handle autograd's threading in combination with fork-based multiprocessing")
+
+    monkeypatch.setattr(forking, "may_lack_backward", lambda: True)
+    assert apart.why_no_backward() == "" or "cu" in torch.__version__
+    monkeypatch.setattr(torch.Tensor, "backward", refuse)
+    assert "after which a forked process can run none" in apart.why_no_backward()

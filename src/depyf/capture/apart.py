@@ -38,6 +38,11 @@ def why_not() -> str:
     return forking.why_not()
 
 
+def why_no_backward() -> str:
+    """Return why no child could run a backward pass; ``""`` if it can."""
+    return in_child(forking.why_no_backward) if forking.may_lack_backward() else ""
+
+
 def is_apart() -> bool:
     """Return whether this process is such a child (or is about to become one, inside a hook on forks)."""
     return bool(getattr(_judging, "on", False))

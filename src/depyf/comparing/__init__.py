@@ -14,6 +14,7 @@ Each run is done in a process of its own (``judged``), which describes what it l
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -37,7 +38,9 @@ def compare(
     changed (arguments, attributes, containers, globals, captured variables), what it printed or raised, gradients, and
     the random numbers it drew. Each is done in a process forked for it, so this one is afterwards as it was, torch's
     caches and counters included. Where a process cannot fork (CUDA is in use, Windows), copies of tensors are used in
-    this process, and only the stages made afresh are judged.
+    this process, and only the stages made afresh are judged. With a torch built for GPUs no backward pass can run in a
+    forked process once this one has run one: then what runs is judged without it, and the stages in this process. Notes
+    say so.
 
     Args:
         fn: a function, method or module, compiled or not.
@@ -75,7 +78,15 @@ def compare(
     tolerance = Tolerance(rtol, atol)
     why_not = apart.why_not()
     if why_not:
-        return _in_this_process(function, args, kwargs, tolerance, bool(backward), dynamic, stages, title, why_not)
+        note = f"the versions that exist were not judged, as nothing could be run apart: {why_not}"
+        return _in_this_process(function, args, kwargs, tolerance, bool(backward), dynamic, stages, title, note)
+    no_backward = apart.why_no_backward()
+    if no_backward:
+        running = apart.in_child(
+            lambda: _apart(fn, function, args, kwargs, tolerance, False, dynamic, (), title)).running
+        note = f"no backward pass of what runs was judged, and the stages were run in this process: {no_backward}"
+        made = _in_this_process(function, args, kwargs, tolerance, bool(backward), dynamic, stages, title, note)
+        return dataclasses.replace(made, running=running)
     return apart.in_child(lambda: _apart(fn, function, args, kwargs, tolerance, backward, dynamic, stages, title))
 
 
@@ -95,7 +106,7 @@ def _apart(
 
 def _in_this_process(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tolerance: Tolerance, backward: bool,
-    dynamic: bool | None, stages: Sequence[str], title: str, why_not: str,
+    dynamic: bool | None, stages: Sequence[str], title: str, note: str,
 ) -> Comparison:
     from ..capture.torch_private import hooks
     from .call import Call
@@ -104,5 +115,4 @@ def _in_this_process(
     call = Call(Start(function, args, kwargs), tolerance, backward, dynamic)
     hooks.never_compile("depyf")
     made = call.compare(stages, title)
-    note = f"the versions that exist were not judged, as nothing could be run apart: {why_not}"
     return Comparison(title, made.stages, (*made.notes, note))

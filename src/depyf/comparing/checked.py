@@ -61,6 +61,7 @@ class Checked:
         equal: of these, that left what eager Python leaves.
         different: those that left something else.
         not_judged: why others could not be, and how many.
+        forward_only: why of others only the forward pass could be judged, and how many.
         seconds: what the judging took.
         program_seconds: from the first call to the last.
     """
@@ -71,6 +72,7 @@ class Checked:
     equal: int = 0
     different: list[WrongCall] = field(default_factory=list)
     not_judged: dict[str, int] = field(default_factory=dict)
+    forward_only: dict[str, int] = field(default_factory=dict)
     seconds: float = 0.0
     begun: float = 0.0
 
@@ -86,6 +88,7 @@ class Checked:
             lines.append("")
         if len(groups) > _TOLD:
             lines.append(f"and {sum(map(len, groups[_TOLD:]))} calls more that are different")
+        lines += [f"backward pass not judged: {why} ({count}x)" for why, count in self.forward_only.items()]
         lines += [f"not judged: {why} ({count}x)" for why, count in self.not_judged.items()]
         return "\n".join(lines).rstrip() + "\n"
 
@@ -98,7 +101,8 @@ class Checked:
             return f"none of {self.calls} compiled calls could be judged{why}"
         verdict = "all equal to eager Python" if not self.different else (
             f"{self.equal} equal to eager Python, {len(self.different)} DIFFERENT")
-        return (f"{self.judged} of {self.calls} compiled calls judged: {verdict}; judging took "
+        part = f" ({sum(self.forward_only.values())} without the backward pass)" if self.forward_only else ""
+        return (f"{self.judged} of {self.calls} compiled calls judged{part}: {verdict}; judging took "
                 f"{self.seconds:.1f} s, {_short(self.seconds / self.judged)} a call")
 
     def sentence(self) -> str:

@@ -74,11 +74,15 @@ class CheckedCalls:
             self._not_judged(why_not)
             return
         known = self._located
-        name, given, result = apart.in_child(lambda: _judged(call, self._limit, known), 4 * self._limit)
+        no_backward = apart.why_no_backward()
+        backward = False if no_backward else None
+        name, given, result = apart.in_child(lambda: _judged(call, self._limit, known, backward), 4 * self._limit)
         if result.failure:
             self._not_judged(result.failure)
             return
         self.checked.judged += 1
+        if no_backward:
+            self.checked.forward_only[no_backward] = self.checked.forward_only.get(no_backward, 0) + 1
         if result.equal:
             self.checked.equal += 1
         else:
@@ -90,7 +94,7 @@ class CheckedCalls:
 
 
 def _judged(
-    call: CompiledCall, limit: float, located: set[tuple[str, tuple[str, ...]]],
+    call: CompiledCall, limit: float, located: set[tuple[str, tuple[str, ...]]], backward: bool | None,
 ) -> tuple[str, str, RunningResult]:
     """Judge a call, in a process of its own: its function, its arguments where it is different, the result."""
     from ..capture.torch_private import hooks
@@ -104,7 +108,7 @@ def _judged(
     if isinstance(owner, torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "_call_impl", "__call__"):
         function = owner
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    judged = JudgedCall(call.compile(call.function), function, call.args, call.kwargs, limit=limit)
+    judged = JudgedCall(call.compile(call.function), function, call.args, call.kwargs, backward=backward, limit=limit)
     result = judge_running(judged, locate=lambda served: (name, served) not in located)
     return name, "" if result.equal else _arguments(judged), result
 

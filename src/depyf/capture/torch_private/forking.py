@@ -32,6 +32,34 @@ def why_not() -> str:
     return ""
 
 
+def may_lack_backward() -> bool:
+    """Return whether a child of a process that ran a backward pass may be unable to run one.
+
+    Autograd has a thread for each device that torch was built for, whether there is one or not, and refuses to work in
+    a child of a process that has them (torch/csrc/autograd/engine.cpp, ``track_bad_autograd_forks``).
+    """
+    import torch
+
+    return any(getattr(torch.version, name, None) for name in ("cuda", "hip", "xpu"))
+
+
+def why_no_backward() -> str:
+    """In a child: return why autograd refuses to work; ``""`` if it works.
+
+    It may start threads, so that no child of this child can run a backward pass.
+    """
+    import torch
+
+    try:
+        with torch.enable_grad():
+            torch.ones((), device="cpu", requires_grad=True).clone().backward()
+    except RuntimeError as error:
+        if "fork" in str(error):
+            return ("the process has run a backward pass, after which a forked process can run none "
+                    "(autograd's threads, in a torch built for GPUs)")
+    return ""
+
+
 def pause_threads() -> None:
     """Have OpenMP end its threads, which it starts again when they are needed.
 
