@@ -3,6 +3,7 @@
 from depyf.records.model import (
     Branch,
     CacheEntry,
+    CacheKeyPart,
     CacheLookup,
     Caller,
     Capture,
@@ -52,7 +53,8 @@ COMPILATION = Compilation(
                 "graph break in loop"),),
     (GuardFailure(CompileId(0, 0), "x == 1", "x", "1", "2", PLACE, "len(x)", "make it longer"),),
     (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE),),
-    (CacheLookup("fx_graph", "bypass", "cannot be pickled"),), (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
+    (CacheLookup("fx_graph", "bypass", "cannot be pickled", (CacheKeyPart("gm", "1a2b"),), ("max_autotune = True",)),),
+    (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
     (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",),
     (TracedLines("/a/b.py", (3, 4)),), UserFunction("C.f", PLACE, (PLACE,)))
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py", "old.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from depyf.records.model import CompileId
 from depyf.records.stages import internal_stage_of, may_be_internal
 from depyf.torch_text.events import EventReader, graph_break, guard_failures
@@ -179,6 +181,26 @@ def test_cache_lookups():
                         {"artifact": {"name": "aotautograd_cache_bypass"}, "payload": '{"cache_bypass_reason": "a hook"}'})
     assert [(c.cache, c.outcome, c.reason) for c in compilation.caches] == [
         ("fx_graph", "miss", ""), ("aotautograd", "bypass", "a hook")]
+
+
+def test_the_key_that_a_cache_was_asked_for():
+    components = ["[a1] gm: <lambda>()\n\ndef forward(self, arg0_1):", "[b1] example_inputs[0]: TensorMetadata(...)",
+                  "[c1] inductor_config[debug]: False", "[d1] inductor_config[cpp.threads]: -1", "no component", 3]
+
+    def parts(*others):
+        payload = json.dumps({"key": "fo", "components": [*components, *others]})
+        compilation, = feed({"artifact": {"name": "fx_graph_cache_miss"}, "payload": payload})
+        return {part.name: part.digest for part in compilation.caches[0].key}
+
+    first, second = parts(), parts("[e1] inductor_config[max_autotune]: True")
+    assert list(first) == ["gm", "example_inputs", "inductor_config"]
+    assert [name for name in first if first[name] != second[name]] == ["inductor_config"]
+
+
+@pytest.mark.parametrize("payload", ["", "no JSON", "[]", '{"components": 3}', '{"components": ["x"]}'])
+def test_a_key_that_is_not_told(payload):
+    compilation, = feed({"artifact": {"name": "fx_graph_cache_miss"}, "payload": payload})
+    assert compilation.caches[0].key == ()
 
 
 def test_foreign_events_are_let_be():

@@ -296,7 +296,7 @@ class Session:
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
             metadata, payload, hooks.seen_in_recompiled_frame, hooks.stack_of_graph_break, hooks.callers,
-            self._function_of_frame)
+            self._function_of_frame, hooks.options_of_inductor)
         if "frame_id" not in metadata:
             return
         compile_id = self.events.compile_id(

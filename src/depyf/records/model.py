@@ -461,6 +461,19 @@ class SymbolDecision:
 
 
 @dataclass(frozen=True)
+class CacheKeyPart:
+    """A part of the key that a compile cache was asked for.
+
+    Attributes:
+        name: torch's: ``"gm"`` (the graph), ``"example_inputs"``, ``"inductor_config"``, ``"torch_version"``, …
+        digest: of its value.
+    """
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class CacheLookup:
     """One question to a compile cache of torch's.
 
@@ -468,11 +481,15 @@ class CacheLookup:
         cache: ``"fx_graph"`` (Inductor's) or ``"aotautograd"``.
         outcome: ``"hit"``, ``"miss"`` or ``"bypass"``.
         reason: why it was bypassed.
+        key: its parts, where torch tells them (Inductor's cache).
+        options: those of ``torch._inductor.config`` that were not at their default: ``"max_autotune = True"``.
     """
 
     cache: str
     outcome: str
     reason: str = ""
+    key: tuple[CacheKeyPart, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

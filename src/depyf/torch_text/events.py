@@ -31,6 +31,7 @@ from ..records.model import (
     TracedLines,
     UserFunction,
 )
+from . import cache_keys
 from .guard_failures import FRAME, Seen, guard_failures
 from .libraries import is_library
 
@@ -42,9 +43,10 @@ EVENTS = frozenset({
 OBJECTS = frozenset({"chromium_event"})
 ARTIFACTS = frozenset({
     "dynamo_graph_break_reason", "recompile_reasons",
-    *(f"{cache}_cache_{outcome}" for cache in ("fx_graph", "aotautograd") for outcome in ("hit", "bypass"))})
-#: Artifacts of which it is enough to know that they were: their texts are long.
-WITHOUT_PAYLOAD = frozenset({"fx_graph_cache_miss", "aotautograd_cache_miss"})
+    *(f"{cache}_cache_{outcome}" for cache in ("fx_graph", "aotautograd") for outcome in ("hit", "bypass")),
+    "fx_graph_cache_miss"})
+#: Artifacts of which it is enough to know that they were: their texts say no more.
+WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 
 #: Events inside of which the frame that is compiled can be seen.
 _BEGINNING = ("dynamo_start", "artifact")
@@ -250,6 +252,7 @@ class EventReader:
         broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None = None,
         callers: Callable[[], Iterable[tuple[str, int, str]]] | None = None,
         meant: Callable[[], UserFunction | None] | None = None,
+        options: Callable[[], Iterable[str]] | None = None,
     ) -> None:
         """Take one event.
 
@@ -261,6 +264,7 @@ class EventReader:
                 each function that was inlined on the way to the break.
             callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
             meant: the function that the user means by the frame that torch begins to compile.
+            options: for lookups in Inductor's cache: its options that are not at their default.
         """
         text = metadata.get("str")
         if isinstance(text, (list, tuple)) and len(text) == 2:
@@ -288,7 +292,8 @@ class EventReader:
         artifact = metadata.get("artifact")
         if isinstance(artifact, dict):
             self._artifact(
-                builder, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at)
+                builder, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at,
+                options)
 
     def _builder(self, metadata: Mapping[str, Any]) -> _Builder:
         frame, recompile = metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)
@@ -390,10 +395,14 @@ class EventReader:
     def _artifact(
         self, builder: _Builder, name: str, payload: str, seen: Seen | None,
         broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None,
+        options: Callable[[], Iterable[str]] | None,
     ) -> None:
         cache = _CACHE.fullmatch(name)
         if cache is not None:
-            builder.caches.append(CacheLookup(cache["cache"], cache["outcome"], _bypass_reason(payload)))
+            key = cache_keys.parts(payload)
+            builder.caches.append(CacheLookup(
+                cache["cache"], cache["outcome"], _bypass_reason(payload), key,
+                tuple(options()) if key and options is not None else ()))
         elif name == "dynamo_graph_break_reason":
             inner = [SourceLocation(*place) for place in broken_at()] if broken_at is not None else []
             broken = graph_break(builder.ids, payload, inner)

@@ -774,6 +774,15 @@ def _set(api: private_api.PrivateApi, value_of: Callable[[Any], Any]) -> Undo:
     return shared_patch((owner, name)).acquire(None, make)
 
 
+def options_of_inductor() -> list[str]:
+    """Return the options of ``torch._inductor.config`` that are not at their default: ``["max_autotune = True"]``."""
+    try:
+        text = private_api.CHANGED_OPTIONS.get()()
+    except private_api.MissingPrivateApi:
+        return []
+    return [line.removeprefix("torch._inductor.config.") for line in text.splitlines()]
+
+
 class FullPaths:
     """Path as torch prints it -> path, where torch cut it in the middle of a name; others stay as they are.
 

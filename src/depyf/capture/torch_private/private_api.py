@@ -461,6 +461,10 @@ INDUCTOR_SETTINGS = PrivateApi(
     ("torch._inductor:config",),
     "random numbers as eager PyTorch draws them, and no caches, while depyf.compare runs", "2.0",
     "depyf.compare finds dropout different", has("patch", "fallback_random", "fx_graph_cache"))
+CHANGED_OPTIONS = PrivateApi(
+    ("torch._inductor.config:codegen_config",),
+    "the options that are part of the key of Inductor's cache", "2.1",
+    "why a graph was not in the cache is said without the options")
 AUTOGRAD_SETTINGS = PrivateApi(
     ("torch._functorch:config",),
     "no cache of AOTAutograd's while depyf.compare runs", "2.0",

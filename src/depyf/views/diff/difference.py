@@ -16,6 +16,7 @@ from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, Sou
 from ...records.store import NOT_ENDED
 from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
+from .. import cache_keys
 from ..dump.outline import layer_pattern, layer_ranges
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, stage_name
 from ..function_summary import FunctionSummary
@@ -64,12 +65,14 @@ class Difference:
         numbers: of the whole run, those that changed: ``("graph breaks", 4, 8)``.
         changed: what changed in each function.
         times: seconds by part of torch, of both runs. They are no difference.
+        caches: why the second run did not find graphs in Inductor's cache, as Markdown. Nor are these.
     """
 
     head: list[str] = field(default_factory=list)
     numbers: list[Number] = field(default_factory=list)
     changed: list[FunctionDifference] = field(default_factory=list)
     times: list[tuple[str, float, float]] = field(default_factory=list)
+    caches: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return bool(self.changed or self.numbers)
@@ -106,6 +109,7 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
                 title += f": {_arrows(changed)}"
             result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
     result.times = _times(before, after)
+    result.caches = cache_keys.between(before, after)
     return result
 
 
@@ -130,6 +134,8 @@ def text(result: Difference, names: tuple[str, str]) -> str:
         lines += ["", "## Time", "", "Compile time differs from run to run; it is no difference.", "",
                   *table(("part", "before", "after"), [
                       (prose(name), f"{first:.2f} s", f"{second:.2f} s") for name, first, second in result.times])]
+    if result.caches:
+        lines += ["", "## Caches", *result.caches]
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ....advice.guards import MANY, on_guards
+from ... import cache_keys
 from ...formatting import seconds
 from ...markdown import code, prose
 from ..totals import seconds_by_phase
@@ -43,7 +44,7 @@ def cost(run: SectionContext) -> list[str]:
             for name, counts in caches.items()) + "."]
         lines += [f"Bypassed because: {prose(reason, 200)} ({number})." for reason, number in
                   list(bypassed.items())[:3]]
-    return lines
+    return [*lines, *cache_keys.within(run.capture)]
 
 
 def _guards(run: SectionContext) -> list[str]:

@@ -1,0 +1,93 @@
+"""Why graphs were not in Inductor's cache: the parts of the key that differ, within a run and between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..advice.cache_keys import on_key
+from ..records.model import CacheLookup, Capture, CompileId
+from .diff.pairing import aligned
+from .markdown import code, count, prose, some
+
+#: Part of the key that is the graph.
+_GRAPH = "gm"
+#: Part of the key by which depyf keeps what is compiled under it apart.
+_OURS = "cache_key_tag"
+_WORDS = {
+    "gm": "the graph", "example_inputs": "the inputs", "fx_kwargs": "how the graph is compiled",
+    "inductor_config": "options of `torch._inductor.config`", "torch_version": "the version of torch",
+    "system_info": "the device",
+}
+_Lookup = tuple[CompileId, CacheLookup]
+
+
+def differing(one: CacheLookup, other: CacheLookup) -> tuple[str, ...]:
+    """Return the names of the parts in which two keys differ."""
+    before, after = ({part.name: part.digest for part in each.key} for each in (one, other))
+    return tuple(name for name in dict.fromkeys([*before, *after])
+                 if name != _OURS and before.get(name) != after.get(name))
+
+
+def within(capture: Capture) -> list[str]:
+    """Return lines of Markdown on graphs that the run had looked up before, under another key."""
+    groups: dict[tuple[str, ...], list[tuple[str, str, CacheLookup, CacheLookup]]] = {}
+    seen: dict[str, list[_Lookup]] = {}
+    for ids, lookup in _lookups(capture):
+        graph = _digest(lookup)
+        known = seen.setdefault(graph, [])
+        if known and lookup.outcome == "miss":
+            first, before = min(known, key=lambda each: len(differing(each[1], lookup)))
+            names = differing(before, lookup)
+            if names:
+                groups.setdefault(names, []).append((str(ids), str(first), before, lookup))
+        known.append((ids, lookup))
+    lines = []
+    for names, found in groups.items():
+        this, that, earlier, later = found[0]
+        more = f" (and {count(len(found) - 1, 'graph')} more)" if len(found) > 1 else ""
+        lines += ["", f"The graph of {code(this)} is that of {code(that)}, but was looked up under another key: "
+                      f"{_in_words(names)} differ{more}.", *_advice(names, earlier, later)]
+    return lines
+
+
+def between(before: Capture, after: Capture) -> list[str]:
+    """Return lines of Markdown on graphs that a second run did not find: what of the key was another."""
+    pairs = [pair for pair in aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
+             if pair[0] is not None and pair[1] is not None and pair[1][1].outcome == "miss"]
+    groups: dict[tuple[str, ...], list[tuple[_Lookup, _Lookup]]] = {}
+    for old, new in pairs:
+        if old is not None and new is not None:
+            groups.setdefault(differing(old[1], new[1]), []).append((old, new))
+    lines = []
+    for names, found in groups.items():
+        which = some([code(str(new[0])) for _, new in found], 3)
+        if names:
+            (_, one), (_, other) = found[0]
+            lines += ["", f"Not in Inductor's cache, as the key is another ({_in_words(names)}): {which}.",
+                      *_advice(names, one, other)]
+        elif any(old[1].outcome != "miss" for old, _ in found):
+            lines += ["", f"Not in Inductor's cache, though the key is that of the first run: {which}. It was emptied, "
+                          "or is elsewhere (`TORCHINDUCTOR_CACHE_DIR`; depyf keeps one apart unless `caches=\"use\"`)."]
+    return lines
+
+
+def _lookups(capture: Capture) -> Iterator[_Lookup]:
+    for compilation in capture.compilations:
+        for lookup in compilation.caches:
+            if lookup.key:
+                yield compilation.compile_id, lookup
+
+
+def _digest(lookup: CacheLookup) -> str:
+    return next((part.digest for part in lookup.key if part.name == _GRAPH), "")
+
+
+def _in_words(names: Sequence[str]) -> str:
+    words = [_WORDS.get(name) or code(name) for name in names]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _advice(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> list[str]:
+    advice = on_key(names, before.options, after.options)
+    return ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
+            f"* cost: {prose(advice.cost)}"]

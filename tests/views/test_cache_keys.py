@@ -1,0 +1,48 @@
+"""What is said of graphs that were not in Inductor's cache."""
+
+import pytest
+
+from depyf.records.model import CacheKeyPart, CacheLookup, Capture, Compilation, CompileId
+from depyf.views import cache_keys
+
+
+def run(*lookups):
+    """Return a run of lookups ``(outcome, {part: digest}, options)``, a compilation each."""
+    return Capture(compilations=tuple(
+        Compilation(CompileId(0, number), caches=(CacheLookup(
+            "fx_graph", outcome, "", tuple(CacheKeyPart(*part) for part in key.items()), options),))
+        for number, (outcome, key, options) in enumerate(lookups)))
+
+
+KEY = {"gm": "1", "example_inputs": "2", "inductor_config": "3", "custom": "4", "cache_key_tag": "5"}
+
+
+@pytest.mark.parametrize("changed, options, words", [
+    ({"example_inputs": "x"}, (), ["(the inputs): `[0/0]`.", "mark the sizes that change"]),
+    ({"gm": "1", "inductor_config": "x"}, ("max_autotune = True",),
+     ["(options of `torch._inductor.config`)", "because `max_autotune = True` is set now and was not"]),
+    ({"inductor_config": "x"}, (), ["an option differs (some are set by environment variables"]),
+    ({"custom": "x"}, (), ["(`custom`)", "make `custom` the same in both runs"]),
+    ({"example_inputs": "x", "custom": "y"}, (), ["(the inputs and `custom`)"]),
+    ({"cache_key_tag": "of depyf"}, (), ["though the key is that of the first run: `[0/0]`. It was emptied"]),
+])
+def test_between_two_runs(changed, options, words):
+    lines = "\n".join(cache_keys.between(run(("hit", KEY, ())), run(("miss", {**KEY, **changed}, options))))
+    for word in words:
+        assert word in lines, lines
+
+
+def test_nothing_is_said_of_what_was_found_or_never_there():
+    assert cache_keys.between(run(("hit", KEY, ())), run(("hit", {**KEY, "custom": "x"}, ()))) == []
+    assert cache_keys.between(run(("miss", KEY, ())), run(("miss", KEY, ()))) == []
+    assert cache_keys.between(run(("miss", {}, ())), run(("miss", {}, ()))) == []
+    assert cache_keys.within(run(("miss", KEY, ()), ("miss", {**KEY, "gm": "another"}, ()))) == []
+    assert cache_keys.within(run(("miss", KEY, ()), ("hit", KEY, ()))) == []
+
+
+def test_within_a_run_the_nearest_key_is_named():
+    lookups = [("miss", KEY, ()), ("miss", {**KEY, "example_inputs": "x", "custom": "y"}, ()),
+               ("miss", {**KEY, "example_inputs": "z", "custom": "y"}, ())]
+    text = "\n".join(cache_keys.within(run(*lookups)))
+    assert "The graph of `[0/1]` is that of `[0/0]`, but was looked up under another key: the inputs and `custom`" in text
+    assert "The graph of `[0/2]` is that of `[0/1]`, but was looked up under another key: the inputs differ." in text
