@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from .capture import collector
+from . import collector
 from .capture.caches import CACHES
 from .guarded import guarded_call, warn_of
 from .link.sessions import session_ended, session_started

@@ -1,9 +1,11 @@
 """Nodes of a graph from torch's print of it."""
 
 import collections
+import re
 
 import pytest
 
+from depyf.torch_text import graph_text
 from depyf.torch_text.graph_text import DTYPES, Node, read_graph, tensor_type
 from depyf.torch_text.legal import legal_graph
 
@@ -205,3 +207,27 @@ def test_every_node_of_a_live_graph_is_read(monkeypatch):
     torch._dynamo.reset()
     torch.compile(f, backend=backend, dynamic=True)(x, y)[0].backward()
     assert seen["graphs"] >= 3 and seen["inner graphs"] >= 4 and seen["nodes"] > 60
+
+
+#: Names that are also those of arguments and attributes, a call of what a call gives, what is put together before.
+CALLS = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[2]", type: "f32[2]"):
+        l_x_ = L_x_
+        dim = l_x_.mean(-1, keepdim = True);  l_x_ = None
+        a: "f32[2]" = torch.ops.aten.sum.dim(dim, dim = [1], dtype = torch.dim, device = device(type='dim'))
+        b = torch.f(a)(dim)
+        args = [a, dim]
+        c = torch.ops.g.default(args, a == dim, type=type)
+        c += a;  iadd = c;  c = None
+        d = self.inner.linear(iadd, a + dim);  iadd = None
+        f = self.inner(torch.g(torch.h(a), "a"), d[0].b, 'it''s dim')
+        return (f, d, b)
+'''
+
+
+@pytest.mark.parametrize("text", [CAPTURED, JOINT, BOXED, CALLS, CALLS.replace("return (f", "return (f))")])
+def test_calls_in_one_line_are_what_python_s_parser_reads(text, monkeypatch):
+    found = read_graph(text)
+    monkeypatch.setattr(graph_text, "_CALL", re.compile("(?!)"))
+    assert found == read_graph(text) and found.nodes

@@ -19,6 +19,7 @@ from dataclasses import replace
 from types import CodeType
 from typing import Any
 
+from .. import collector
 from ..decompiler import Decompiled, Fidelity, decompile_code
 from ..decompiler.dynamo.facts import RememberedFacts
 from ..guarded import Result, guarded_call, warn_of
@@ -41,7 +42,6 @@ from ..records.model import (
 from ..torch_text import events
 from ..torch_text.legal import legal_graph
 from ..torch_text.modules import callers, module_calls
-from . import collector
 from .caches import bypass_poor_caches, watch_caches
 from .codes import Codes
 from .frames import code_text, names_without_ids, user_function

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import re
 from collections.abc import Mapping, Sequence
 
@@ -288,7 +289,12 @@ def plain_operation(node: Node) -> str:
 
     ``aten._softmax_backward_data`` and ``softmax`` are both ``softmax``.
     """
-    name = node.operation.rpartition(".")[2]
+    return _plain_operation(node.operation)
+
+
+@functools.lru_cache(65536)
+def _plain_operation(operation: str) -> str:
+    name = operation.rpartition(".")[2]
     for part in ("_backward_data", "_backward", "_copy"):
         if name != "to_copy" and name != "_to_copy":
             name = name.removesuffix(part)

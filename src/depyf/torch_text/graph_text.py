@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..decompiler.trees import dotted_name
@@ -30,6 +30,7 @@ DTYPES = {
     "b2x4": "bits2x4", "b4x2": "bits4x2", "b8x1": "bits8", "b16x1": "bits16", "f8e5m2": "float8_e5m2",
     "f8e4m3fn": "float8_e4m3fn", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e4m3fnuz": "float8_e4m3fnuz",
     "f8e8m0fnu": "float8_e8m0fnu", "f4e2m1fnx2": "float4_e2m1fn_x2"}
+_SHORT = {name: short for short, name in DTYPES.items()}
 
 _LOCATION = re.compile(r"File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$")
 #: Torch found no user line for the nodes below.
@@ -42,6 +43,12 @@ _OPERATORS: dict[type, str] = {
     ast.LtE: "le", ast.GtE: "ge", ast.UAdd: "pos", ast.USub: "neg", ast.Invert: "invert", ast.Not: "not_",
     ast.Is: "is_", ast.IsNot: "is_not", ast.In: "contains", ast.NotIn: "not_contains"}
 _IN_PLACE = {name: "i" + name.rstrip("_") for name in _OPERATORS.values()}
+#: A call that stands in one line, as most statements of a large graph do; its arguments hold no call within a call.
+_CALL = re.compile(
+    r'(?P<indent> +)(?P<name>[A-Za-z_]\w*)(?:: "(?P<type>[^"\\]*)")? = (?P<root>[A-Za-z_]\w*)\.(?P<path>[\w.]+)'
+    r'\((?P<arguments>(?:[^()"#;{}\\]|\([^()"#;{}\\]*\))*)\)(?:;  (?:\w+ = )+None)?$')
+#: In arguments: a string; a name that is neither an attribute nor that of an argument.
+_STRING_OR_NAME = re.compile(r"'[^']*'|(?<![\w.])(?P<name>[A-Za-z_]\w*)\b(?!\s?=(?!=))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ class TensorType:
     @property
     def short(self) -> str:
         """Dtype and shape in torch's form: ``"f32[2, s27]"``."""
-        return self.text if self.shape is None else f"{_short_dtype(self.dtype)}[{', '.join(self.shape)}]"
+        return self.text if self.shape is None else f"{_SHORT.get(self.dtype, self.dtype)}[{', '.join(self.shape)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +104,12 @@ class Node:
     @property
     def is_call(self) -> bool:
         """Return whether the node calls something."""
-        return self.op.startswith("call_")
+        return self.op[:5] == "call_"
 
     @property
     def operation(self) -> str:
         """The operation in short: ``"aten.mm"``, ``"linear"``, ``"add"``, ``"view"``."""
-        parts = self.target.split(".")
-        if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
-            return ".".join(parts[2:4])
-        return parts[-1]
+        return _operation(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,14 @@ class Graph:
         return next((node for node in self.nodes if node.name == name), None)
 
 
+@functools.lru_cache(65536)
+def _operation(target: str) -> str:
+    parts = target.split(".")
+    if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
+        return ".".join(parts[2:4])
+    return parts[-1]
+
+
 def read_graph(text: str) -> Graph:
     """Return the graph that a text holds; one without nodes where it holds none.
 
@@ -151,27 +163,30 @@ def read_graph(text: str) -> Graph:
 
 def _read(text: str) -> Graph:
     lines = text.split("\n")
+    # To parse these calls takes most of the time: Python's parser gets a number for each, and so still reads the rest.
+    calls = {number: call for number, line in enumerate(lines, 1) if (call := _CALL.match(line)) is not None}
+    left = "\n".join(f"{calls[number]['indent']}0" if number in calls else line for number, line in enumerate(lines, 1))
     try:
-        tree: ast.Module | None = ast.parse(text)
+        tree: ast.Module | None = ast.parse(left)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         tree = None
     classes = [item for item in tree.body if isinstance(item, ast.ClassDef)] if tree is not None else []
     if classes:
-        return _class(classes[0], lines)
+        return _class(classes[0], lines, calls)
     functions = [item for item in tree.body if isinstance(item, ast.FunctionDef)] if tree is not None else []
     if functions:
-        return Graph(functions[0].name, _Reader(lines).function(functions[0]))
+        return Graph(functions[0].name, _Reader(lines, calls).function(functions[0]))
     return _damaged(lines)
 
 
-def _class(definition: ast.ClassDef, lines: list[str]) -> Graph:
+def _class(definition: ast.ClassDef, lines: list[str], calls: Mapping[int, re.Match[str]]) -> Graph:
     nodes: tuple[Node, ...] = ()
     inner = []
     for item in definition.body:
         if isinstance(item, ast.FunctionDef) and not nodes:
-            nodes = _Reader(lines).function(item)
+            nodes = _Reader(lines, calls).function(item)
         elif isinstance(item, ast.ClassDef):
-            inner.append(_class(item, lines))
+            inner.append(_class(item, lines, calls))
     return Graph(definition.name, nodes, tuple(inner))
 
 
@@ -184,7 +199,7 @@ def _damaged(lines: list[str]) -> Graph:
     """
     # legal_graph makes comments of a text that is not Python.
     commented = bool(lines) and lines[0].startswith("# (torch printed")
-    reader = _Reader(lines)
+    reader = _Reader(lines, {})
     name = ""
     for number, line in enumerate(lines, 1):
         code = (line[2:] if commented and line.startswith("# ") else line).strip()
@@ -208,10 +223,16 @@ def _damaged(lines: list[str]) -> Graph:
 
 
 class _Reader:
-    """Reads the body of one ``forward``."""
+    """Reads the body of one ``forward``.
 
-    def __init__(self, lines: list[str]) -> None:
+    Args:
+        lines: of the text.
+        calls: by number, those that are calls, for which the tree has a placeholder.
+    """
+
+    def __init__(self, lines: list[str], calls: Mapping[int, re.Match[str]]) -> None:
         self.lines = lines
+        self.calls = calls
         self.nodes: list[Node] = []
         self.names: set[str] = set()
         #: Parameters that no statement has renamed so far, with their annotations.
@@ -234,7 +255,11 @@ class _Reader:
                 if line.startswith("#"):
                     self.comment(line)
             reached = (statement.end_lineno or statement.lineno) + 1
-            self.statement(statement, statement.lineno)
+            call = self.calls.get(statement.lineno)
+            if call is not None:
+                self.call_in_one_line(call, statement.lineno)
+            else:
+                self.statement(statement, statement.lineno)
         return self.done()
 
     def parameters(self, definition: ast.FunctionDef) -> None:
@@ -291,6 +316,30 @@ class _Reader:
                 self._assignment(first.id, statement.value, None, line)
             elif isinstance(first, (ast.Tuple, ast.List)) and "tree_flatten" in ast.unparse(statement.value):
                 self._flattened(first, line)
+
+    def call_in_one_line(self, call: re.Match[str], line: int) -> None:
+        """Add the node of a line; what :meth:`statement` does for its tree."""
+        root, path = call["root"], call["path"]
+        kind = None if call["type"] is None else tensor_type(call["type"])
+        inputs = self._named(call["arguments"])
+        self.in_place = None
+        if root == "self":
+            self._call(call["name"], "call_module", path, inputs, kind, line)
+        elif root in self.names or root in self.arguments:
+            inputs = tuple(dict.fromkeys((root, *inputs)))
+            self._call(call["name"], "call_method", path.rpartition(".")[2], inputs, kind, line)
+        else:
+            self._call(call["name"], "call_function", f"{root}.{path}", inputs, kind, line)
+
+    def _named(self, arguments: str) -> tuple[str, ...]:
+        """Return what :meth:`_inputs` does, of the text of arguments."""
+        result: dict[str, None] = {}
+        for name in _STRING_OR_NAME.findall(arguments):
+            if name in self.lists:
+                result.update(dict.fromkeys(self.lists[name]))
+            elif name in self.names or name in self.arguments:
+                result[name] = None
+        return tuple(result)
 
     def _assignment(self, name: str, value: ast.expr, kind: TensorType | None, line: int) -> None:
         in_place, self.in_place = self.in_place, None
@@ -418,10 +467,6 @@ def _attribute_asked(value: ast.Call) -> str | None:
             and isinstance(value.args[1], ast.Constant):
         return str(value.args[1].value)
     return None
-
-
-def _short_dtype(dtype: str) -> str:
-    return next((short for short, name in DTYPES.items() if name == dtype), dtype)
 
 
 @functools.lru_cache(65536)

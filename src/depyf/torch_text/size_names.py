@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from . import wrapping
 from .user_expressions import parsed_expression
@@ -31,8 +31,7 @@ _SHORTEST = 8
 def size_names(lines: Sequence[str]) -> dict[str, str]:
     """Return a name for each size that is computed of others, by torch's text of it, in the order of the graph."""
     result: dict[str, str] = {}
-    taken = {word for line in lines for word in re.findall(r"\bd\d+\b", line)}
-    free = (name for number in itertools.count() if (name := f"d{number}") not in taken)
+    free = _free_names(lines)
     for line in lines:
         if '"' not in line or _OPERATOR.search(line) is None:
             continue
@@ -41,6 +40,12 @@ def size_names(lines: Sequence[str]) -> dict[str, str]:
                 if len(size) >= _SHORTEST and _OPERATOR.search(size) and size not in result:
                     result[size] = next(free)
     return result
+
+
+def _free_names(lines: Sequence[str]) -> Iterator[str]:
+    """Yield ``d0``, ``d1`` and so on, without those that the graph uses."""
+    taken = {word for line in lines for word in re.findall(r"\bd\d+\b", line)}
+    yield from (name for number in itertools.count() if (name := f"d{number}") not in taken)
 
 
 def with_size_names(line: str, names: Mapping[str, str]) -> str:

@@ -470,7 +470,7 @@ class _View:
 
     def statement(self, number: int, code: str, indent: int) -> None:
         released: set[str] = set()
-        match = _RELEASE.search(code) if code.endswith(" = None") else None
+        match = _RELEASE.match(code, code.rfind(";  ")) if code.endswith(" = None") and ";  " in code else None
         if match:
             released = set(match["names"].replace("=", " ").split())
             code = code[: match.start()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -24,11 +25,11 @@ class _Block:
     path: str
     cls: str
     items: list[_Block | Node] = field(default_factory=list)
-    inside: list[Node] = field(default_factory=list)  # all nodes, those of inner calls included
+    inside: list[Node] = field(default_factory=list)  # all that call something, those of inner calls included
 
     @property
     def operations(self) -> int:
-        return sum(node.is_call for node in self.inside)
+        return len(self.inside)
 
 
 @dataclass(frozen=True)
@@ -149,11 +150,12 @@ def _items(
                 continue
             written.append((lines, item))
         else:
-            chunk = []
-            while at < len(items) and isinstance(node := items[at], Node) and _place(node) == _place(item):
+            chunk, place = [], _place(item)
+            while at < len(items) and isinstance(node := items[at], Node) and (
+                    node.location is item.location or _place(node) == place):
                 chunk.append(node)
                 at += 1
-            text = f"{_place(chunk[0]) or 'no user line'}  {operations(chunk)}"
+            text = f"{place or 'no user line'}  {operations(chunk)}"
             written.append(([Line(depth, text, 0, chunk[0].line)], None))
     for number, (lines, written_block) in enumerate(written):
         yield from lines
@@ -202,8 +204,9 @@ def _block(
 
 def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
     """Return the types of what goes in (parameters and inputs of the graph left out) and of what comes out."""
-    parts = [", ".join(dict.fromkeys(node.type.short for node in nodes if node.type is not None)) or "..."
-             for nodes in (taken, given)]
+    # (Values of one type share it.)
+    types = [{id(node.type): node.type for node in nodes if node.type is not None} for nodes in (taken, given)]
+    parts = [", ".join(dict.fromkeys(kind.short for kind in each.values())) or "..." for each in types]
     parts = [part if len(part) <= 60 else part[:57] + "..." for part in parts]
     if not taken:
         return f"  -> {parts[1]}"
@@ -212,7 +215,12 @@ def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
 
 def _place(node: Node) -> str:
     place = node.location
-    return "" if place is None else f"{os.path.basename(place.filename)}:{place.line}"
+    return "" if place is None else f"{_name_of(place.filename)}:{place.line}"
+
+
+@functools.lru_cache(1024)
+def _name_of(path: str) -> str:
+    return os.path.basename(path)
 
 
 def operations(nodes: Sequence[Node]) -> str:

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ... import collector
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..markdown import one_line
@@ -45,10 +46,11 @@ def build(
         The text; ASCII.
     """
     runs = {"": capture} if isinstance(capture, Capture) else dict(capture)
-    data = {
-        "format": FORMAT, "title": title,
-        "runs": [{"name": name, **run_data(run, sources, provenances, names)} for name, run in runs.items()]}
-    return page(data, title or _title(runs))
+    with collector.paused():
+        data = {
+            "format": FORMAT, "title": title,
+            "runs": [{"name": name, **run_data(run, sources, provenances, names)} for name, run in runs.items()]}
+        return page(data, title or _title(runs))
 
 
 def is_large(capture: Capture) -> bool:

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from depyf.capture import collector
+from depyf import collector
 
 
 class Node:
