@@ -182,10 +182,11 @@ def test_the_marker_needs_no_option_and_leaves_nothing(tests, monkeypatch):
 @with_torch
 @pytest.mark.slow
 def test_workers_of_xdist(tests):
-    result = run(tests, "-n", "2", "--depyf=out", "tests")
-    result.assert_outcomes(**OUTCOMES)
-    assert len(folders("out")) == 12 and not [name for name in folders("out") if name.startswith("run_")]
-    result.stdout.fnmatch_lines(["*= depyf =*", "12 tests compiled something: *", "written to out, *"])
+    # (what `test_goes_on` finds compiled depends on the tests that its worker happens to get before it)
+    result = run(tests, "-n", "2", "--depyf=out", "tests", "-k", "not goes_on")
+    result.assert_outcomes(**{**OUTCOMES, "failed": OUTCOMES["failed"] - 1})
+    assert len(folders("out")) == 11 and not [name for name in folders("out") if name.startswith("run_")]
+    result.stdout.fnmatch_lines(["*= depyf =*", "11 tests compiled something: *", "written to out, *"])
 
 
 @with_torch

@@ -780,7 +780,7 @@ def options_of_inductor() -> list[str]:
         text = private_api.CHANGED_OPTIONS.get()()
     except private_api.MissingPrivateApi:
         return []
-    return [line.removeprefix("torch._inductor.config.") for line in text.splitlines()]
+    return [line.removeprefix(private_api.CHANGED_OPTIONS.module + ".") for line in text.splitlines()]
 
 
 class FullPaths:
