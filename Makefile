@@ -10,7 +10,7 @@ OTHERS ?= 3.10 3.12 3.13
 # The site's environment is its own: nothing that the package needs is in it.
 DOCS_VENV := .venv-docs
 
-.PHONY: correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold large page page-assets roundtrip roundtrip-old \
+.PHONY: correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold bench-ranks large page page-assets roundtrip roundtrip-old \
 	behaviour passes natural bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -118,6 +118,10 @@ provenance: $(VENV)/.ready
 # What watching costs a fresh process, beside TORCH_TRACE and TORCH_COMPILE_DEBUG.
 bench-cold: $(VENV)/.ready
 	$(PY) benchmarks/cold.py --write docs/measured/cold.md
+
+# depyf report and depyf explain of a thousand ranks.
+bench-ranks: $(VENV)/.ready
+	$(PY) benchmarks/many_ranks.py --write docs/measured/many_ranks.md
 
 # What watching costs: compile time, time per call, memory.
 bench: $(VENV)/.ready

@@ -1,7 +1,7 @@
 // The page: reads its data, shows one view at a time; where it stands is in the address behind the #.
 
 import { append, h } from "./dom.js";
-import { read } from "./model.js";
+import { read, Run } from "./model.js";
 import { overview } from "./overview.js";
 import { source } from "./source.js";
 import { prepare, side } from "./side.js";
@@ -57,8 +57,8 @@ function stored(name, value) {
 
 /** What was run, with which backend, when, and on what. */
 function about(data) {
-  const { command, date, torch, python } = data.runs[0]?.environment ?? {};
-  const backends = [...new Set(data.runs.flatMap((run) => run.backends ?? []))].join(", ");
+  const { command, date, torch, python } = data.environment;
+  const backends = data.backends.join(", ");
   const rest = [backends, date, torch && `torch ${torch.split("+")[0]}`, python && `Python ${python}`].filter(Boolean);
   return h("span", { class: "soft environment", title: [command, ...rest].filter(Boolean).join(", ") },
     command ? h("code", {}, command.replace(/^python /, "")) : null, h("span", {}, rest.join(", ")));
@@ -93,7 +93,6 @@ class App {
     if (!OWN_ADDRESS) document.addEventListener("click", (event) => this.follow(event));
     document.addEventListener("keydown", (event) => this.key(event));
     this.show();
-    this.prepare();
   }
 
   link(view, state, run = this.number) {
@@ -146,10 +145,15 @@ class App {
   show() {
     const wanted = parse(OWN_ADDRESS ? location.hash : this.here);
     const found = this.views.find(([name]) => name === wanted.view) ?? this.views[this.data.runs.length > 1 && !wanted.view ? 5 : 0];
+    const asked = this.asked = Math.min(Math.max(wanted.run, 0), this.data.runs.length - 1);
+    if (found[2] && !(this.data.runs[asked] instanceof Run)) {
+      this.data.open(asked).catch((error) => this.failed(error)).then((run) => run && this.asked === asked && this.show());
+      return;
+    }
     this.seen?.leave?.();
     if (wanted.run !== this.number) this.states.clear();
     if (wanted.run !== this.number) this.forget();
-    this.number = Math.min(Math.max(wanted.run, 0), this.data.runs.length - 1);
+    this.number = asked;
     this.name = found[0];
     this.states.set(this.name, wanted.state);
     if (this.runs) this.runs.value = String(this.number);
@@ -167,9 +171,14 @@ class App {
       else view.ready?.();
       if (view === this.kept?.view) this.kept.shown = true;
     } catch (error) { // the other views can still be used
-      this.main.replaceChildren(h("p", { class: "empty", role: "alert" }, `This view could not be shown: ${error.message}`));
-      console.error(error);
+      this.failed(error);
     }
+    if (found[2]) this.prepare();
+  }
+
+  failed(error) {
+    this.main.replaceChildren(h("p", { class: "empty", role: "alert" }, `This view could not be shown: ${error.message}`));
+    console.error(error);
   }
 
   keep(address, view) {
@@ -186,6 +195,8 @@ class App {
   /** Makes "Side by side" ahead, step by step while nothing else is to be done: it takes longest to make. */
   prepare() {
     const run = this.data.runs[this.number];
+    if (this.prepared === run) return;
+    this.prepared = run;
     const steps = prepare(run);
     const next = () => {
       if (run !== this.data.runs[this.number] || this.kept && !steps.length && !this.kept.view.steps.length) return;
@@ -247,7 +258,11 @@ class App {
 async function begin() {
   const root = document.getElementById("app");
   try {
-    const data = await read(document.getElementById("data"));
+    const data = await read();
+    // What is looked at first is there before anything is drawn; of several ranks that is the table of all.
+    const { view, run } = parse(OWN_ADDRESS ? location.hash : "");
+    const first = Math.min(Math.max(run, 0), data.runs.length - 1);
+    if (data.runs.length === 1 || view && view !== "ranks") await data.open(first);
     root.app = new App(data, root);
     document.documentElement.dataset.ready = String(Math.round(performance.now()));
   } catch (error) {

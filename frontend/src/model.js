@@ -2,13 +2,26 @@
 
 const NODE = 5; // numbers of a node: line, place, captured, module, is a call
 
-export async function read(element) {
+/** The data of the page: its head. Each run has a part of its own, which `open` unpacks when it is first looked at. */
+export async function read() {
+  const parts = [...document.querySelectorAll("script.part")];
+  const data = await unpacked(document.getElementById("data"));
+  const opened = new Map();
+  const open = (number) => {
+    if (!opened.has(number)) {
+      opened.set(number, unpacked(parts[number]).then((raw) => (data.runs[number] = new Run({ ...data.runs[number], ...raw }))));
+    }
+    return opened.get(number);
+  };
+  return Object.assign(data, { open, heads: [...data.runs] });
+}
+
+async function unpacked(element) {
   const held = JSON.parse(element.textContent);
   element.remove();
   const bytes = Uint8Array.from(atob(held.data), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(held.encoding));
-  const data = JSON.parse(await new Response(stream).text());
-  return { ...data, runs: data.runs.map((run) => new Run(run)) };
+  return JSON.parse(await new Response(stream).text());
 }
 
 function put(map, key, value) {

@@ -59,7 +59,7 @@ def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any)
     """
     from .notebook import HEIGHT, View
     from .prepare import prepare_debug
-    from .report import captures_of, named
+    from .report import shown
 
     pixels = HEIGHT if height is None else height
     if isinstance(what, prepare_debug):
@@ -68,7 +68,7 @@ def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any)
         if args or kwargs:
             raise TypeError("a directory takes no further arguments")
         path = os.fspath(what)
-        return View.of(named(captures_of(path)), path, height=pixels)
+        return View.of(shown(path), path, height=pixels)
     if not callable(what):
         raise TypeError(
             f"interactive got a {type(what).__name__}; give a function or a directory that prepare_debug wrote")
@@ -85,14 +85,14 @@ def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: in
     from .notebook import View
     from .notebook.files import temporary
     from .prepare import prepare_debug
-    from .report import captures_of, named
+    from .report import shown
 
     if hooks.innermost_function(what) is what and getattr(what, "_compiled_call_impl", None) is None:
         what = torch.compile(what)
     block = prepare_debug(temporary())
     with block:
         result = what(*args, **kwargs)
-    capture = named(captures_of(block.path))
+    capture = shown(block.path)
     notes = []
     if not getattr(capture, "functions", ()) and not getattr(capture, "compilations", ()):
         notes.append("Nothing was compiled by this call.")

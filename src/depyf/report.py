@@ -18,11 +18,12 @@ from .records.model import Capture
 from .records.run_directory import RANK, run_directory
 from .records.store import RecordsError
 from .torch_text.recorded import read_records
-from .views import ranks
+from .views import rank_classes, ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
 from .views.index.index import FILE
 from .views.markdown import count
+from .views.rank_classes import RankClass
 
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
 
@@ -47,6 +48,8 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
         OSError: the output cannot be written.
     """
     path = _directory_of(path)
+    if output is None and ranks.rank_folders(path):
+        return _of_all_ranks(path, page, sources)
     captures = _recorded(path)
     if output is None:
         if captures is None:
@@ -54,10 +57,8 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
         captures = _sourced(captures, sources)
         if page:
-            pages.write(path, named(captures))
-        if captures.keys() == {""}:
-            return ranks.write_index(path, pages.FILE if page else "", captures[""])
-        return ranks.write_index(path)
+            pages.write(path, captures[""])
+        return ranks.write_index(path, pages.FILE if page else "", captures[""])
     if captures is None:
         captures = _logged(path)
     captures = _sourced(captures, sources)
@@ -67,9 +68,30 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
         os.makedirs(own, exist_ok=True)
         directory = Directory(own)
         views.write_views(views.write_artefacts(capture, directory), directory, _say, page=page)
-    if page and captures.keys() != {""}:
-        pages.write(target, named(captures))
-    return ranks.write_index(target) if captures.keys() != {""} else os.path.join(target, FILE)
+    return os.path.join(target, FILE) if captures.keys() == {""} else _of_all_ranks(target, page, sources)
+
+
+def _of_all_ranks(path: str, page: bool, sources: bool) -> str:
+    """Make the page and the index over all ranks; those that did the same are read and shown once."""
+    classes = _readable(ranks.read(path))
+    if page:
+        shown = _sourced({each.name: each.capture for each in classes if each.capture is not None}, sources)
+        pages.write(path, [replace(each, capture=shown.get(each.name)) for each in classes])
+    return ranks.write_index(path, classes=classes)
+
+
+def _readable(classes: list[RankClass]) -> list[RankClass]:
+    """Return the ranks; say which hold nothing that can be read: one may have been killed before it compiled anything.
+
+    Raises:
+        RecordsError: none can be read.
+    """
+    lost = [each for each in classes if each.capture is None]
+    if len(lost) == len(classes):
+        raise RecordsError(f"no rank left a {store.FILE} that can be read: {lost[0].name}: {lost[0].trouble}")
+    for each in lost:
+        print(f"depyf: left out: {each.name}: {each.trouble}", file=sys.stderr)
+    return classes
 
 
 def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
@@ -85,23 +107,37 @@ def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
     return captures
 
 
-def captures_of(path: str) -> dict[str, Capture]:
+def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
     """Return the records of a run by folder: of each rank (``"rank_0"``), or of one process (``""``).
 
     Args:
         path: as of :func:`report`.
+        rank: of several ranks, this one is enough.
 
     Raises:
         RecordsError: there are none; the message says what to give.
     """
     path = _directory_of(path)
+    name = ranks.rank_folders(path).get(-1 if rank is None else rank, "")
+    if name and os.path.exists(os.path.join(path, name, store.FILE)):
+        return {name: read_records(os.path.join(path, name))}
     captures = _recorded(path)
     return _logged(path) if captures is None else captures
 
 
-def named(captures: dict[str, Capture]) -> Capture | dict[str, Capture]:
-    """Return the result of :func:`captures_of` as a page takes it."""
-    return captures.get("") or {folder.replace("_", " "): capture for folder, capture in captures.items()}
+def shown(path: str) -> Capture | list[RankClass]:
+    """Return the records of a run as a page takes them.
+
+    Args:
+        path: as of :func:`report`.
+
+    Raises:
+        RecordsError: as :func:`captures_of`.
+    """
+    if ranks.rank_folders(_directory_of(path)):
+        return _readable(ranks.read(_directory_of(path)))
+    captures = captures_of(path)
+    return captures[""] if captures.keys() == {""} else rank_classes.classes_of(captures)
 
 
 def _directory_of(path: str) -> str:

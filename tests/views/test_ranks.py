@@ -144,7 +144,7 @@ def written(tmp_path, *captures, killed=()):
 def test_ranks_that_do_the_same(tmp_path):
     text = written(tmp_path, of_rank(0, graph="a __compiled_fn_1 device(type='cuda', index=0) cuda:0 0x7f00"),
                    of_rank(1, graph="a __compiled_fn_3 device(type='cuda', index=1) cuda:1 0x7f11"))
-    assert "Nowhere: 2 ranks compiled the same functions" in text and "| [1](rank_1/index.md) | ended | 1 | 1 |" in text
+    assert "Nowhere: 2 ranks compiled the same functions" in text and "| [0](rank_0/index.md), [1](rank_1/index.md) | ended | 1 | 1 |" in text
 
 
 def test_one_rank_recompiled(tmp_path):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .status import DONE, refused
 from .terminal import add_color, console_on
+
+if TYPE_CHECKING:
+    from ..views.rank_classes import RankClass
 
 
 def add(commands: Any) -> None:
@@ -29,12 +32,18 @@ def explain(given: argparse.Namespace) -> int:
     """Run ``depyf explain``."""
     from ..records.run_directory import RANK
     from ..records.store import RecordsError
-    from ..report import captures_of
+    from ..report import captures_of, shown
     from ..views.index import index
-    from ..views.ranks import ranks_index, ranks_of
 
     try:
-        captures = captures_of(given.path)
+        if given.rank is None and not given.json:
+            run = shown(given.path)
+            if isinstance(run, list) and sum(len(each.members) for each in run) > 1:
+                return _explain_ranks(given, run)
+            captures = {each.members[0].folder: each.capture for each in run if each.capture is not None} if isinstance(
+                run, list) else {"": run}
+        else:
+            captures = captures_of(given.path, given.rank)
     except (RecordsError, OSError) as error:
         return refused(error)
     folder = next(iter(captures)) if len(captures) == 1 else ""
@@ -51,15 +60,20 @@ def explain(given: argparse.Namespace) -> int:
     from ..views.terminal import show
 
     console = console_on(sys.stdout, given.color)
-    if folder in captures:
-        show(index.brief(captures[folder]), console)
-        files = _files_to_read(os.path.join(given.path, folder) if folder else given.path)
-        if files:
-            print()
-            show("## Read on", console)
-            print("\n".join(files))
-        return DONE
-    show(ranks_index(ranks_of(captures)), console)
+    show(index.brief(captures[folder]), console)
+    files = _files_to_read(os.path.join(given.path, folder) if folder else given.path)
+    if files:
+        print()
+        show("## Read on", console)
+        print("\n".join(files))
+    return DONE
+
+
+def _explain_ranks(given: argparse.Namespace, classes: list[RankClass]) -> int:
+    from ..views.ranks import ranks_index
+    from ..views.terminal import show
+
+    show(ranks_index(classes), console_on(sys.stdout, given.color))
     print(f"\nEach of them: depyf explain {given.path} --rank N")
     return DONE
 

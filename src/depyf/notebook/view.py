@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import os
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .. import page as pages
 from ..provenance import sources
 from ..records.model import Capture
 from ..views.markdown import count, one_line
+from ..views.rank_classes import RankClass
 from .cells import cell_names
 
 #: The largest page, in characters, that stands in the notebook itself. Jupyter's server drops outputs of more than
@@ -61,7 +62,7 @@ class View:
         self._words: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, capture: Capture | Mapping[str, Capture], path: str = "", **options: Any) -> View:
+    def of(cls, capture: Capture | Sequence[RankClass], path: str = "", **options: Any) -> View:
         """Return the view of records, with cells by the numbers that the notebook shows.
 
         Args:
@@ -71,7 +72,7 @@ class View:
         Raises:
             OSError: it cannot be written.
         """
-        runs = [capture] if isinstance(capture, Capture) else list(capture.values())
+        runs = [capture] if isinstance(capture, Capture) else [each.capture for each in capture if each.capture]
         text = pages.build(capture, names=cell_names(path for run in runs for path in sources.files_named(run)))
         view = cls(text, path, **options)
         if len(text) > INLINE and os.path.isdir(path) and not view.file:

@@ -2,64 +2,47 @@
 
 Each rank writes the folder ``rank_<n>`` (:func:`depyf.records.run_directory.run_directory`). The index beside them is
 made again by each rank that ends, so that it is there whichever rank is killed; :func:`write_index` makes it at any
-time, without torch and on any machine.
+time, without torch and on any machine. Ranks that did the same (:mod:`.rank_classes`) have one row.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..records import store
 from ..records.model import Capture, Compilation
 from ..records.run_directory import RANK, numbered
 from ..torch_text.recorded import read_records
 from ..torch_text.resumes import plain_name
+from . import rank_classes
 from .changes import changes
 from .diff.canonical import excerpts
 from .dump.directory import Directory
 from .formatting import OUTCOME_OF_ONE, seconds
 from .grouping import recompiles
 from .index.index import FILE, index
-from .markdown import code, count, fenced, link, prose, some, table
+from .markdown import code, count, fenced, link, prose, table
+from .rank_classes import IDS, RankClass, in_words
 from .short_paths import short_names
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
 FEW = 4
 DIFFERENCES = 30
-#: In texts of graphs: what differs between ranks that run the same.
-_IDS = re.compile(r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|__compiled_fn_\d+|\b\d{9,}\b")
 
 
-@dataclass(frozen=True)
-class Rank:
-    """A rank's folder.
+def write_index(
+    directory: str, page: str = "", run: Capture | None = None, classes: Sequence[RankClass] | None = None
+) -> str:
+    """Write ``index.md`` over all ranks, and those of ranks that were killed before they could write their own.
 
-    Attributes:
-        folder: its name.
-        capture: what it holds; ``None`` if nothing can be read.
-        ended: the run of the rank came to its end.
-        trouble: why nothing can be read.
-        index: the name of its own index; empty if it has none.
-    """
-
-    number: int
-    folder: str
-    capture: Capture | None
-    ended: bool
-    trouble: str = ""
-    index: str = ""
-
-
-def write_index(directory: str, page: str = "", run: Capture | None = None) -> str:
-    """Write ``index.md`` over all ranks, and that of each rank which was killed before it could write its own.
+    Of ranks that did the same and were killed the first gets one.
 
     Args:
         directory: the one that holds the folders ``rank_<n>``, or the folder of a single run.
         page: the file of a single run's page, if there is one.
         run: the records of a single run, where they have been read.
+        classes: those of ranks, where they have been read.
 
     Returns:
         The path of the index.
@@ -71,21 +54,26 @@ def write_index(directory: str, page: str = "", run: Capture | None = None) -> s
     folders = rank_folders(directory)
     if not folders:
         return _written(directory, index(run or read_records(directory), page=page))
-    for name in folders.values():
-        own = _read(directory, 0, name)
-        if own.capture is not None and not own.ended:
-            _written(os.path.join(directory, name), index(own.capture))
-    return _write_shared(directory)
+    classes = read(directory) if classes is None else classes
+    killed = [each for each in classes if each.capture is not None and not each.ended]
+    for each in killed:
+        assert each.capture is not None
+        _written(os.path.join(directory, each.members[0].folder), index(each.capture))
+    return _write_shared(directory, read(directory) if killed else classes)
 
 
-def _write_shared(directory: str) -> str:
+def read(directory: str) -> list[RankClass]:
+    """Return the ranks of a run, by classes."""
+    return rank_classes.read_ranks(directory, rank_folders(directory), FILE)
+
+
+def _write_shared(directory: str, classes: Sequence[RankClass] | None = None) -> str:
     folders = rank_folders(directory)
     for _ in range(5):
         state = _state(directory, folders)
-        ranks = [_read(directory, number, name) for number, name in folders.items()]
-        path = _written(directory, ranks_index(ranks))
+        path = _written(directory, ranks_index(read(directory) if classes is None else classes))
         # Another rank may have ended meanwhile, and may have written its index before we wrote this one.
-        folders = rank_folders(directory)
+        classes, folders = None, rank_folders(directory)
         if _state(directory, folders) == state:
             break
     return path
@@ -128,22 +116,6 @@ def _state(directory: str, folders: Mapping[int, str]) -> list[object]:
     return result
 
 
-def _read(directory: str, number: int, name: str) -> Rank:
-    try:
-        capture = read_records(os.path.join(directory, name))
-    except store.RecordsError as error:
-        missing = not os.path.exists(os.path.join(directory, name, store.FILE))
-        return Rank(number, name, None, False, "nothing was compiled yet" if missing else str(error))
-    has_index = os.path.exists(os.path.join(directory, name, FILE))
-    return Rank(number, name, capture, store.NOT_ENDED not in capture.notes, index=FILE if has_index else "")
-
-
-def ranks_of(captures: Mapping[str, Capture]) -> list[Rank]:
-    """Ranks whose records were read elsewhere, by folder (``"rank_0"``)."""
-    return [Rank(int(folder.removeprefix(RANK)), folder, capture, store.NOT_ENDED not in capture.notes)
-            for folder, capture in captures.items()]
-
-
 def _written(directory: str, text: str) -> str:
     path = Directory(directory).write(FILE, text)
     if path is None:
@@ -152,35 +124,63 @@ def _written(directory: str, text: str) -> str:
 
 
 # --- the text -------------------------------------------------------------------------------------
-def ranks_index(ranks: Sequence[Rank]) -> str:
+def ranks_index(classes: Sequence[RankClass]) -> str:
     """Return the text of the index over all ranks. Links go into the folders beside it."""
-    lines = [f"# What torch.compile did on {count(len(ranks), 'rank')}", "",
+    total = sum(len(each.members) for each in classes)
+    lines = [f"# What torch.compile did on {count(total, 'rank')}", "",
              *table(("rank", "state", "functions", "versions", "graphs", "breaks", "recompiles", "not compiled",
-                     "time"), map(_row, ranks))]
-    world = {rank.capture.environment.get("world_size") for rank in ranks if rank.capture} - {None}
-    missing = sorted(set(range(max((int(w) for w in world if w and w.isdigit()), default=0)))
-                     - {rank.number for rank in ranks})
+                     "time"), map(_row, classes))]
+    missing = missing_ranks(classes)
     if missing:
-        lines += ["", f"No folder of {_ranks(missing)}: not started, or on a machine with another disk."]
-    if any(not rank.ended for rank in ranks):
+        lines += ["", missing]
+    if any(not each.ended for each in classes):
         lines += ["", "A rank that has not ended runs still or was killed; its folder holds what it had compiled until "
                       "then. What it lacks is not listed as a difference. `depyf report DIR` makes this index "
                       "again."]
-    lines += ["", "## Where the ranks differ", "", *_differences(ranks)]
+    lines += ["", "## Where the ranks differ", "", *_differences(classes)]
     return "\n".join(lines) + "\n"
 
 
-def _row(rank: Rank) -> tuple[str, ...]:
-    capture = rank.capture
+def missing_ranks(classes: Sequence[RankClass]) -> str:
+    """Return the sentence that names ranks of the run which have no folder; empty where all have one."""
+    world = {each.capture.environment.get("world_size") for each in classes if each.capture} - {None}
+    wanted = range(max((int(w) for w in world if w and w.isdigit()), default=0))
+    missing = sorted(set(wanted).difference(*(each.numbers for each in classes)))
+    return f"No folder of {in_words(missing)}: not started, or on a machine with another disk." if missing else ""
+
+
+def _row(ranks: RankClass) -> tuple[str, ...]:
+    capture = ranks.capture
     if capture is None:
-        return str(rank.number), prose(rank.trouble, 200), "", "", "", "", "", "", ""
+        return _linked(ranks), prose(ranks.trouble, 200), "", "", "", "", "", "", ""
     done = [c for c in capture.compilations if c.outcome == "compiled"]
     graphs = {name for f in capture.functions for fr in f.frames for e in fr.entries for name in e.graph_names}
-    return (link(str(rank.number), f"{rank.folder}/{rank.index}"), "ended" if rank.ended else "**not ended**",
+    return (_linked(ranks), "ended" if ranks.ended else "**not ended**",
             str(len(capture.functions)), str(len(done)), str(len(graphs)),
             str(sum(len(c.breaks) for c in capture.compilations)),
             str(len(recompiles(capture.compilations))),
-            str(len(capture.compilations) - len(done)), seconds(sum(c.seconds for c in capture.compilations)))
+            str(len(capture.compilations) - len(done)), time_of(ranks))
+
+
+def _linked(ranks: RankClass) -> str:
+    """Return the numbers of a class with links to the indexes of its ranks; of more than a few to one."""
+    if len(ranks.members) <= FEW:
+        return ", ".join(_to_index(each, str(each.number)) for each in ranks.members)
+    first = next((each for each in ranks.members if each.index), ranks.members[0])
+    one = _to_index(first, f"rank {first.number}")
+    return f"{count(len(ranks.members), 'rank')} alike: {ranks.name.partition(' ')[2]}; see {one}"
+
+
+def _to_index(rank: rank_classes.Member, words: str) -> str:
+    return link(words, f"{rank.folder}/{rank.index}" if rank.index else "")
+
+
+def time_of(ranks: RankClass) -> str:
+    """Return how long compilations took: ``1.20 s``, ``1.20 s to 7.00 s (rank 3)``."""
+    least, longest = (choose(ranks.members, key=lambda each: each.seconds) for choose in (min, max))
+    if seconds(least.seconds) == seconds(longest.seconds):
+        return seconds(least.seconds)
+    return f"{seconds(least.seconds)} to {seconds(longest.seconds)} (rank {longest.number})"
 
 
 #: What is compared, function by function: a heading and, for a rank, the facts as text.
@@ -213,39 +213,77 @@ def _place(location: object, short: Mapping[str, str]) -> str:
     return code(f"{short.get(filename, filename)}:{line}") if location else "a place that torch does not name"
 
 
-def _differences(ranks: Sequence[Rank]) -> list[str]:
-    readable = [rank for rank in ranks if rank.capture is not None]
-    ended = [rank for rank in readable if rank.ended]
-    if len(readable) < 2:
+def _differences(classes: Sequence[RankClass]) -> list[str]:
+    readable = [each for each in classes if each.capture is not None]
+    total = sum(len(each.members) for each in readable)
+    if total < 2:
         return ["There is nothing to compare: fewer than two ranks left records."]
+    lines = _by_class(readable)
+    in_functions = _in_functions(readable)
+    if lines or in_functions:
+        return [*lines, *[""][: bool(lines and in_functions)], *in_functions]
+    return [f"Nowhere: {count(total, 'rank')} compiled the same functions, broke at the same places, "
+            "recompiled for the same reasons and have the same graphs (ids and numbers of devices aside)."]
+
+
+def differences(classes: Sequence[RankClass]) -> list[str]:
+    """Return how many ranks are alike, and in what the others differ, as lines of Markdown."""
+    return _by_class([each for each in classes if each.capture is not None])
+
+
+def _by_class(classes: Sequence[RankClass]) -> list[str]:
+    """Return a line for the largest class, and for each other what it differs in."""
+    others = differing(classes)
+    if not others:
+        return []
+    common = rank_classes.most(classes)
+    alike = in_words(common.numbers)
+    lines = [f"{count(len(common.members), 'rank')} are alike ({alike.partition(' ')[2]}).", ""]
+    for each, words in others:
+        verb = "differs" if len(each.members) == 1 else "differ"
+        lines.append(f"* {each.name[:1].upper()}{each.name[1:]} {verb} from {alike} in {words}")
+    return lines if len(common.members) > 1 else lines[2:]
+
+
+def differing(classes: Sequence[RankClass]) -> list[tuple[RankClass, str]]:
+    """Return each class that differs from the largest one, and in what, as Markdown."""
+    readable = [each for each in classes if each.capture is not None]
+    if not readable:
+        return []
+    common = rank_classes.most(readable)
+    return [(each, "; ".join(parts)) for each in readable
+            if each is not common and (parts := rank_classes.differences(common, each))]
+
+
+def _in_functions(classes: Sequence[RankClass]) -> list[str]:
+    """Return the differences, function by function."""
+    ended = [each for each in classes if each.ended]
     lines: list[str] = []
-    compared = {rank.number: _by_function(rank) for rank in readable}
+    compared = {each.members[0].number: _by_function(each) for each in classes}
     keys = dict.fromkeys(key for functions in compared.values() for key in functions)
     short = short_names([*{key[1] for key in keys}, *(
-        b.location.filename for rank in readable if rank.capture
-        for c in rank.capture.compilations for b in c.breaks if b.location)])
+        b.location.filename for each in classes if each.capture
+        for c in each.capture.compilations for b in c.breaks if b.location)])
     for key in keys:
         title = f"{code(key[0])}, {code(f'{short.get(key[1], key[1])}:{key[2]}')}"
         unequal: list[str] = []
         for facts in (_versions, _breaks, _recompiles, _not_compiled):
-            unequal += _unequal(facts, [(rank.number, compared[rank.number].get(key, [])) for rank in ended], short)
-        unequal += _unequal_graphs(readable, key, compared)
+            unequal += _unequal(
+                facts, [(each.numbers, compared[each.members[0].number].get(key, [])) for each in ended], short)
+        unequal += _unequal_graphs(classes, key, compared)
         if unequal:
             lines += [f"### {title}", "", *unequal, ""]
     total = sum(line.startswith("### ") for line in lines)
     if total > DIFFERENCES:
         at = [i for i, line in enumerate(lines) if line.startswith("### ")][DIFFERENCES]
         lines = lines[:at] + [f"... and {count(total - DIFFERENCES, 'function')} more.", ""]
-    if not lines:
-        return [f"Nowhere: {count(len(readable), 'rank')} compiled the same functions, broke at the same places, "
-                "recompiled for the same reasons and have the same graphs (ids and numbers of devices aside)."]
     return lines[:-1]
 
 
 _Key = tuple[str, str, int]
 
 
-def _by_function(rank: Rank) -> dict[_Key, list[Compilation]]:
+def _by_function(rank: RankClass) -> dict[_Key, list[Compilation]]:
     """Compilations by the user's function; a resume function by the place where it goes on."""
     result: dict[_Key, list[Compilation]] = {}
     for compilation in rank.capture.compilations if rank.capture else ():
@@ -256,48 +294,45 @@ def _by_function(rank: Rank) -> dict[_Key, list[Compilation]]:
 
 
 def _unequal(
-    facts: Facts, by_rank: Sequence[tuple[int, Sequence[Compilation]]], short: Mapping[str, str]
+    facts: Facts, by_class: Sequence[tuple[tuple[int, ...], Sequence[Compilation]]], short: Mapping[str, str]
 ) -> list[str]:
     """Return a line for each fact that not all ranks share."""
-    counted: dict[str, dict[int, int]] = {}
-    for number, compilations in by_rank:
+    counted: dict[str, dict[tuple[int, ...], int]] = {}
+    for numbers, compilations in by_class:
         for fact in facts(compilations, short):
-            of_rank = counted.setdefault(fact, {})
-            of_rank[number] = of_rank.get(number, 0) + 1
+            of_class = counted.setdefault(fact, {})
+            of_class[numbers] = of_class.get(numbers, 0) + 1
     lines = []
     for fact, times in counted.items():
-        if len({times.get(number, 0) for number, _ in by_rank}) == 1:
+        if len({times.get(numbers, 0) for numbers, _ in by_class}) == 1:
             continue
         groups: dict[int, list[int]] = {}
-        for number, _ in by_rank:
-            groups.setdefault(times.get(number, 0), []).append(number)
-        shown = [(f"{n} times on " if n > 1 else "on " if n else "not on ") + _ranks(numbers)
+        for numbers, _ in by_class:
+            groups.setdefault(times.get(numbers, 0), []).extend(numbers)
+        shown = [(f"{n} times on " if n > 1 else "on " if n else "not on ") + in_words(sorted(numbers))
                  for n, numbers in sorted(groups.items(), reverse=True)]
         lines.append(f"* {fact}: {', '.join(shown)}")
     return lines
 
 
-def _ranks(numbers: Sequence[int]) -> str:
-    return ("rank " if len(numbers) == 1 else "ranks ") + some(list(map(str, numbers)), 8)
-
-
 def _unequal_graphs(
-    ranks: Sequence[Rank], key: _Key, compared: Mapping[int, Mapping[_Key, Sequence[Compilation]]]
+    classes: Sequence[RankClass], key: _Key, compared: Mapping[int, Mapping[_Key, Sequence[Compilation]]]
 ) -> list[str]:
     """Return the captured graphs of a function, one after the other, compared as text."""
     lines: list[str] = []
-    series = {rank.number: _graphs(rank, compared[rank.number].get(key, [])) for rank in ranks}
+    series = {each.numbers: _graphs(each, compared[each.members[0].number].get(key, [])) for each in classes}
     for position in range(max(map(len, series.values()), default=0)):
         groups: dict[str, list[tuple[int, str]]] = {}
-        for number, graphs in series.items():
+        for numbers, graphs in series.items():
             if position < len(graphs):
-                groups.setdefault(graphs[position][0], []).append((number, graphs[position][1]))
+                text, file = graphs[position]
+                groups.setdefault(text, []).extend((number, file) for number in numbers)
         if len(groups) < 2:
             continue
         shown = []
-        for members in groups.values():
-            numbers, file = [number for number, _ in members], members[0][1]
-            shown.append(link(_ranks(numbers), f"{RANK}{numbers[0]}/{file}" if file else ""))
+        for members in map(sorted, groups.values()):
+            ranks, file = [number for number, _ in members], members[0][1]
+            shown.append(link(in_words(ranks), f"{RANK}{ranks[0]}/{file}" if file else ""))
         lines.append(f"* graph {position + 1} is not the same on {' and on '.join(shown)}; the first difference:")
         first, second = list(groups)[:2]
         lines += ["", *(f"  {line}" for line in fenced("\n".join(_first_difference(first, second)), "diff")), ""]
@@ -307,7 +342,7 @@ def _unequal_graphs(
     return lines
 
 
-def _graphs(rank: Rank, compilations: Sequence[Compilation]) -> list[tuple[str, str]]:
+def _graphs(rank: RankClass, compilations: Sequence[Compilation]) -> list[tuple[str, str]]:
     """Return ``(text without ids, file)`` of the captured graphs, in the order of their compilations."""
     if rank.capture is None:
         return []
@@ -317,7 +352,7 @@ def _graphs(rank: Rank, compilations: Sequence[Compilation]) -> list[tuple[str, 
         at = order.get(graph.compile_id.key)
         for stage in graph.stages:
             if at is not None and stage.stage == "Captured_Graph":
-                texts.append((at, _IDS.sub("_", stage.text), stage.file))
+                texts.append((at, IDS.sub("_", stage.text), stage.file))
     return [(text, file) for _, text, file in sorted(texts, key=lambda item: item[0])]
 
 

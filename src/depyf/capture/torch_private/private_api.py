@@ -37,7 +37,8 @@ class PrivateApi:
     """One name of torch's that its documents do not promise.
 
     Attributes:
-        places: ``module:qualified.name``, where it is, or was in other versions; the first that is there counts.
+        places: ``module:qualified.name``, or a ``module``: where it is, or was in other versions; the first that is
+            there counts.
         use: what we do with it.
         since: the first torch that has it.
         lost: what a dump lacks without it.
@@ -118,7 +119,7 @@ class PrivateApi:
             module, _, path = place.partition(":")
             try:
                 owner, value = None, importlib.import_module(module)
-                for part in path.split("."):
+                for part in path.split(".") if path else ():
                     owner, value = value, getattr(value, part)
             except AttributeError as error:
                 why = why or str(error)
@@ -454,11 +455,11 @@ POST_GRAD = PrivateApi(
     "the graph that Inductor makes kernels of", "2.1", "depyf.compare does not look at kernels one by one",
     takes("gm"))
 DYNAMO_SETTINGS = PrivateApi(
-    ("torch._dynamo:config",),
+    ("torch._dynamo.config",),
     "sizes that depyf.compare shows torch are not remembered", "2.0",
     "a function that was compared may be compiled for dynamic shapes earlier", has("patch", "automatic_dynamic_shapes"))
 INDUCTOR_SETTINGS = PrivateApi(
-    ("torch._inductor:config",),
+    ("torch._inductor.config",),
     "random numbers as eager PyTorch draws them, and no caches, while depyf.compare runs", "2.0",
     "depyf.compare finds dropout different", has("patch", "fallback_random", "fx_graph_cache"))
 CHANGED_OPTIONS = PrivateApi(
@@ -466,7 +467,7 @@ CHANGED_OPTIONS = PrivateApi(
     "the options that are part of the key of Inductor's cache", "2.1",
     "why a graph was not in the cache is said without the options")
 AUTOGRAD_SETTINGS = PrivateApi(
-    ("torch._functorch:config",),
+    ("torch._functorch.config",),
     "no cache of AOTAutograd's while depyf.compare runs", "2.0",
     "depyf.compare may find no AOT graphs", has("patch", "enable_autograd_cache"))
 RESET_CODE = PrivateApi(

@@ -8,26 +8,36 @@ import hashlib
 import html
 import json
 import os
+import re
 import string
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ... import collector
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..markdown import one_line
+from ..rank_classes import RankClass
 from .data import FORMAT, run_data
+from .ranks import ranks_head, run_head
+from .run import Json
 
 FILE = "index.html"
 #: A page that takes longer is left to ``depyf report``. (The records tell, not a clock: identical runs have the same
 #: files.)
 SECONDS, SECONDS_A_CHARACTER = 2.0, 1.5e-6
+#: Characters of a page's data after which further runs are left out.
+LARGEST = 6_000_000
+#: What a page is made of.
+Recorded = Capture | Mapping[str, Capture] | Sequence[RankClass]
+_DATA = re.compile(r'id="data">(.*?)</script>', re.DOTALL)
+_PART = re.compile(r'class="part">(.*?)</script>', re.DOTALL)
 _STATIC = os.path.join(os.path.dirname(os.path.abspath(__file__)), "static")
 
 
 def build(
-    capture: Capture | Mapping[str, Capture], sources: Sequence[SourceFile] | None = None, title: str = "", *,
+    capture: Recorded, sources: Sequence[SourceFile] | None = None, title: str = "", *,
     provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
 ) -> str:
     """Return the page of a run.
@@ -36,7 +46,8 @@ def build(
     no text of the records can run or fetch anything.
 
     Args:
-        capture: the records; for several ranks those of each by its name (``{"rank 0": ...}``), in order.
+        capture: the records; for several ranks those of each by its name (``{"rank 0": ...}``), in order, or classes
+            of ranks that did the same (:mod:`depyf.views.rank_classes`).
         sources: the user's files to annotate. ``None``: those in the records, else what the records hold of them.
         title: of the page; what was run, with which backend and when, if empty.
         provenances: where the nodes of graphs come from, by name of the graph, as far as that is known already.
@@ -45,12 +56,46 @@ def build(
     Returns:
         The text; ASCII.
     """
-    runs = {"": capture} if isinstance(capture, Capture) else dict(capture)
-    with collector.paused():
-        data = {
-            "format": FORMAT, "title": title,
-            "runs": [{"name": name, **run_data(run, sources, provenances, names)} for name, run in runs.items()]}
-        return page(data, title or _title(runs))
+    return "".join(_pieces(capture, sources, title, provenances, names))
+
+
+def _pieces(
+    capture: Recorded, sources: Sequence[SourceFile] | None = None, title: str = "",
+    provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
+) -> Iterator[str]:
+    """Yield the text of :func:`build`: a part of the data for each run, and at last the head, which tells of them."""
+    shown = list(_shown(capture))
+    captures = [run for _, _, run in shown]
+    begin, between, end = _shell(title or _title(captures))
+    yield begin
+    runs: list[Json] = []
+    size = 0
+    for name, ranks, run in shown:
+        if size > LARGEST:
+            break
+        with collector.paused():
+            data = {"name": name, **run_data(run, sources, provenances, names)}
+            text = packed(data)
+        runs.append(run_head(data, ranks))
+        size += len(text)
+        yield f'<script type="application/json" class="part">{text}</script>\n'
+    environment = captures[0].environment if captures else {}
+    head = {
+        "format": FORMAT, "title": title, "environment": dict(environment), "runs": runs,
+        "backends": sorted({graph.backend for run in captures for graph in run.graphs if graph.backend}),
+        "left_out": [name for name, _, _ in shown[len(runs) :]],
+        **(ranks_head(capture) if not isinstance(capture, (Capture, Mapping)) else {})}
+    yield f"{between}{packed(head)}{end}"
+
+
+def _shown(capture: Recorded) -> Iterator[tuple[str, RankClass | None, Capture]]:
+    """Yield the runs of a page: the name of each, the ranks, the records."""
+    if isinstance(capture, Capture):
+        yield "", None, capture
+    elif isinstance(capture, Mapping):
+        yield from ((name, None, run) for name, run in capture.items())
+    else:
+        yield from ((each.name, each, each.capture) for each in capture if each.capture is not None)
 
 
 def is_large(capture: Capture) -> bool:
@@ -60,7 +105,7 @@ def is_large(capture: Capture) -> bool:
     return SECONDS_A_CHARACTER * size > SECONDS
 
 
-def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -> str:
+def write(path: str, capture: Recorded, **options: Any) -> str:
     """Write the page.
 
     Args:
@@ -75,7 +120,7 @@ def write(path: str, capture: Capture | Mapping[str, Capture], **options: Any) -
     """
     if os.path.isdir(path):
         path = os.path.join(path, FILE)
-    return write_text(path, build(capture, **options))
+    return _write(path, _pieces(capture, **options))
 
 
 def write_text(path: str, text: str) -> str:
@@ -84,21 +129,26 @@ def write_text(path: str, text: str) -> str:
     Raises:
         OSError: it cannot be written.
     """
+    return _write(path, [text])
+
+
+def _write(path: str, pieces: Iterable[str]) -> str:
     partial = f"{path}.{os.getpid()}.partial"
     with open(partial, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-        file.write(text)
+        file.writelines(pieces)
     os.replace(partial, path)
     return path
 
 
-def page(data: Mapping[str, Any], title: str) -> str:
-    """Return the page that shows ``data`` (see :mod:`depyf.views.page.data`)."""
+def _shell(title: str) -> tuple[str, str, str]:
+    """Return the text of a page before its parts, between these and the head of its data, and behind that."""
     script, style = _asset("page.js"), _asset("page.css")
     policy = (f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
-    shell = string.Template(_asset("shell.html"))
-    return shell.substitute(
-        policy=policy, title=_ascii(html.escape(one_line(title))), style=style, script=script, data=packed(data))
+    before, after = _asset("shell.html").split("$data")
+    before, head, rest = before.rpartition("<script")
+    return (string.Template(before).substitute(policy=policy, title=_ascii(html.escape(one_line(title))), style=style),
+            head + rest, string.Template(after).substitute(script=script))
 
 
 def _ascii(text: str) -> str:
@@ -119,22 +169,22 @@ def packed(data: Mapping[str, Any]) -> str:
 
 
 def unpacked(page: str) -> Any:
-    """Return the data of a page: what :func:`packed` was given."""
-    begin = page.index('id="data">') + len('id="data">')
-    held = json.loads(page[begin : page.index("</script>", begin)])
-    return json.loads(zlib.decompress(base64.b64decode(held["data"]), 31))
+    """Return the data of a page: its head, with the runs that are in it."""
+    head, *parts = (json.loads(zlib.decompress(base64.b64decode(json.loads(text)["data"]), 31)) for text in (
+        *_DATA.findall(page), *_PART.findall(page)))
+    return {**head, "runs": [{**run, **part} for run, part in zip(head["runs"], parts)]}
 
 
-def _title(runs: Mapping[str, Capture]) -> str:
+def _title(runs: Sequence[Capture]) -> str:
     """Return the title: the command, its backends and the date; the compiled functions, where these are unknown."""
-    environment = next((run.environment for run in runs.values()), {})
+    environment = next((run.environment for run in runs), {})
     if environment.get("command"):
-        backends = sorted({graph.backend for run in runs.values() for graph in run.graphs if graph.backend})
+        backends = sorted({graph.backend for run in runs for graph in run.graphs if graph.backend})
         return " \u00b7 ".join(filter(None, (
             environment["command"].removeprefix("python "), ", ".join(backends), environment.get("date", ""))))
     names = dict.fromkeys(
         function.frames[0].title or function.name if function.frames else function.name
-        for run in runs.values() for function in run.functions)
+        for run in runs for function in run.functions)
     shown = ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")
     return f"torch.compile: {shown}" if names else "torch.compile"
 

@@ -1,0 +1,116 @@
+"""Files of records that hold the same, found without reading most of them: thousands of ranks do the same.
+
+Two processes that do the same write lines that differ in times, addresses, ids, numbers of devices::
+
+    {"record":"compilation", ... "seconds":0.92495, ... "expression":"___check_obj_id(L['f'], 140084081999072)" ...}
+    {"record":"compilation", ... "seconds":1.09615, ... "expression":"___check_obj_id(L['f'], 139784071912096)" ...}
+
+The first line becomes a *template*: the pieces between what differs. Of each further line it is asked whether it has
+these pieces, which costs hardly more than to read it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Sequence
+
+from .plain_lines import FILE
+
+#: Parts of a line of records that differ between processes which do the same.
+_VARIES = re.compile(
+    rb'(?<="start":)[-+.\deE]+|(?<="seconds":)[-+.\deE]+|(?<="guard_microseconds":)\d+|(?<="date":)"[^"]*"'
+    rb'|(?<="rank":)"\d+"|(?<="path":)"[^"]*torchinductor_[^"]*"|0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+'
+    rb"|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?|(?<=/rank_)\d+"
+    # (ids of objects; not the digits of a fraction)
+    rb"|(?<![\d.])\d{9,}(?:_\d{9,})*(?:_c\w+)?(?!\d|\.\d)")
+#: How long a compilation took; only its first: spans of its timeline follow.
+_SECONDS = re.compile(rb'"start":[-+.\deE]+,"seconds":([-+.\deE]+)')
+_COMPILATION = b'{"record":"compilation",'
+#: How many templates of a line are tried, the latest first.
+_TRIED = 16
+
+
+class _Template:
+    """A line without what differs.
+
+    Attributes:
+        number: of the template; two lines that hold the same have one.
+    """
+
+    def __init__(self, line: bytes, number: int) -> None:
+        self.number = number
+        self.line = line
+
+    @functools.cached_property
+    def _pieces(self) -> tuple[list[bytes], bytes]:
+        pieces, at = [], 0
+        for part in _VARIES.finditer(self.line):
+            pieces.append(self.line[at : part.start()])
+            at = part.end()
+        return pieces, self.line[at:]
+
+    def fits(self, line: bytes) -> bool:
+        """Return whether a line holds the same."""
+        if line == self.line:
+            return True
+        pieces, last = self._pieces
+        at, varies = 0, _VARIES.match
+        for piece in pieces:
+            if not line.startswith(piece, at):
+                return False
+            part = varies(line, at + len(piece))
+            if part is None:
+                return False
+            at = part.end()
+        return line[at:] == last
+
+
+class AlikeFiles:
+    """Tells which files of records hold the same; files are added one by one."""
+
+    def __init__(self) -> None:
+        self._templates: dict[int, list[_Template]] = {}  # by the number of the line in its file
+        self._count = 0
+
+    def add(self, directory: str) -> tuple[tuple[int, ...], float]:
+        """Return a key that files share which hold the same, and how many seconds its compilations took.
+
+        Args:
+            directory: of a run.
+
+        Raises:
+            OSError: there is no file of records, or it cannot be read.
+        """
+        key = []
+        took: dict[bytes, float] = {}
+        with open(os.path.join(directory, FILE), "rb") as file:
+            for number, line in enumerate(file):
+                key.append(self._number(number, line))
+                if line.startswith(_COMPILATION) and (seconds := _SECONDS.search(line)) is not None:
+                    # (A compilation is written again when its backward graph was compiled: the last line counts.)
+                    took[line[: line.find(b"}")]] = float(seconds[1])
+        return tuple(key), sum(took.values())
+
+    def _number(self, at: int, line: bytes) -> int:
+        known = self._templates.setdefault(at, [])
+        for template in reversed(known[-_TRIED:]):
+            if template.fits(line):
+                return template.number
+        self._count += 1
+        known.append(_Template(line, self._count))
+        return self._count
+
+
+def numbers(of: Sequence[int]) -> str:
+    """Return numbers in order as people write them: ``0-2, 4, 6, 7``."""
+    spans: list[list[int]] = []
+    for number in of:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(
+        f"{first}-{last}" if last > first + 1 else f"{first}, {last}" if last > first else str(first)
+        for first, last in spans)
