@@ -160,7 +160,7 @@ def test_sharing_does_not_explode():
     value = ("a",)
     for _ in range(100):
         value = (value, value)
-    refused(constant(value), "enormous text")
+    refused(constant(value), "enormous text|parts of constants")
 
 
 @pytest.mark.skipif(HOST >= (3, 14), reason="keys are no longer one constant")
@@ -169,10 +169,65 @@ def test_sharing_in_keys_does_not_explode():
     for _ in range(100):
         value = (value, value)
     code = function("def f(a):\n return {'k': a, 'l': a}")
-    refused(changed(code, consts=tuple(value if type(c) is tuple else c for c in code.consts)), "enormous text")
+    refused(changed(code, consts=tuple(value if type(c) is tuple else c for c in code.consts)), "enormous text|parts of constants")
 
 
 @pytest.mark.skipif(not (3, 11) <= HOST < (3, 13), reason="a jump has as many units as what it replaces")
+# --- budgets: what costs much more than its size ----------------------------------------------------
+def older(version, bytecode):
+    return changed(function("def f():\n return None"), version=version, bytecode=bytecode, linetable=b"",
+                   exceptiontable=b"", names=("a",))
+
+
+@pytest.mark.parametrize("version", [(3, 7), (3, 8)])
+@pytest.mark.parametrize("count", [3, 30, 3000])
+def test_bodies_of_finally_that_lead_into_each_other(version, count):
+    known = table(version).opcodes
+    enter = (known["BEGIN_FINALLY"], 0) if version == (3, 8) else (known["LOAD_CONST"], 0)
+    body = bytes((known["SETUP_FINALLY"], 2, known["POP_BLOCK"], 0, *enter)) * count
+    refused(older(version, body + bytes((known["JUMP_ABSOLUTE"], 0))), "finally bodies|meet at|takes")
+
+
+def test_a_million_constants():
+    refused(constant((None,) * 1_000_000), "parts of constants in one code object: 1,000,0.*DEPYF_BUDGET=")
+    refused(constant(((1, 2),) * 150_000), "parts of constants")
+
+
+def test_half_a_million_instructions():
+    load = units(("LOAD_FAST", 0), ("POP_TOP", 0))
+    refused(changed(bytecode=load * 250_000 + function().bytecode[-4:]), "500,00.*instructions|instructions.*500,00")
+
+
+def test_a_budget_can_be_raised(monkeypatch):
+    from depyf.bytecode import budgets
+
+    monkeypatch.setattr(budgets, "INSTRUCTIONS", dataclasses.replace(budgets.INSTRUCTIONS, most=2))
+    refused(changed(), r"which is more than the budget of 2 \(DEPYF_BUDGET=2 in the environment takes it on\)")
+    monkeypatch.setenv("DEPYF_BUDGET", "2")
+    assert decompile_code(changed()).fidelity is Fidelity.EXACT
+    monkeypatch.setenv("DEPYF_BUDGET", "many")
+    refused(changed(), "DEPYF_BUDGET=2")
+
+
+def test_a_loop_over_too_many_parts_is_not_written(monkeypatch):
+    from depyf.bytecode import budgets
+    from depyf.decompiler.pipeline import Failed
+
+    looping = function("def f(a):\n while a:\n  a = a(a)\n return a")
+    monkeypatch.setattr(budgets, "JUMPS", dataclasses.replace(budgets.JUMPS, most=0))
+    assert decompile_code(changed(looping)).fidelity is Fidelity.FALLBACK
+    monkeypatch.setattr(budgets, "DISPATCHED", dataclasses.replace(budgets.DISPATCHED, most=3))
+    with pytest.raises(Failed, match="only a loop over its parts can say"):
+        decompile_code(changed(looping))
+
+
+def test_a_line_table_for_code_that_is_not_there():
+    long = changed(version=(3, 8), bytecode=b"d\0S\0", linetable=b"\xf0\x01" * 100_000, exceptiontable=b"")
+    from depyf.bytecode.linetable import line_ranges
+
+    assert len(line_ranges(long)) < 3
+
+
 def test_a_with_whose_handler_never_ends():
     code = function("def f(a):\n with a: return a")
     jump = "POP_JUMP_FORWARD_IF_TRUE" if HOST == (3, 11) else "POP_JUMP_IF_TRUE"
@@ -195,7 +250,7 @@ def test_functions_that_are_made_everywhere():
     code = inner
     for _ in range(12):
         code = changed(inner, consts=tuple(code if isinstance(c, Code) else c for c in inner.consts))
-    refused(code, "enormous text")
+    refused(code, "enormous text|parts of constants")
 
 
 @pytest.mark.parametrize("value", [1 << 100_000, -(1 << 20_000), 10**5000], ids=["large", "negative", "decimal"])

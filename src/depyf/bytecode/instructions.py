@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import budgets
 from .errors import Unreadable, shown_name
 from .linetable import MalformedTable, line_ranges
 from .versions import table
@@ -120,6 +121,8 @@ def _decode(code: Code) -> tuple[list[Instruction], list[int]]:
         jump = jumps[opcode]
         if jump:
             pending.append((instruction, arg * unit if jump == 2 else position + arg * unit * jump))
+    if too_many := budgets.INSTRUCTIONS.exceeded(len(result)):
+        raise UnsupportedBytecode(too_many, code, result[-1].opname, result[-1].offset)
     if position > size:
         raise UnsupportedBytecode("is cut off in its caches", code, result[-1].opname, result[-1].offset)
     index_of.append(len(result))
@@ -142,6 +145,8 @@ def _line_of_units(code: Code, size: int) -> list[int | None]:
         ranges = []
     for start, end, line in ranges:
         lines.extend([line] * ((end - start) >> 1))
+        if len(lines) >= size:
+            break
     missing = (size >> 1) - len(lines)
     if missing > 0:
         lines.extend([None] * missing)

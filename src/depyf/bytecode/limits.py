@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from . import budgets
 from .canonical import canonicalise
 from .code import Code
 from .instructions import UnsupportedBytecode
@@ -112,6 +113,9 @@ class _Meter:
         expanded = own + sum(size for size, _, _ in parts)
         container = max((depth for _, depth, _ in parts), default=0) + 1
         nested = max((depth for _, _, depth in parts), default=0) + (not is_container)
+        constants = expanded if is_container else sum(size for size, _, code in parts if not code)
+        if too_many := budgets.CONSTANTS.exceeded(constants // 2):  # (each counts once itself, once its place)
+            raise self.refused(too_many)
         if is_container and container > MAX_CONSTANT_DEPTH:
             raise self.refused("a constant nests too deeply to be written as source")
         if nested > MAX_CODE_DEPTH:

@@ -219,6 +219,8 @@ def _read_lnotab(data: bytes, line: int, size: int) -> list[Range]:
         if offset > start and delta:
             result.append((start, offset, line))
             start = offset
+            if start >= size:  # (a long table of a short code)
+                break
         line += delta - 256 if delta > 127 else delta
     if size > start:
         result.append((start, size, line))

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import budgets
 from .instructions import Instruction, UnsupportedBytecode
 
 if TYPE_CHECKING:
@@ -103,8 +104,11 @@ class _Node:
 
 #: Opcode number of an instruction that no rule is for (``YIELD_FROM``: what stands before it takes it).
 UNKNOWN = 255
-#: Copies of copies grow fast; no compiler output needs more.
-_MAX_GROWTH = 200
+#: Copies of copies grow fast; so many instructions more are free.
+_ALLOWANCE = 5_000
+#: What stands on the block stack with the copies that are running: 8 at most in these libraries. CPython allows 20
+#: blocks inside each other (``CO_MAXBLOCKS``), of which a loop, an iterator and a copy make three entries.
+_MAX_CONTEXT = 60
 
 _COMPARISONS = {6: ("CONTAINS_OP", 0), 7: ("CONTAINS_OP", 1), 8: ("IS_OP", 0), 9: ("IS_OP", 1)}
 _EXCEPTION_MATCH = 10
@@ -152,7 +156,6 @@ class _Unfolder:
         if not self.instructions:
             return []
         entry = self.key(0, ())
-        limit = _MAX_GROWTH * len(self.instructions)
         self.visit(entry)
         while self.pending:
             key = self.pending.pop()
@@ -167,8 +170,10 @@ class _Unfolder:
             else:
                 step = self.steps.get(instruction.opname, self.copy)
                 step(instruction, key.context)
-            if len(self.nodes) > limit:
-                raise self.unsupported("the copies of finally bodies grow without end")
+            if len(self.nodes) > _ALLOWANCE:
+                too_many = budgets.COPIES.exceeded(100 * (len(self.nodes) - _ALLOWANCE) // len(self.instructions))
+                if too_many:
+                    raise self.unsupported(f"the copies of finally bodies grow without end: {too_many}")
         return self.assemble(entry, numbers)
 
     def unsupported(self, message: str) -> UnsupportedBytecode:
@@ -185,6 +190,8 @@ class _Unfolder:
         if key not in self.nodes:
             if not 0 <= key.at < len(self.instructions):
                 raise self.unsupported("control leaves the code")
+            if len(key.context) > _MAX_CONTEXT:
+                raise self.unsupported("blocks and finally bodies nest too deeply")
             site = next((e.site for e in reversed(key.context) if e.kind in _ENTERED), ())
             self.nodes[key] = _Node((*site, key.at, key.part))
             self.pending.append(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ..bytecode import budgets
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import (
     CO_ASYNC_GENERATOR,
@@ -114,6 +115,8 @@ class CodeScope(CompiledScope):
         """
         if self.program is None:
             self.program = canonicalise(self.code)
+        if too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops)):
+            raise CannotDecompile(STRUCTURE, too_many)
         graph = self.options.graph(self.code)
         executor = SymbolicExecutor(self, self.options.spills(self.code))
         executor.hidden.update(hidden or {})

@@ -23,6 +23,7 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
+from ...bytecode import budgets
 from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...cfg import graph as g
 from ...cfg.graph import Cfg
@@ -60,6 +61,8 @@ def dispatch(
     Raises:
         CannotDecompile: an operation has no form in Python source (a closure of foreign cells, ...).
     """
+    if too_many := budgets.DISPATCHED.exceeded(sum(len(block.ops) for block in graph.blocks.values())):
+        raise CannotDecompile(FALLBACK, too_many)
     driver = _Driver(graph, nested, namespace, mangled)
     body = driver.body()
     return namespaces.run_in_function(body, graph.code, driver.prefix) if namespace else body
