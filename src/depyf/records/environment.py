@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 import time
+from collections.abc import Iterator, Sequence
+
+#: Names of options and variables whose values are nobody's business.
+_SECRET_NAME = re.compile(
+    r"token(?!s|i[sz])|secret|passw|credential|(?:api|access|private).?key|(?:^|[-_])auth(?:$|[-_])", re.I)
+#: What is one by its form: tokens of Hugging Face, GitHub, GitLab, OpenAI, Slack, Weights & Biases; keys of AWS.
+_SECRET = re.compile(
+    r"\b(?:hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox\w-[\w-]{8,}"
+    r"|AKIA[A-Z0-9]{12,}|(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f]))")
+_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_MASK = "REDACTED"
 
 
 def environment() -> dict[str, str]:
@@ -20,11 +32,28 @@ def environment() -> dict[str, str]:
 
 
 def command() -> str:
-    """Return the command that started the program: ``python train.py --steps 3``; of ``-c`` without the text."""
+    """Return the command that started the program: ``python train.py --steps 3``; of ``-c`` without the text.
+
+    What looks like a secret is left out: ``--hf-token REDACTED``.
+    """
     given = sys.orig_argv[1:]
     if sys.argv[:1] == ["-c"] and "-c" in given:
         given = given[: given.index("-c") + 1]
-    return shlex.join(["python", *given])
+    return shlex.join(["python", *without_secrets(given)])
+
+
+def without_secrets(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command, with a mask for what is a secret by the name before it or by its form."""
+    follows = False
+    for word in words:
+        name, equals, value = word.partition("=")
+        if follows and not word.startswith("-"):
+            yield _MASK
+            follows = False
+            continue
+        secret = bool(_SECRET_NAME.search(name)) and (name.startswith("-") or bool(equals))
+        follows = secret and not equals
+        yield f"{name}={_MASK}" if secret and equals else _IN_ADDRESS.sub(_MASK, _SECRET.sub(_MASK, word))
 
 
 def rank_and_world() -> tuple[int, int] | None:
