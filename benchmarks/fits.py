@@ -272,7 +272,9 @@ def asked_of_dump(watched: Watched, path: str) -> list[tuple[Asked, Asked]]:
         values = {name: described.describe(value) for name, value in called.values.items()
                   if name in called.code.co_varnames[:called.code.co_argcount + called.code.co_kwonlyargcount + 2]}
         given = {name: value for name, value in values.items() if writable(value)}
-        did = truth.version or ("none" if truth.served is False else "undecided")
+        if truth.served is None:
+            continue  # (nothing to hold the dump's answer against)
+        did = truth.version or "none"
         pair = []
         for same in (False, True):
             import torch
