@@ -10,7 +10,7 @@ OTHERS ?= 3.10 3.12 3.13
 # The site's environment is its own: nothing that the package needs is in it.
 DOCS_VENV := .venv-docs
 
-.PHONY: correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold bench-ranks large page page-assets roundtrip roundtrip-old \
+.PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold bench-ranks large page page-assets roundtrip roundtrip-old \
 	behaviour passes natural bench-decompile fuzz-source fuzz clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -58,6 +58,10 @@ inside: $(VENV)/.ready
 # The same dump in a second process, and where torch's caches are warm.
 artefacts: $(VENV)/.ready
 	$(PY) benchmarks/same_artefacts.py
+
+# Four programs under options, limits, broken disks, tools, threads and ways to end, plain and watched.
+conditions: $(VENV)/.ready
+	cd benchmarks && $(abspath $(PY)) -m conditions --write ../docs/measured/conditions.md
 
 # Two identical runs have no difference: `depyf diff` says nothing, their files are the same.
 identical: $(VENV)/.ready
@@ -118,6 +122,10 @@ provenance: $(VENV)/.ready
 # What watching costs a fresh process, beside TORCH_TRACE and TORCH_COMPILE_DEBUG.
 bench-cold: $(VENV)/.ready
 	$(PY) benchmarks/cold.py --write docs/measured/cold.md
+
+# Hostile .pyc files of a megabyte: time, memory, and what is answered.
+hostile: $(VENV)/.ready
+	$(PY) benchmarks/hostile_pyc.py --write docs/measured/hostile.md
 
 # depyf report and depyf explain of a thousand ranks.
 bench-ranks: $(VENV)/.ready

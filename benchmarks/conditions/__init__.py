@@ -1,0 +1,1 @@
+"""Programs under many conditions, plain and watched."""
