@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from . import pausing
+from .harmless import say
 from .link.replacing import linked_code_runs
 from .link.sessions import DebugSession, active_session, ended_sessions, last_session
 from .link.tracers import of_a_tool
@@ -80,9 +80,9 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
         with contextlib.ExitStack() as stack:
             stack.enter_context(no_compilation(_Misses()))
             for function in stack.enter_context(linked_code_runs()):
-                print(f"depyf: {function.co_name} ({function.co_filename}:{function.co_firstlineno}) was compiled for "
-                      "several backends, so torch's own code runs: breakpoints in the files of its transformed code "
-                      "are not hit", file=sys.stderr)
+                say(f"depyf: {function.co_name} ({function.co_filename}:{function.co_firstlineno}) was compiled for "
+                    "several backends, so torch's own code runs: breakpoints in the files of its transformed code "
+                    "are not hit")
             if pause is not False:
                 stack.enter_context(pausing.breakpoints_that_stop(insist=bool(pause)))
             if stop_on is not None:
@@ -125,17 +125,14 @@ class _Misses:
             return
         self._reported[id(code)] = code
         name = getattr(code, "co_qualname", code.co_name)
-        print(
-            f"depyf: {name} ({code.co_filename}:{code.co_firstlineno}) has no compiled version for these "
-            "inputs; the original function runs (nothing is compiled inside depyf.debug()).",
-            file=sys.stderr,
-        )
+        say(f"depyf: {name} ({code.co_filename}:{code.co_firstlineno}) has no compiled version for these "
+            "inputs; the original function runs (nothing is compiled inside depyf.debug()).")
 
 
 # --- the pause -------------------------------------------------------------------------------------
 def _pause(session: DebugSession, insist: bool) -> None:
     answered = pausing.can_pause(insist)
-    print(message(session, answered), file=sys.stderr, flush=True)
+    say(message(session, answered))
     if answered:
         pausing.stop()
 

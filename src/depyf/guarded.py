@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
+from .harmless import harmless
+
 Result = TypeVar("Result")
 
 
@@ -27,7 +29,7 @@ def warn_of(error: Exception, lost: str) -> None:
     """
     try:
         warnings.warn(
-            f"depyf: an internal error ({type(error).__name__}: {error}); the program continues, {lost}",
+            harmless(f"depyf: an internal error ({type(error).__name__}: {error}); the program continues, {lost}"),
             RuntimeWarning, stacklevel=3)
     except Exception:
         pass  # warnings may be errors here

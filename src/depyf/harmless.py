@@ -2,13 +2,15 @@
 
 Names, messages and lines of code come from the program that was watched, from torch, or from a file that somebody sent.
 Every channel has one place where its text goes through here: the command line its output streams
-(``depyf.cli.streams``), a dump its folder (``depyf.views.dump.folder``). HTML and JSON have escapes of their own.
+(``depyf.cli.streams``), messages in the user's own program :func:`say`, a dump its folder
+(``depyf.views.dump.folder``). HTML and JSON have escapes of their own. ``tests/test_channels.py`` finds what goes past.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 
 #: Control characters but for the line end and the tab, marks that change the direction of text ("Trojan Source",
 #: CVE-2021-42574), and line separators that are none for Python.
@@ -18,6 +20,16 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029
 def harmless(text: str) -> str:
     r"""Return the text with such characters escaped: ``\x1b[31m``."""
     return _OBEYED.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def say(text: str) -> None:
+    """Print a message of ours to standard error, if the program has one that takes it."""
+    if sys.stderr is None:
+        return
+    try:
+        print(harmless(text), file=sys.stderr, flush=True)
+    except Exception:  # (closed, full, or the program's own: it goes on)
+        pass
 
 
 def is_plain_name(name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import collector
 from .capture.caches import CACHES
 from .guarded import guarded_call, warn_of
+from .harmless import say
 from .link.sessions import session_ended, session_started
 from .unwarned import unwarned
 
@@ -182,7 +183,7 @@ class prepare_debug:
         return path
 
     def _say(self, text: str) -> None:
-        print(text, file=sys.stderr)
+        say(text)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

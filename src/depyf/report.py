@@ -5,13 +5,13 @@ from __future__ import annotations
 import linecache
 import os
 import re
-import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 
 from . import page as pages
 from .capture import trace_log
+from .harmless import say
 from .provenance.sources import files_named, of_capture
 from .records import store
 from .records.model import Capture
@@ -90,7 +90,7 @@ def _readable(classes: list[RankClass]) -> list[RankClass]:
     if len(lost) == len(classes):
         raise RecordsError(f"no rank left a {store.FILE} that can be read: {lost[0].name}: {lost[0].trouble}")
     for each in lost:
-        print(f"depyf: left out: {each.name}: {each.trouble}", file=sys.stderr)
+        say(f"depyf: left out: {each.name}: {each.trouble}")
     return classes
 
 
@@ -102,8 +102,8 @@ def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
     lacking = {path for capture in captures.values() for path, has_frame in files_named(capture).items()
                if has_frame and path not in {source.path for source in capture.sources}}
     if lacking:
-        print(f"depyf: the records hold no copy of {count(len(lacking), 'source file')} that they name; `depyf report "
-              "--sources` reads them from this machine's disk", file=sys.stderr)
+        say(f"depyf: the records hold no copy of {count(len(lacking), 'source file')} that they name; `depyf report "
+            "--sources` reads them from this machine's disk")
     return captures
 
 
@@ -174,7 +174,7 @@ def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
     if not result:
         raise problems[0]
     for problem in problems:
-        print(f"depyf: left out: {problem}", file=sys.stderr)
+        say(f"depyf: left out: {problem}")
     return result
 
 

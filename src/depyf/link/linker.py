@@ -6,7 +6,6 @@ Nothing here raises: code that cannot be linked runs as torch made it, and :attr
 from __future__ import annotations
 
 import pickle
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +13,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..decompiler import Fidelity
+from ..harmless import say
 from .functions import functions_of, link_function, link_graph, link_module, plain_function
 from .lines import remember_lines
 from .replacing import run_when_debugging
@@ -121,7 +121,7 @@ class Linker:
                 text, facts = pickle.loads(packed)
                 result = self.link_transformed(original, transformed, text, place, rename, facts)
                 for note in self.notes[noted:]:
-                    print(f"depyf: {note}", file=sys.stderr)
+                    say(f"depyf: {note}")
                 return result
 
             if not run_when_debugging(original, transformed, make):

@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.error import UsageError
 from IPython.display import display
 
+from ..harmless import say
 from ..prepare import prepare_debug
 from ..records import store
 from ..views.markdown import count
@@ -187,4 +187,4 @@ def options_line(first: str) -> str | None:
 def _say(error: Exception, consequence: str) -> None:
     where = traceback.extract_tb(error.__traceback__)
     place = f" ({os.path.basename(where[-1].filename)}:{where[-1].lineno})" if where else ""
-    print(f"depyf: {consequence}: {type(error).__name__}: {error}{place}", file=sys.stderr)
+    say(f"depyf: {consequence}: {type(error).__name__}: {error}{place}")

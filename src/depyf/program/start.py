@@ -7,9 +7,9 @@ torch's is imported here.
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
+from ..harmless import say
 from . import variables
 
 if TYPE_CHECKING:
@@ -41,5 +41,4 @@ def begin() -> None:
         watch = Watch(directory, Options.read(os.environ.get(variables.OPTIONS, "")), first, run)
         watch.arm()
     except Exception as error:
-        print(f"depyf: {variables.DIRECTORY} is set, but the program cannot be watched: "
-              f"{error or type(error).__name__}", file=sys.stderr)
+        say(f"depyf: {variables.DIRECTORY} is set, but the program cannot be watched: {error or type(error).__name__}")

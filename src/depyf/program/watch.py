@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ..capture import apart
 from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
+from ..harmless import say
 from ..unwarned import unwarned
 from . import variables
 from .options import STAGES, Options
@@ -71,7 +72,7 @@ class Watch:
                 when_imported(self._moment.module, self._wait)
                 return
             self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
-            _say(f"depyf: {self._trouble}")
+            say(f"depyf: {self._trouble}")
 
     def _begin(self) -> None:
         """Enter :class:`Recording`: the moment has come."""
@@ -95,7 +96,7 @@ class Watch:
                     recording.__enter__()
             except Exception as error:
                 self._trouble = f"this process was not watched: {error or type(error).__name__}"
-                _say(f"depyf: {self._trouble}")
+                say(f"depyf: {self._trouble}")
                 return
             self._recording = recording
             self._at_exit_of_workers()
@@ -175,7 +176,7 @@ class Watch:
         except KeyboardInterrupt:
             pass
         except Exception as error:  # ours, and the program is over
-            _say(f"depyf: an internal error ({type(error).__name__}: {error}); the dump is in {self.directory}")
+            say(f"depyf: an internal error ({type(error).__name__}: {error}); the dump is in {self.directory}")
         self._writing = False
         if self._killed:
             self._terminated(self._killed, None)
@@ -195,15 +196,15 @@ class Watch:
         except Exception:
             pass
         if interrupted:
-            _say(f"depyf: interrupted while the dump was written; `depyf report {summary.shown(self.directory)}` makes "
+            say(f"depyf: interrupted while the dump was written; `depyf report {summary.shown(self.directory)}` makes "
                  "what is missing")
             return
         known = {} if self._written is None else {self._path: self._written}
         captures = summary.captures(self.directory, self.launch, known)
         if captures:
-            _say("\n".join(summary.summary(captures)))
+            say("\n".join(summary.summary(captures)))
         elif self.run or "torch" in sys.modules:
-            _say("\n".join(summary.nothing(self._why_nothing())))
+            say("\n".join(summary.nothing(self._why_nothing())))
 
     def _why_nothing(self) -> str:
         """Return why nothing was compiled in this process."""
@@ -232,10 +233,4 @@ def _ends_by_interrupt() -> bool:
             and trace.tb_frame.f_code.co_name in ("<module>", "_run_module_as_main"))
 
 
-def _say(text: str) -> None:
-    """Print a line on standard error, if there is one."""
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except Exception:
-        pass
 

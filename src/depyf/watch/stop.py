@@ -14,6 +14,7 @@ from types import FunctionType
 from typing import Any
 
 from ..capture.torch_private.quiet import version
+from ..harmless import say
 from ..link.linker import LinkedFunction
 from ..link.releases import release_values
 from ..link.sessions import DebugSession
@@ -107,7 +108,7 @@ class Watch:
             if key in self._reported:
                 return
             self._reported.add(key)
-        print(f"depyf: {text}", file=sys.stderr, flush=True)
+        say(f"depyf: {text}")
 
     def once(self, key: object) -> bool:
         """Return whether this is the first call with a key."""
@@ -193,9 +194,9 @@ class _InFunction(Observation):
             return
         argument = self.origins.argument(name)
         also = f" ({argument})" if argument else ""
-        print(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} held "
-              f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
-              f"that\n  {described(name, value, self.watch.condition)}{_callers()}", file=sys.stderr, flush=True)
+        say(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} held "
+            f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
+            f"that\n  {described(name, value, self.watch.condition)}{_callers()}")
 
     def _stop_at(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]) -> bool:
         """Stop at a line that is at fault: raise, or say so and have the frame pause."""
@@ -207,9 +208,8 @@ class _InFunction(Observation):
             raise BadValueFound(message, self.linked, step.line, tuple(name for name, _ in bad), origin)
         if not self.watch.once(("found", self.linked.path, step.line)):
             return False
-        print(f"depyf: {message}", file=sys.stderr, flush=True)
-        print("  paused in that line, before it releases anything: look at its names; `next` continues",
-              file=sys.stderr, flush=True)
+        say(f"depyf: {message}")
+        say("  paused in that line, before it releases anything: look at its names; `next` continues")
         return True
 
     def _message(
