@@ -1,10 +1,11 @@
-"""Breaks real ``.pyc`` files and code objects of the running interpreter and decompiles what is left.
+"""Breaks real ``.pyc`` files and code objects and decompiles what is left.
 
-    PYTHONPATH=src python scripts/fuzz_pyc.py --runs 10000 --seed 1 --seconds 600
+    PYTHONPATH=src python scripts/fuzz_pyc.py --runs 10000 --seed 1 --seconds 600 [--files FOLDER]
 
-Each run must end in bounded time and memory with source or with one of our errors, must execute, import
-and open nothing, and must not take the process down. Runs are numbered; the number and the seed make a run,
-so ``--only NUMBER`` repeats one. Everything found is printed with the command that repeats it.
+What is broken is of the running interpreter; with ``--files`` the ``.pyc`` files of a folder, of any version. Each run
+must end in bounded time and memory with source or with one of our errors (an exception that none of our rules declares
+is a finding), must execute, import and open nothing, and must not take the process down. Runs are numbered; the number
+and the seed make a run, so ``--only NUMBER`` repeats one. Everything found is printed with the command that repeats it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import importlib.util
 import json
 import marshal
 import random
+import re
 import select
 import subprocess
 import sys
@@ -54,6 +56,20 @@ def material(limit: int = 120) -> list[Path]:
     return paths[:limit]
 
 
+def files(folder: str, limit: int = 300) -> list[Path]:
+    """``.pyc`` files of a folder, always the same ones."""
+    paths = [path for path in sorted(Path(folder).rglob("*.pyc")) if 200 < path.stat().st_size < 40_000]
+    random.Random(0).shuffle(paths)
+    return paths[:limit]
+
+
+def within(code: Code) -> Iterator[Code]:
+    yield code
+    for constant in code.consts:
+        if isinstance(constant, Code):
+            yield from within(constant)
+
+
 def nested(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
@@ -62,9 +78,11 @@ def nested(code: CodeType) -> Iterator[CodeType]:
 
 
 class Material:
-    def __init__(self) -> None:
-        self.paths = material()
+    def __init__(self, folder: str = "") -> None:
+        self.folder = folder
+        self.paths = files(folder) if folder else material()
         self.modules: dict[Path, list[CodeType]] = {}
+        self.views: dict[Path, list[Code]] = {}
 
     def choose(self, chance: random.Random) -> CodeType:
         path = chance.choice(self.paths)
@@ -73,6 +91,16 @@ class Material:
             codes = [c for c in nested(module) if 4 < len(c.co_code) < 3000]
             self.modules[path] = codes or [compile("x = 1", path.name, "exec")]
         return chance.choice(self.modules[path])
+
+    def choose_file(self, chance: random.Random) -> Path:
+        return chance.choice(self.paths)
+
+    def choose_view(self, chance: random.Random) -> Code:
+        path = self.choose_file(chance)
+        if path not in self.views:
+            codes = [*within(load_pyc(path.read_bytes(), path.name))]
+            self.views[path] = [code for code in codes if 4 < len(code.bytecode) < 3000] or codes[:1]
+        return chance.choice(self.views[path])
 
 
 # --- breaking --------------------------------------------------------------------------------------
@@ -164,6 +192,18 @@ def odd_constant(chance: random.Random) -> Any:
 def break_code(code: CodeType, chance: random.Random) -> Code:
     """A broken view of a code object; ``code.replace`` itself where it lets it through."""
     view = Code.of(code)
+    changes = broken_fields(view, chance)
+    if "consts" in changes:  # CPython itself takes exponential time over shared constants
+        return dataclasses.replace(view, **changes, origin=None)
+    try:
+        spelled = {"bytecode": "co_code", "linetable": "co_linetable" if HOST >= (3, 10) else "co_lnotab"}
+        return Code.of(code.replace(**{spelled.get(k, f"co_{k}"): v for k, v in changes.items()}))
+    except (ValueError, TypeError, OverflowError, SystemError, AttributeError, UnicodeError):
+        return dataclasses.replace(view, **changes, origin=None)
+
+
+def broken_fields(view: Code, chance: random.Random) -> dict[str, Any]:
+    """What is changed of a code object."""
     changes: dict[str, Any] = {}
     for _ in range(chance.choice((1, 1, 2))):
         way = chance.randrange(12)
@@ -197,13 +237,7 @@ def break_code(code: CodeType, chance: random.Random) -> Code:
         else:
             changes[chance.choice(("name", "qualname", "filename"))] = chance.choice(
                 (*NAMES, "<module>", "<lambda>", "<listcomp>", "<genexpr>", "/dev/stdin"))
-    if "consts" in changes:  # CPython itself takes exponential time over shared constants
-        return dataclasses.replace(view, **changes, origin=None)
-    try:
-        spelled = {"bytecode": "co_code", "linetable": "co_linetable" if HOST >= (3, 10) else "co_lnotab"}
-        return Code.of(code.replace(**{spelled.get(k, f"co_{k}"): v for k, v in changes.items()}))
-    except (ValueError, TypeError, OverflowError, SystemError, AttributeError, UnicodeError):
-        return dataclasses.replace(view, **changes, origin=None)
+    return changes
 
 
 # --- one run ---------------------------------------------------------------------------------------
@@ -227,6 +261,11 @@ class Guard:
 def subject(seed: int, number: int, stock: Material) -> Code | bytes:
     """What run ``number`` decompiles: the contents of a file, or a code object."""
     chance = random.Random(f"{seed}:{number}")
+    if stock.folder:
+        if chance.randrange(4):
+            view = stock.choose_view(chance)
+            return dataclasses.replace(view, **broken_fields(view, chance), origin=None)
+        return break_bytes(stock.choose_file(chance).read_bytes(), chance)
     code = stock.choose(chance)
     if chance.randrange(2):
         return break_code(code, chance)
@@ -238,24 +277,37 @@ def outcome(what: Code | bytes, guard: Guard) -> str:
     try:
         code = load_pyc(what, "fuzz.pyc") if isinstance(what, bytes) else what
         result = decompile_code(code)
+        declared(result.note)
         if result.fidelity.value == "exact" and code.version == HOST:
             return "exact"
         return result.fidelity.value
     except Unreadable as error:
         if len(str(error)) > 2000 or "\n" in str(error):
             raise AssertionError("the message is no message") from error
+        declared(str(error))
         return "not writable" if isinstance(error, Failed) else "refused"
     finally:
         guard.on = False
 
 
-def work(seed: int, first: int, last: int, memory: int) -> None:
+def declared(note: str) -> None:
+    """Check that no form was lost to a mistake of ours, which says so and where."""
+    found = re.search(r"internal error of depyf \((.*?), (\S+)\)", note)
+    if found:
+        raise UndeclaredError(f"{found[1][:120]} at {found[2]}")
+
+
+class UndeclaredError(AssertionError):
+    """A rule raised what none declares."""
+
+
+def work(seed: int, first: int, last: int, memory: int, folder: str) -> None:
     """Runs in a process of its own; a line of JSON before and after each run."""
     import resource
 
     faulthandler.enable()
     warnings.simplefilter("ignore")
-    stock = Material()
+    stock = Material(folder)
     guard = Guard()
     warm_up()
     if memory:
@@ -271,6 +323,8 @@ def work(seed: int, first: int, last: int, memory: int) -> None:
             frames = traceback.extract_tb(error.__traceback__)
             place = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in frames[::-1][:4])
             result = f"! {type(error).__name__}: {str(error)[:160]!r} at {place}"
+            if isinstance(error, UndeclaredError):
+                result = f"! {error}"
         print(json.dumps({"done": number, "result": result}), flush=True)
 
 
@@ -284,6 +338,8 @@ def warm_up() -> None:
 
     for encoding in ("unicode_escape", "latin-1", "utf-8"):
         codecs.lookup(encoding)
+    for minor in range(7, 15):
+        table((3, minor))
     for text in ("def f(a):\n try:\n  return a\n finally:\n  a()", "async def f(a):\n async with a as b: yield b"):
         decompile_code(compile(text, "warm", "exec"))
     for code in nested(compile("def f(a):\n for x in a:\n  yield x", "warm", "exec")):
@@ -306,14 +362,15 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="repeat one run")
     parser.add_argument("--time-limit", type=float, default=20, help="seconds a run may take")
     parser.add_argument("--memory", type=int, default=2048, help="megabytes a process may have (0: any)")
+    parser.add_argument("--files", default="", metavar="FOLDER", help="break the .pyc files in here")
     parser.add_argument("--show", action="store_true", help="with --only: print what comes out")
     parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
-        work(given.seed, *given.worker, given.memory)
+        work(given.seed, *given.worker, given.memory, given.files)
         return 0
     if given.only is not None and given.show:
-        what = subject(given.seed, given.only, Material())
+        what = subject(given.seed, given.only, Material(given.files))
         code = load_pyc(what, "fuzz.pyc") if isinstance(what, bytes) else what
         result = decompile_code(code)
         print(f"# {result.fidelity.value} {result.note}\n{result.text}")
@@ -338,11 +395,13 @@ def run_all(given: Any, first: int, last: int) -> tuple[collections.Counter[str]
         key = what.partition(" at ")[2] or what
         findings[key] += 1
         if findings[key] <= 3:
-            print(f"run {number}: {what}\n    repeat: python scripts/fuzz_pyc.py --seed {given.seed} --only {number}",
+            print(f"run {number}: {what}\n    repeat: python scripts/fuzz_pyc.py --seed {given.seed} --only {number}"
+                  + (f" --files {given.files}" if given.files else ""),
                   flush=True)
 
     while at < last and time.monotonic() < ends:
         command = [sys.executable, __file__, "--seed", str(given.seed), "--memory", str(given.memory),
+                   "--files", given.files,
                    "--worker", str(at), str(last)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, bufsize=0) as worker:
             assert worker.stdout is not None

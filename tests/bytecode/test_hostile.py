@@ -188,6 +188,39 @@ def test_bodies_of_finally_that_lead_into_each_other(version, count):
     refused(older(version, body + bytes((known["JUMP_ABSOLUTE"], 0))), "finally bodies|meet at|takes")
 
 
+@pytest.mark.parametrize("version", [(3, 7), (3, 8)])
+def test_keywords_of_no_mappings(version):
+    """Found by ``make fuzz``: a loop over parts wrote the first of no mappings."""
+    known = table(version).opcodes
+    raw = bytes((known["LOAD_FAST"], 0)) * 2 + b"".join(bytes((known[name], arg)) for name, arg in (
+        ("BUILD_TUPLE", 0), ("BUILD_MAP_UNPACK_WITH_CALL", 0), ("CALL_FUNCTION_EX", 1), ("RETURN_VALUE", 0)))
+    found = decompile_code(changed(version=version, bytecode=raw, linetable=b"", exceptiontable=b""))
+    assert "internal error" not in found.note + found.text and "{}" in found.text
+
+
+def test_code_that_stands_in_two_functions():
+    """Found by ``make fuzz``: of code that two hold, the one that comes later was not known yet."""
+    from depyf.decompiler.tiers import Tiers
+
+    root = Code.of(compile("def g():\n def f(): pass\ndef h():\n def f(): pass", "sample.py", "exec"))
+    first, second = (c for c in root.consts if isinstance(c, Code))
+    second = changed(second, consts=first.consts)
+    root = changed(root, consts=tuple(second if c != first and isinstance(c, Code) else c for c in root.consts))
+    tiers = Tiers(root)
+    assert all(len(tiers.around_and_inside(code)) > 1 for code in tiers.names)
+
+
+def test_what_stands_for_a_value_is_never_written():
+    """Found by ``make fuzz``: a copy of a value was left in the tree."""
+    from depyf.decompiler import names
+    from depyf.decompiler.errors import CannotDecompile
+    from depyf.decompiler.lift.stack import Duplicate
+
+    name = ast.Name("a", ast.Load())
+    with pytest.raises(CannotDecompile, match="a Duplicate is left in the tree"):
+        names.check(ast.Expr(ast.Subscript(Duplicate(name), name, ast.Load())))
+
+
 def test_a_million_constants():
     refused(constant((None,) * 1_000_000), "parts of constants in one code object: 1,000,0.*DEPYF_BUDGET=")
     refused(constant(((1, 2),) * 150_000), "parts of constants")
@@ -201,20 +234,20 @@ def test_half_a_million_instructions():
 def test_a_budget_can_be_raised(monkeypatch):
     from depyf.bytecode import budgets
 
-    monkeypatch.setattr(budgets, "INSTRUCTIONS", dataclasses.replace(budgets.INSTRUCTIONS, most=2))
-    refused(changed(), r"which is more than the budget of 2 \(DEPYF_BUDGET=2 in the environment takes it on\)")
-    monkeypatch.setenv("DEPYF_BUDGET", "2")
+    monkeypatch.setattr(budgets, "INSTRUCTIONS", dataclasses.replace(budgets.INSTRUCTIONS, most=1))
+    refused(changed(), r"more than the budget of 1 \(DEPYF_BUDGET=[23] in the environment takes it on\)")
+    monkeypatch.setenv("DEPYF_BUDGET", "3")
     assert decompile_code(changed()).fidelity is Fidelity.EXACT
     monkeypatch.setenv("DEPYF_BUDGET", "many")
-    refused(changed(), "DEPYF_BUDGET=2")
+    refused(changed(), "DEPYF_BUDGET=[23]")
 
 
 def test_a_loop_over_too_many_parts_is_not_written(monkeypatch):
     from depyf.bytecode import budgets
     from depyf.decompiler.pipeline import Failed
 
-    looping = function("def f(a):\n while a:\n  a = a(a)\n return a")
-    monkeypatch.setattr(budgets, "JUMPS", dataclasses.replace(budgets.JUMPS, most=0))
+    looping = function("def f(a):\n while a:\n  a = a(a)\n while a.b:\n  a = a(a)\n return a")
+    monkeypatch.setattr(budgets, "JUMPS", dataclasses.replace(budgets.JUMPS, most=1))
     assert decompile_code(changed(looping)).fidelity is Fidelity.FALLBACK
     monkeypatch.setattr(budgets, "DISPATCHED", dataclasses.replace(budgets.DISPATCHED, most=3))
     with pytest.raises(Failed, match="only a loop over its parts can say"):
@@ -233,7 +266,8 @@ def test_a_with_whose_handler_never_ends():
     jump = "POP_JUMP_FORWARD_IF_TRUE" if HOST == (3, 11) else "POP_JUMP_IF_TRUE"
     before, after, rest = code.bytecode.rpartition(units(("POP_TOP", 0), ("POP_EXCEPT", 0)))
     assert after
-    assert decompile_code(changed(code, bytecode=before + units(("POP_TOP", 0), (jump, 0)) + rest)).text
+    there = len(before) // 2 + 2 if HOST < (3, 11) else 0
+    assert decompile_code(changed(code, bytecode=before + units(("POP_TOP", 0), (jump, there)) + rest)).text
 
 
 def test_nesting_does_not_overflow():

@@ -42,7 +42,7 @@ def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     Raises:
         CannotDecompile: it is one of ours, which only stands for a value or test until something is made of it.
     """
-    if issubclass(kind, ast.AST) and kind.__module__ not in ("ast", "_ast") and kind not in REFINEMENTS:
+    if kind.__module__ not in ("ast", "_ast", "builtins") and kind not in REFINEMENTS:
         raise CannotDecompile(EMIT, f"a {kind.__name__} is left in the tree")
     names = _NAMES.get(kind.__name__, ())
     if issubclass(kind, ast.Constant):

@@ -116,9 +116,9 @@ class Tiers:
     def around_and_inside(self, code: Code) -> tuple[Tier, ...]:
         """Return the tiers that decide how a code object is written."""
         if not self._families:
+            self._families = {each: [each] for each in self.names}
             for each in self.names:
                 current = each
-                self._families[each] = [each]
                 while current is not self.root:
                     current = self.parents[current]
                     self._families[each].append(current)

@@ -128,7 +128,7 @@ def _(w: Writer, op: Op) -> None:
 def _(w: Writer, op: Op) -> None:
     kind, count = op.arg
     values = w.slots(count)
-    if kind == "keywords":  # ``callable, args, mappings``: a key that comes twice raises
+    if kind == "keywords" and values:  # ``callable, args, mappings``: a key that comes twice raises
         function = w.slot(count + 2)
         w.write(f"{values[0]} = {{**{values[0]}}}")
         for value in values[1:]:
@@ -136,7 +136,8 @@ def _(w: Writer, op: Op) -> None:
         w.drop(count - 1)
         return
     items = "".join(f"{'**' if kind == 'dict' else '*'}{value}, " for value in values)
-    w.result(count, {"list": f"[{items}]", "set": f"{{{items}}}", "dict": f"{{{items}}}"}.get(kind, f"({items})"))
+    braces = f"{{{items}}}"
+    w.result(count, {"list": f"[{items}]", "set": braces, "dict": braces, "keywords": "{}"}.get(kind, f"({items})"))
 
 
 @rule(o.LIST_TO_TUPLE)
