@@ -31,7 +31,7 @@ from .kinds import KINDS, Kind
 from .programs import PROGRAMS
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src"
-SECONDS = 180
+SECONDS = 600
 #: What differs from run to run.
 _VARYING = re.compile(r"0x[0-9a-f]{6,}|\b\d+\.\d+ ?m?s\b|/tmp/[\w./-]+|\bpid[= ]\d+|[\w/.-]*/program\.py")
 
