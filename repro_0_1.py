@@ -46,13 +46,21 @@ def settings():
         yield
 
 
+moving = 0  # the number of the run in which each number of the inputs is moved by about its last digit
+digit = 0.0  # the last digit of what autocast computes in, relative to a number
+
+
 def tensor(shape, stride, dtype, where, grad=False, parameter=False):
     """Return a tensor. Whole numbers are 0 or 1, so that they index whatever they index."""
     span = 1 + sum((size - 1) * step for size, step in zip(shape, stride or ())) if 0 not in shape else 0
     count = span if stride is not None else torch.Size(shape).numel()
     if dtype.is_floating_point or dtype.is_complex:
         wide = dtype if dtype.itemsize >= 4 else torch.float32
-        flat = torch.randn(count, dtype=wide).to(dtype)
+        flat = torch.randn(count, dtype=wide)
+        if moving:
+            ways = torch.randint(0, 2, (count,), generator=torch.Generator().manual_seed(moving)) * 2 - 1
+            flat = flat * (1 + max(torch.finfo(dtype).eps, digit) * ways)
+        flat = flat.to(dtype)
     else:
         flat = torch.randint(0, 2, (count,)).to(dtype)
     flat = flat.to(where)
@@ -136,11 +144,17 @@ def run(backend=None):
     return [*results, *flat(args), *gradients]
 
 
+def strides(one, other):
+    """Return how two tensors lie otherwise in memory, an empty text if they do not."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor) and one.shape == other.shape:
+        if one.stride() != other.stride() and one.numel():
+            return f"strides {one.stride()} and {other.stride()}"
+    return ""
+
+
 def same(one, other):
     """Return why two values differ, an empty text if they are equal."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
-        if one.stride() != other.stride() and one.numel():
-            return f"strides {one.stride()} and {other.stride()}"
         try:
             torch.testing.assert_close(one, other, equal_nan=True)
         except AssertionError as error:
@@ -150,24 +164,68 @@ def same(one, other):
     return "" if equal else f"{one!r} and {other!r}"
 
 
+def apart(one, other):
+    """Return the largest difference between numbers of two tensors; infinite where none can be told."""
+    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)
+            and (one.shape, one.dtype) == (other.shape, other.dtype)):
+        return inf
+    wide = torch.complex128 if one.dtype.is_complex else torch.float64
+    one, other = one.detach().to(wide), other.detach().to(wide)
+    alike = (one == other) | (one.isnan() & other.isnan())
+    return max((one - other).abs().masked_fill(alike, 0).nan_to_num(nan=inf).flatten().tolist(), default=0.0)
+
+
+def moved():
+    """Return what eager PyTorch gives for inputs that are moved by about their last digit, twice."""
+    global moving, digit
+    runs = []
+    with settings():
+        digit = max((torch.finfo(torch.get_autocast_dtype(kind)).eps for kind in ("cpu", "cuda")
+                     if torch.is_autocast_enabled(kind)), default=0.0)
+    for moving in (1, 2):
+        runs.append(run())
+    moving = 0
+    return runs
+
+
 def main():
     backend = sys.argv[1] if len(sys.argv) > 1 else BACKEND
     if backend == "inductor":
-        import torch._inductor.config
+        from torch._inductor import config
 
-        torch._inductor.config.fallback_random = True  # random numbers as eager PyTorch draws them
+        config.fallback_random = True  # random numbers as eager PyTorch draws them
     without_inner(GraphModule)
     eager, compiled = run(), run(backend)
-    differences = [f"value {number}: {why}" for number, (one, other) in enumerate(zip(eager, compiled))
-                   if (why := same(one, other))]
+    pairs = list(zip(eager, compiled))
+    differences = {number: why for number, pair in enumerate(pairs) if (why := same(*pair))}
+    rounded = {}
+    if any(apart(*pairs[number]) < inf for number in differences):
+        others = [each for each in moved() if len(each) == len(eager)]
+        for number in list(differences):
+            far = apart(*pairs[number])
+            noise = max((apart(eager[number], each[number]) for each in others), default=0.0)
+            if far <= 10 * noise and far < inf:
+                largest = apart(eager[number], torch.zeros_like(eager[number]))
+                rounded[number] = (f"value {number} (at most {largest:.2g}) by {far:.2g}, "
+                                   f"{noise:.2g} if the inputs move by their last digit")
+                del differences[number]
+    for number, pair in enumerate(pairs):
+        if why := strides(*pair):
+            numbers = "equal up to rounding" if number in rounded else "equal"
+            differences[number] = f"{why}; {differences.get(number, f'its numbers are {numbers}')}"
+    for number, why in differences.items():
+        print(f"eager and {backend} differ: value {number}: {why}")
     if len(eager) != len(compiled):
-        differences.append(f"{len(eager)} values and {len(compiled)}")
-    for difference in differences:
-        print(f"eager and {backend} differ: {difference}")
-    if not differences:
-        print(f"equal: {len(eager)} values of eager and {backend}" if not str(eager[:1]).startswith("['raises")
-              else f"equal: both {eager[0].replace('raises', 'raise')}")
-    return bool(differences)
+        print(f"eager and {backend} differ: {len(eager)} values and {len(compiled)}")
+    if rounded:
+        print(f"apart by no more than 10 times what rounding does: {'; '.join(rounded.values())}")
+    if differences or len(eager) != len(compiled):
+        return 1
+    if str(eager[:1]).startswith("['raises"):
+        print(f"equal: both {eager[0].replace('raises', 'raise')}")
+    else:
+        print(f"equal{' up to rounding' * bool(rounded)}: {len(eager)} values of eager and {backend}")
+    return 0
 
 
 if __name__ == "__main__":
