@@ -210,6 +210,24 @@ def test_code_that_stands_in_two_functions():
     assert all(len(tiers.around_and_inside(code)) > 1 for code in tiers.names)
 
 
+def test_an_annotation_that_is_no_source():
+    """Found by ``make fuzz``: half of a surrogate pair, where annotations are texts."""
+    code = Code.of(compile("from __future__ import annotations\nx: int = 1", "sample.py", "exec"))
+    found = decompile_code(changed(code, consts=tuple("\ud800" if c == "int" else c for c in code.consts)))
+    assert "internal error" not in found.note and "\\ud800" in found.text
+
+
+def test_a_value_is_dropped_where_there_is_none():
+    """Found by ``make fuzz``: a handler that pops what is below its region's stack."""
+    from depyf.bytecode.operations import POP, Op
+    from depyf.decompiler.errors import CannotDecompile
+    from depyf.decompiler.fallback.rules.stack_operations import RULES
+    from depyf.decompiler.fallback.writer import Writer
+
+    with pytest.raises(CannotDecompile):
+        RULES[POP](Writer("_", function()), Op(POP, None))
+
+
 def test_what_stands_for_a_value_is_never_written():
     """Found by ``make fuzz``: a copy of a value was left in the tree."""
     from depyf.decompiler import names

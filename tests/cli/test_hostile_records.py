@@ -1,6 +1,7 @@
 """Records that somebody sent: nothing in any field reaches a terminal as it is, or names a file elsewhere."""
 
 import dataclasses
+import json
 import os
 import sys
 
@@ -107,3 +108,37 @@ def test_what_is_harmless_stays():
     text = "f(x): é, 中文, tabs\tand\nlines, 🙂"
     assert harmless(text) == text and is_plain_name("full_code_for_f_0.py")
     assert harmless("\x1b[31m\u202e") == "\\x1b[31m\\u202e"
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ('{"record": "schema", "version": SCHEMA, "environment": [[]]}', "environment cannot be read"),
+    ('{"record": "schema", "version": SCHEMA, "environment": {"torch": 1}}', "environment cannot be read"),
+    ('{"record": []}', r"schema|is of schema"),
+    ('{"record": "schema", "version": SCHEMA}\n{"record": "function", "name": "f", "frames": {"a": 1}}',
+     "a list expected"),
+    ('{"record": "schema", "version": SCHEMA}\n{"record": "function", "name": "f", "frames": []}', "no frames"),
+], ids=["a list", "a number", "no name", "a dictionary", "no frames"])
+def test_lines_that_are_no_records(line, said, tmp_path):
+    """Found by ``scripts/fuzz_inputs.py``."""
+    (tmp_path / store.FILE).write_text(line.replace("SCHEMA", str(store.SCHEMA)) + "\n")
+    with pytest.raises(store.RecordsError, match=said):
+        store.read(str(tmp_path))
+
+
+@pytest.mark.parametrize("event", [
+    {"compilation_metrics": {"co_filename": "a.py", "co_firstlineno": "s0"}, "frame_id": 0},
+    {"compilation_metrics": {"co_filename": "a.py", "co_firstlineno": [3]}, "frame_id": 0},
+    {"dynamo_start": {"stack": [{"filename": 0, "line": "x"}]}, "frame_id": 0, "frame_compile_id": "x"},
+    {"compilation_metrics": {"co_name": ["f"]}, "frame_id": 0},
+    {"str": [["a"], 0]},
+], ids=["a word", "a list", "a stack", "a name", "a string"])
+def test_an_event_that_torch_does_not_write(event, tmp_path):
+    """Found by ``scripts/fuzz_inputs.py``: it is left out and said, or the log is refused; nothing else is raised."""
+    log = tmp_path / "dedicated_log_torch_trace_a.log"
+    log.write_text(f"V1123 20:33:27.120000 28 torch/a.py:1] {json.dumps(event)}\n"
+                   'V1123 20:33:27.120000 28 torch/a.py:1] {"dynamo_cpp_guards_str": {}, "frame_id": 0, '
+                   '"has_payload": "a"}\n\tTREE_GUARD_MANAGER:\n\t+- GUARD: x  # a.py:3 in f\n')
+    try:
+        report(str(log), str(tmp_path / "out"))
+    except store.RecordsError as error:
+        assert "torch does not write" in str(error)

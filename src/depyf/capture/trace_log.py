@@ -12,7 +12,7 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from ..records.model import (
     CacheEntry,
     Capture,
     CodeText,
+    Compilation,
     CompiledFunction,
     CompiledGraph,
     CompileId,
@@ -30,13 +31,15 @@ from ..records.model import (
     TransformedCode,
 )
 from ..records.stages import stage_of
-from ..records.store import FILE, FROM_LOG, RecordsError
+from ..records.store import FILE, FROM_LOG, RecordsError, checked
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import GuardReader
 from ..torch_text.legal import legal_graph
 from ..torch_text.resumes import resumed_function
 
+#: What reading raises where a number, a text or a list stands for something else.
+_NOT_AS_TORCH_WRITES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 
 
@@ -94,9 +97,9 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
     guards: dict[tuple[int, int, int], str] = {}
     graphs: dict[tuple[int, int, int], _Graph] = {}
     environment: dict[str, str] = {}
-    count = 0
-    for metadata, payload in events(lines):
-        count += 1
+    count, unread = 0, 0
+
+    def take(metadata: dict[str, Any], payload: str | None) -> None:
         reader.feed(metadata, payload)
         if isinstance(metadata.get("rank"), int):
             environment["rank"] = str(metadata["rank"])
@@ -105,12 +108,12 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
             environment.update({key: str(metrics[name]) for key, name in
                                 (("torch", "pytorch_version"), ("python", "python_version")) if metrics.get(name)})
         if not isinstance(metadata.get("frame_id"), int) or payload is None:
-            continue
+            return
         ids = reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
         key = ids.key
         if "dynamo_cpp_guards_str" in metadata:
             guards[key] = without_ids(payload, {}, {})
-            continue
+            return
         graph = graphs.setdefault(key, _Graph(ids))
         if isinstance(metadata.get("inductor_output_code"), dict):
             output = metadata["inductor_output_code"]
@@ -118,9 +121,26 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
         stage = stage_of(metadata)
         if stage:
             graph.stage(stage, payload, int(metadata.get("attempt") or 0))
+
+    for metadata, payload in events(lines):
+        count += 1
+        try:
+            take(metadata, payload)
+        except _NOT_AS_TORCH_WRITES:
+            unread += 1
     if not count:
         raise RecordsError(f"{path} holds no event of torch's structured trace.")
-    compilations = reader.compilations()
+    try:
+        compilations = tuple(map(checked, reader.compilations()))
+        return _put_together(reader, compilations, guards, graphs, environment, unread)
+    except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
+        raise RecordsError(f"{path} holds events that torch does not write so ({error}).") from error
+
+
+def _put_together(
+    reader: EventReader, compilations: tuple[Compilation, ...], guards: Mapping[tuple[int, int, int], str],
+    graphs: Mapping[tuple[int, int, int], _Graph], environment: dict[str, str], unread: int,
+) -> Capture:
     guard_reader = GuardReader(lambda shown: _full_path(shown, reader.strings()))
     records = {key: _with_calls(graph.record()) for key, graph in graphs.items() if graph.stages}
     functions: dict[tuple[int, int], list[CacheEntry]] = {}
@@ -135,7 +155,9 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
     first = {c.compile_id.frame_key: c for c in reversed(compilations)}
     frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
                     tuple(entries)) for frame, entries in functions.items()]
-    return Capture(_functions(frames), tuple(records.values()), (FROM_LOG,), environment, compilations)
+    notes = (FROM_LOG,) if not unread else (
+        FROM_LOG, f"events of the log that are not as torch writes them are left out: {unread}")
+    return Capture(_functions(frames), tuple(records.values()), notes, environment, compilations)
 
 
 def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:

@@ -93,7 +93,7 @@ class CodeScope(CompiledScope):
             text = node.value.removeprefix("*")  # ``*args: *Ts``
             try:
                 parsed = ast.parse(text, mode="eval").body
-            except SyntaxError:
+            except (SyntaxError, ValueError):  # (half a surrogate pair is no source)
                 return node
             return parsed if text == node.value else ast.Starred(parsed, LOAD)
         return node

@@ -153,6 +153,18 @@ def read_line(text: str) -> Any:
         raise RecordsError(f"a line of {FILE} is not a record of depyf ({error}).") from error
 
 
+def checked(record: Any) -> Any:
+    """Return a record that was built of foreign values; each field has the type that the schema says.
+
+    Raises:
+        RecordsError: one has not.
+    """
+    try:
+        return _built(type(record), _plain(record, {}))
+    except (TypeError, ValueError) as error:
+        raise RecordsError(f"not a {type(record).__name__}: {error}") from error
+
+
 def filled(capture: Capture, streamed: Capture) -> Capture:
     """Return the capture completed by what was written while the run went on."""
     entries = {entry.compile_id for function in capture.functions for frame in function.frames
@@ -184,7 +196,7 @@ def _read(path: str, file: Iterable[str]) -> Capture:
     for number, text in enumerate(pending, 1):
         try:
             value = json.loads(text)
-            kind = value.pop("record")
+            kind = str(value.pop("record"))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if number > 1 and not text.endswith("\n") and next(pending, None) is None:
                 break  # the line that was being written when the process died
@@ -194,7 +206,10 @@ def _read(path: str, file: Iterable[str]) -> Capture:
                 raise RecordsError(
                     f"{path} is of schema {value.get('version')!r}; this depyf reads schema {SCHEMA}. "
                     "Read it with the version that wrote it (the file .depyf beside it names that).")
-            environment = dict(value.get("environment") or {})
+            try:
+                environment = _built(dict[str, str], value.get("environment") or {})
+            except (TypeError, ValueError) as error:
+                raise RecordsError(f"{path}:1: the environment cannot be read ({error}).") from error
         elif kind == "note":
             notes.append(str(value.get("text", "")))
         elif kind == "end":
@@ -202,6 +217,8 @@ def _read(path: str, file: Iterable[str]) -> Capture:
         elif kind in _KINDS:
             try:
                 record = _built(_KINDS[kind], value)
+                if isinstance(record, CompiledFunction) and not record.frames:
+                    raise ValueError("it has no frames")
             except (TypeError, ValueError, KeyError) as error:
                 raise RecordsError(f"{path}:{number}: this {kind} cannot be read ({error}).") from error
             by_kind[kind][_identity(record, number)] = record
@@ -268,7 +285,9 @@ def _built(kind: Any, value: Any) -> Any:
             return tuple(_built(arguments[0], item) for item in value)
         return tuple(_built(argument, item) for argument, item in zip(arguments, value, strict=True))
     if origin is dict:
-        return {key: _built(arguments[1], item) for key, item in dict(value).items()}
+        if not isinstance(value, dict):
+            raise TypeError(f"a dictionary expected, not {type(value).__name__}")
+        return {key: _built(arguments[1], item) for key, item in value.items()}
     if kind is float and isinstance(value, int):
         return float(value)
     if isinstance(kind, type) and not isinstance(value, kind):

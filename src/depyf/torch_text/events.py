@@ -267,7 +267,7 @@ class EventReader:
             options: for lookups in Inductor's cache: its options that are not at their default.
         """
         text = metadata.get("str")
-        if isinstance(text, (list, tuple)) and len(text) == 2:
+        if isinstance(text, (list, tuple)) and len(text) == 2 and isinstance(text[0], str):
             self._strings[text[1]] = text[0]
             return
         if not isinstance(metadata.get("frame_id"), int):

@@ -141,7 +141,7 @@ def graph_view(
         if text.startswith(NOT_PYTHON):
             return _commented(text, inputs, captured, callers)
         return _View(text, inputs, captured, callers).view()
-    except (ValueError, IndexError, KeyError, AttributeError, RecursionError):
+    except (ValueError, IndexError, KeyError, AttributeError, RecursionError, StopIteration):
         return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
 
 

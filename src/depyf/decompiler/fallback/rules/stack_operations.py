@@ -13,8 +13,9 @@ rule = registrar(RULES)
 
 @rule(o.POP)
 def _(w: Writer, op: Op) -> None:
+    top = w.slot(1)
     if not w.tags[-1].startswith(CODE):
-        w.write(f"{w.slot(1)} = None")  # so that it lives no longer than on the stack
+        w.write(f"{top} = None")  # so that it lives no longer than on the stack
     w.drop(1)
 
 
