@@ -11,7 +11,7 @@ OTHERS ?= 3.10 3.12 3.13
 DOCS_VENV := .venv-docs
 
 .PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold bench-ranks large page page-assets roundtrip roundtrip-old \
-	behaviour passes natural bench-decompile fuzz-source fuzz clean matrix long-run
+	behaviour passes natural bench-decompile fuzz-source fuzz fuzz-minute clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -24,7 +24,7 @@ demo: $(VENV)/.ready
 	$(PY) examples/demo.py
 
 test: $(VENV)/.ready
-	$(MAKE) --no-print-directory lint others unit
+	$(MAKE) --no-print-directory lint others fuzz-minute unit
 
 lint: $(VENV)/.ready
 	$(VENV)/bin/ruff check src tests scripts examples benchmarks
@@ -35,6 +35,10 @@ others: $(VENV)/.ready
 
 unit: $(VENV)/.ready
 	$(PY) -m pytest tests
+
+fuzz-minute: $(VENV)/.ready
+	$(PY) scripts/fuzz_pyc.py --runs 10000 --seed 1
+	$(PY) scripts/fuzz_inputs.py --runs 2000 --seed 1 --seconds 600
 
 # The documentation as a site in site/; a broken link fails.
 docs: $(DOCS_VENV)/.ready
@@ -188,10 +192,12 @@ bench-decompile: $(VENV)/.ready
 fuzz-source: $(VENV)/.ready
 	$(PY) benchmarks/random_programs.py --count 10000 --jobs 2 --versions 3.10 3.11 3.12 3.13
 
-# A million broken .pyc files and code objects (hours; FUZZ="--seconds 600" for less).
+# Broken .pyc files and code objects; then an hour of broken records, logs and command lines (FUZZ="--seconds 600" for
+# less of each; "--files FOLDER" breaks the .pyc files of a folder, of any version).
 FUZZ ?= --runs 1000000
 fuzz: $(VENV)/.ready
 	$(PY) scripts/fuzz_pyc.py $(FUZZ)
+	$(PY) scripts/fuzz_inputs.py --seconds 3600
 
 clean:
 	rm -rf $(VENV) $(DOCS_VENV) site .matrix .pytest_cache .mypy_cache .ruff_cache
