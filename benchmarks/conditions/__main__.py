@@ -33,7 +33,8 @@ from .programs import PROGRAMS
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src"
 SECONDS = 600
 #: What differs from run to run.
-_VARYING = re.compile(r"0x[0-9a-f]{6,}|\b\d+\.\d+ ?m?s\b|/tmp/[\w./-]+|\bpid[= ]\d+|[\w/.-]*/program\.py")
+_VARYING = re.compile(r"[VIWE]\d{4} \d\d:\d\d:\d\d\.\d+ \d+|"  # of torch's log: date, time, process
+                      r"0x[0-9a-f]{6,}|\b\d+\.\d+ ?m?s\b|/tmp/[\w./-]+|\bpid[= ]\d+|[\w/.-]*/program\.py")
 
 #: What depyf says: a line, with those below it that are set in; a warning, with the line of source that Python shows.
 _OURS = re.compile(r"^(?:> )?depyf\b.*\n(?:  .*\n?)*|^.*: RuntimeWarning: depyf: .*\n(?:  .*\n?)?", re.M)

@@ -131,6 +131,12 @@ _TOOLS = [
     Kind("TORCH_TRACE", environment={"TORCH_TRACE": "trace"}),
     Kind("TORCH_LOGS", environment={"TORCH_LOGS": "+dynamo,guards"}, same_error_output=False),
     Kind("TORCH_COMPILE_DEBUG", environment={"TORCH_COMPILE_DEBUG": "1"}, same_error_output=False),
+    *(Kind(f"python -m {' '.join(module[1:2])}", module, same_error_output=same) for module, same in (
+        (("-m", "cProfile", "-o", "profile"), True), (("-m", "pdb", "-c", "continue"), False),
+        (("-m", "trace", "--count", "--coverdir=counts", "--ignore-dir=/"), True),
+        (("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "--local-ranks-filter=0"), False))),
+    Kind("workers of a data loader", before="import torch", run="for _batch in torch.utils.data.DataLoader("
+         "list(range(4)), num_workers=2):\n    print(_batch.tolist())\nmain()"),
     Kind("anomaly mode", before="import torch\ntorch.autograd.set_detect_anomaly(True)", same_error_output=False),
 ]
 _PATCHED = [
