@@ -2,11 +2,12 @@
 
     python benchmarks/cold.py [--rounds 5] [--models bert ...] [--backend eager] [--write docs/measured/cold.md]
 
-Each run is a process of its own: plain, inside ``prepare_debug``, with ``TORCH_TRACE`` and with
-``TORCH_COMPILE_DEBUG``, in turns; the order is turned round each round.  "Seconds" are from before the first call at
-two input lengths to the end of ``prepare_debug``; importing torch and transformers and making the model comes before.
-Ratios are medians of those within a round.  No compile cache is used.  "Entering and leaving" is ``prepare_debug``
-round nothing, with torch imported and depyf not.  Modules are compiled to ``.pyc`` before, as an installer does.
+Each run is a process of its own: plain, inside ``prepare_debug`` (once more with ``later=True``), with ``TORCH_TRACE``
+and with ``TORCH_COMPILE_DEBUG``, in turns; the order is turned round each round.  "Seconds" are from before the first
+call at two input lengths to the end of ``prepare_debug``; importing torch and transformers and making the model comes
+before.  Ratios are medians of those within a round.  No compile cache is used.  "Entering and leaving" is
+``prepare_debug`` round nothing, with torch imported and depyf not.  Modules are compiled to ``.pyc``
+before, as an installer does.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from _shared import dated, table
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src"
 MODELS = ("bert", "electra", "gpt2", "opt", "llama", "phi3", "mixtral", "t5", "deberta-v2", "resnet", "vit", "whisper")
-PEERS = ("plain", "depyf", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
+PEERS = ("plain", "depyf", "depyf, later", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 LENGTHS = (8, 12)
 
 
@@ -52,10 +53,10 @@ def child(name: str, backend: str, peer: str) -> None:
     with torch.no_grad():
         begun = time.perf_counter()
         block: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
-        if peer == "depyf":
+        if peer.startswith("depyf"):
             import depyf
 
-            block = depyf.prepare_debug("dump")
+            block = depyf.prepare_debug("dump", later=peer == "depyf, later")
         with block:
             if model is not None:
                 compiled = torch.compile(model, backend=backend)

@@ -35,7 +35,7 @@ PROGRAM = textwrap.dedent("""
 
     if len(sys.argv) > 1:
         import depyf
-        with depyf.prepare_debug(sys.argv[1]):
+        with depyf.prepare_debug(sys.argv[1], later="later" in sys.argv):
             run()
     else:
         run()
@@ -46,6 +46,10 @@ COMMAND = "import sys; sys.modules['torch'] = None; from depyf.cli import main; 
 
 def depyf(*arguments):
     return subprocess.run([sys.executable, "-c", COMMAND, *map(str, arguments)], capture_output=True, text=True)
+
+
+def files_of(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -134,3 +138,40 @@ def test_a_rank_without_records_is_left_out(tmp_path):
     (both / "rank_0").mkdir()
     refused = depyf("report", both)
     assert refused.returncode == 2 and "records.jsonl" in refused.stderr
+
+
+def test_a_run_watched_with_later_has_the_same_files_once_they_are_made(run_folder):
+    dump = run_folder / "later"
+    subprocess.run([sys.executable, run_folder / "program.py", dump, "later"], check=True, stdout=subprocess.DEVNULL)
+    assert {path.name for path in dump.iterdir()} - {"notes.txt"} == {".depyf", "index.md", "records.jsonl"}
+    assert "depyf report ." in (dump / "index.md").read_text()
+    explained = depyf("explain", dump)
+    assert explained.returncode == 0 and "Block.forward" in explained.stdout
+    assert depyf("report", dump).returncode == 0
+    made, usual = files_of(dump), files_of(run_folder / "dump")
+    assert made.keys() == usual.keys()
+    for name in made.keys() - {".depyf", "index.md", "index.html", "records.jsonl"}:  # (these hold times)
+        assert made[name] == usual[name], name
+    again = files_of(dump)
+    assert depyf("report", dump).returncode == 0
+    assert files_of(dump).keys() == again.keys()
+
+
+def test_ranks_watched_with_later_that_did_the_same_are_made_once(run_folder, tmp_path):
+    for rank in range(3):
+        environment = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "3"}
+        subprocess.run([sys.executable, run_folder / "program.py", tmp_path / "ranks", "later"], check=True,
+                       stdout=subprocess.DEVNULL, env=environment)
+    assert depyf("report", tmp_path / "ranks").returncode == 0
+    full = [bool(list((tmp_path / "ranks" / f"rank_{rank}").glob("full_code_for_*.py"))) for rank in range(3)]
+    assert full == [True, False, False]
+    assert "rank" in (tmp_path / "ranks" / "index.md").read_text()
+
+
+def test_code_objects_cannot_be_written_later(tmp_path):
+    import depyf as package
+
+    with pytest.raises(ValueError, match="log_bytecode"):
+        package.prepare_debug(tmp_path, later=True, log_bytecode=True)
+    refused = depyf("run", "--later", "--log-bytecode", "x.py")
+    assert refused.returncode == 2 and "--later" in refused.stderr

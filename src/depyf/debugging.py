@@ -149,7 +149,7 @@ def message(session: DebugSession, answered: bool) -> str:
     if len(files) > _MOST_FILES:
         lines.append(f"    ... and {len(files) - _MOST_FILES} more")
     if not files:
-        lines.append("    (no linked file: nothing was compiled under prepare_debug)")
+        lines.append("    (no linked file: nothing was compiled under prepare_debug, or it was given later=True)")
     if answered:
         example = files[0] if files else os.path.join(session.directory, "<file>.py")
         lines.append("Set breakpoints in them, then continue:")

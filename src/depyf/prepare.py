@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from . import collector
 from .capture.caches import CACHES
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .records.model import Capture
     from .views.dump.directory import Directory
     from .views.dump.folder import Folder
+    from .views.dump.later import RecordsOnly
 
 
 class prepare_debug:
@@ -48,6 +49,8 @@ class prepare_debug:
             the program runs on; ``checked_calls.txt`` says what was found, and a line on standard error.
         page: write the page ``index.html``. ``None``: unless that takes over two seconds;
             ``depyf report DIR`` makes it then.
+        later: write records only, which costs the program about half as much; ``depyf report DIR`` makes all files
+            when somebody wants to read them. Nothing is tied to files then (``link``).
 
     Raises:
         TypeError, ValueError: wrong arguments.
@@ -60,13 +63,16 @@ class prepare_debug:
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
         internal_stages: bool = False, caches: str = "separate", link: bool | str = True,
         unsimplified: bool = False, page: bool | None = None, check: bool | int = False,
-        dump_src_dir: str | os.PathLike[str] | None = None,
+        later: bool = False, dump_src_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.wanted = _directory_of(args if dump_src_dir is None else (*args, dump_src_dir))
         if caches not in CACHES:
             raise ValueError(f"caches={caches!r} is not known; give one of {', '.join(map(repr, CACHES))}")
         if link not in (True, False, "source"):
             raise ValueError(f'link={link!r} is not known; give True, False or "source"')
+        if later and log_bytecode:
+            raise ValueError("log_bytecode=True writes code objects while the program runs: not with later=True")
+        self.later = later
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.internal_stages = internal_stages
@@ -82,6 +88,7 @@ class prepare_debug:
         self._trouble = ""  # why the run could not be watched
         self._wait: Callable[[], None] | None = None  # ends the wait for the first compilation
         self._session: Session | None = None
+        self._linker: Linker | None = None
 
     def __enter__(self) -> prepare_debug:
         """Make the directory, and wait for the first compilation: what that needs is not imported before."""
@@ -115,14 +122,11 @@ class prepare_debug:
     def _begin_session(self) -> None:
         with unwarned():  # (of torch's modules that these import: that may be an error to the program)
             from .capture.session import Session
-            from .link.linker import Linker
             from .records.log import RecordLog
-            from .views.dump.directory import Directory
 
-        directory = self._folder = self._directory = Directory(self.path)
-        self._linker = Linker()
+            writer = self._folder = self._writer()
         session = Session(
-            RecordLog(self.path, directory.record_failed), directory, self._linker if self.link else None,
+            RecordLog(self.path, writer.record_failed), writer, self._linker if self.link else None,
             internal_stages=self.internal_stages, caches=self.caches, log_bytecode=self.log_bytecode,
             unsimplified=self.unsimplified)
         if self._untested:
@@ -133,6 +137,18 @@ class prepare_debug:
             session.detach()
             raise
         self._session = session
+
+    def _writer(self) -> Directory | RecordsOnly:
+        """Return what writes files while the program runs."""
+        if self.later:
+            from .views.dump.later import RecordsOnly
+
+            return RecordsOnly(self.path)
+        from .link.linker import Linker
+        from .views.dump.directory import Directory
+
+        self._linker = Linker()
+        return Directory(self.path)
 
     def _begin_checks(self) -> None:
         from .comparing.checking import CheckedCalls
@@ -204,7 +220,8 @@ class prepare_debug:
             else:
                 with collector.paused():
                     unlinked = self._write(session)
-                linked = self._linker.files, self._linker.functions, unlinked
+                if self._linker is not None:
+                    linked = self._linker.files, self._linker.functions, unlinked
         except Exception as problem:  # ours: the program's own exception, if any, goes on
             self._failed(problem) if session is None else session._report(problem)
         finally:
@@ -240,9 +257,6 @@ class prepare_debug:
         """
         from .records import store
         from .records.model import Capture
-        from .torch_text.recorded import read_records
-        from .views import ranks
-        from .views.dump import files as views
 
         capture = session.attempt(session.stop, Capture())
         if session.lacking:
@@ -250,24 +264,37 @@ class prepare_debug:
                 f"torch {_torch_version()} lacks {len(session.lacking)} of the names that depyf uses; `depyf doctor` "
                 "shows what is lost")
         if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
+            from .torch_text.recorded import read_records
+
             whole = capture
             capture = session.attempt(lambda: store.filled(whole, read_records(self.path)), whole)
         whole = capture
-        capture = session.attempt(lambda: self._chosen(whole, self._directory), whole)
+        capture = session.attempt(lambda: self._chosen(whole, self._folder), whole)
+        directory, linker = self._folder, self._linker
+        if linker is None:
+            from .views.dump.later import keep
+
+            self._recorded(keep(capture, directory))
+            return {}
+        return self._write_files(session, capture, cast("Directory", directory), linker)
+
+    def _write_files(self, session: Session, capture: Capture, directory: Directory, linker: Linker) -> dict[str, str]:
+        from .views import ranks
+        from .views.dump import files as views
+
         self._recorded(views.write_views(
-            capture, self._directory, session._report, self._linker.notes, clean=self.clean_wild_fx_code,
+            capture, directory, session._report, linker.notes, clean=self.clean_wild_fx_code,
             page=self.page, progress=self._progress))
         session.attempt(lambda: ranks.rank_ended(self.path), None)
-        linked = capture
         nothing: dict[str, str] = {}
-        return session.attempt(lambda: _unlinked(linked, self._linker), nothing)
+        return session.attempt(lambda: _unlinked(capture, linker), nothing)
 
     # --- for those who watch a whole program ---
     def _put_elsewhere(self, notice: str) -> None:
         """Take note that the directory held an earlier run."""
         self._say(notice)
 
-    def _chosen(self, capture: Capture, directory: Directory) -> Capture:
+    def _chosen(self, capture: Capture, folder: Folder) -> Capture:
         """Return the part of the run that is written."""
         return capture
 

@@ -21,6 +21,7 @@ from .torch_text.recorded import read_records
 from .views import rank_classes, ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
+from .views.dump.later import is_kept
 from .views.index.index import FILE
 from .views.markdown import count
 from .views.rank_classes import RankClass
@@ -55,7 +56,7 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
         if captures is None:
             trace_log.logs(path)  # raises where there is none
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
-        captures = _sourced(captures, sources)
+        captures = _sourced({"": _completed(path, captures[""])}, sources)
         if page:
             pages.write(path, captures[""])
         return ranks.write_index(path, pages.FILE if page else "", captures[""])
@@ -73,11 +74,21 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
 
 def _of_all_ranks(path: str, page: bool, sources: bool) -> str:
     """Make the page and the index over all ranks; those that did the same are read and shown once."""
-    classes = _readable(ranks.read(path))
+    classes = [each if each.capture is None else replace(
+        each, capture=_completed(os.path.join(path, each.members[0].folder), each.capture))
+        for each in _readable(ranks.read(path))]
     if page:
         shown = _sourced({each.name: each.capture for each in classes if each.capture is not None}, sources)
         pages.write(path, [replace(each, capture=shown.get(each.name)) for each in classes])
     return ranks.write_index(path, classes=classes)
+
+
+def _completed(path: str, capture: Capture) -> Capture:
+    """Make the files of a run of which records only were written (``prepare_debug(later=True)``)."""
+    if not is_kept(capture):
+        return capture
+    directory = Directory(path)
+    return views.write_views(views.write_artefacts(capture, directory), directory, _say, clean=True, page=False)
 
 
 def _readable(classes: list[RankClass]) -> list[RankClass]:

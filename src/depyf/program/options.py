@@ -27,7 +27,7 @@ class Options:
 
     Attributes:
     include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
-    link, internal_stages, unsimplified, log_bytecode, caches, page: as of :class:`depyf.prepare_debug`.
+    link, internal_stages, unsimplified, log_bytecode, caches, page, later: as of :class:`depyf.prepare_debug`.
     check: one in so many compiled calls is judged; 0: none.
     quiet: no summary and no progress.
     """
@@ -42,6 +42,7 @@ class Options:
     log_bytecode: bool = False
     caches: str = "separate"
     page: bool | None = None
+    later: bool = False
     check: int = 0
     quiet: bool = False
 
@@ -85,7 +86,8 @@ class Options:
             words += [f"{option}={value}" for value in getattr(self, field)]
         for name, default, option in (("link", True, "--no-link"), ("internal_stages", False, "--internal-stages"),
                                       ("unsimplified", False, "--unsimplified"),
-                                      ("log_bytecode", False, "--log-bytecode"), ("quiet", False, "--quiet")):
+                                      ("log_bytecode", False, "--log-bytecode"), ("later", False, "--later"),
+                                      ("quiet", False, "--quiet")):
             if getattr(self, name) is not default:
                 words.append(option)
         if self.caches != "separate":
@@ -139,6 +141,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--log-bytecode", action="store_true", help="code objects too (marshal)")
     shown.add_argument("--page", action=argparse.BooleanOptionalAction, default=None,
                        help="write the page index.html (default: unless that takes over two seconds)")
+    shown.add_argument("--later", action="store_true",
+                       help="records only, which costs the program about half as much: `depyf report DIR` makes the "
+                            "files when somebody wants to read them (nothing is tied to files, as with --no-link)")
     watched = parser.add_argument_group("how it is watched")
     watched.add_argument("--link", action=argparse.BooleanOptionalAction, default=True,
                          help="tie running code to the files, for debuggers and tracebacks (default: yes)")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from ..prepare import prepare_debug
 from ..records.run_directory import MARK
 from ..views.choice import Choice, files_of
-from ..views.dump.directory import Directory
 
 if TYPE_CHECKING:
     from ..records.model import Capture
+    from ..views.dump.folder import Folder
     from ..views.progress import Progress
 
 
@@ -70,20 +70,20 @@ class Recording(prepare_debug):
         """Say nothing: the summary names the directory."""
 
     def _shown(self, path: str) -> str:
-        from .summary import shown
+        from .kept import shown
 
         return shown(path)
 
     def _say_wrong(self, text: str) -> None:
         """Say nothing: it is the summary's first sentence."""
 
-    def _chosen(self, capture: Capture, directory: Directory) -> Capture:
+    def _chosen(self, capture: Capture, folder: Folder) -> Capture:
         chosen = self._choice.of(capture)
         if chosen is not capture:
             kept = files_of(chosen)
-            for name in list(directory.files):
+            for name in list(folder.files):
                 if _BESIDE.sub(".py", name) not in kept:
-                    directory.remove(name)
+                    folder.remove(name)
         return chosen
 
     def _progress(self, what: str, done: int, total: int) -> None:

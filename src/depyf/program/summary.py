@@ -20,6 +20,7 @@ from ..views.index.totals import Totals
 from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import verdict
+from .kept import shown
 
 WIDTH = 110
 _OURS = re.compile(rf"({RUN}|{RANK})\d+$")
@@ -112,15 +113,6 @@ def nothing(why: str) -> list[str]:
         why: as far as that is known.
     """
     return ["depyf: torch.compile compiled nothing, so nothing was written", f"  {why}"]
-
-
-def shown(path: str) -> str:
-    """Return the path as it is shortest from here."""
-    try:
-        near = os.path.relpath(path)
-    except (ValueError, OSError):  # on another drive, or here is no more
-        return path
-    return path if near.startswith(os.pardir) else near
 
 
 def _sentences(sentences: list[str]) -> list[str]:

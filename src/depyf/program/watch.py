@@ -89,7 +89,7 @@ class Watch:
                     self.directory, choice, self.launch, first=self.first,
                     shows_progress=self.first and not given.quiet, internal_stages=given.internal_stages,
                     link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
-                    caches=given.caches, page=given.page, check=given.check)
+                    caches=given.caches, page=given.page, check=given.check, later=given.later)
                 with unwarned():
                     # What torch's own modules warn of while we import them is not the program's doing, and may be an
                     # error to it.
@@ -189,16 +189,21 @@ class Watch:
     def _tell(self, interrupted: bool) -> None:
         if not self.run and "torch" not in sys.modules and not os.path.isdir(self.directory):
             return  # nobody asked about this process, and it had nothing to do with torch
-        from . import summary
+        from .kept import kept_lines, shown
 
         try:
             sys.stdout.flush()  # what the program printed stands above what we say
         except Exception:
             pass
         if interrupted:
-            say(f"depyf: interrupted while the dump was written; `depyf report {summary.shown(self.directory)}` makes "
+            say(f"depyf: interrupted while the dump was written; `depyf report {shown(self.directory)}` makes "
                  "what is missing")
             return
+        if self.options.later and self._written is not None:
+            say("\n".join(kept_lines(self._written, self._path)))
+            return
+        from . import summary
+
         known = {} if self._written is None else {self._path: self._written}
         captures = summary.captures(self.directory, self.launch, known)
         if captures:

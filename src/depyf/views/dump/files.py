@@ -9,6 +9,7 @@ from dataclasses import replace
 from ...guarded import guarded_call
 from ...provenance.graph_provenance import Provenance
 from ...records import store
+from ...records.file_names import only_written, with_entries
 from ...records.model import CacheEntry, Capture, CompiledFunction, CompiledGraph, Frame, UserFunction
 from ...records.naming import Numbers, legal_identifier
 from .. import page as pages
@@ -61,29 +62,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
                 known[code.compile_id.key].breaks if code.compile_id.key in known else (), frame.branch)
         return replace(entry, transformed=code)
 
-    return _with_entries(replace(capture, graphs=tuple(graphs)), written)
-
-
-def _with_entries(capture: Capture, of: Callable[[Frame, CacheEntry], CacheEntry]) -> Capture:
-    """Return the capture with other cache entries."""
-    return replace(capture, functions=tuple(
-        replace(function, frames=tuple(
-            replace(frame, entries=tuple(of(frame, entry) for entry in frame.entries)) for frame in function.frames))
-        for function in capture.functions))
-
-
-def _without_lost(capture: Capture, directory: Directory) -> Capture:
-    """Return the capture without the names of files that could not be written."""
-
-    def name(file: str) -> str:
-        return file if directory.written(file) else ""
-
-    graphs = tuple(
-        replace(graph, stages=tuple(replace(stage, file=name(stage.file)) for stage in graph.stages),
-                kernels=tuple(replace(kernel, file=name(kernel.file)) for kernel in graph.kernels))
-        for graph in capture.graphs)
-    return _with_entries(replace(capture, graphs=graphs), lambda frame, entry: replace(
-        entry, transformed=replace(entry.transformed, file=name(entry.transformed.file))))
+    return with_entries(replace(capture, graphs=tuple(graphs)), written)
 
 
 def _name(path: str | None) -> str:
@@ -116,7 +95,7 @@ def write_views(
         report(error)
 
     given = capture
-    written = guarded_call(lambda: _without_lost(given, directory), given, noted)
+    written = guarded_call(lambda: only_written(given, lambda name: name in directory.files), given, noted)
     capture = guarded_call(lambda: _with_full_code(written, directory, noted, progress), written, noted)
     if clean:
         whole = capture
