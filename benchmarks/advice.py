@@ -21,8 +21,8 @@ import fix_programs
 import identical_runs
 from _shared import dated, table
 
+from depyf.recorded_runs import captures_of
 from depyf.records.model import Capture
-from depyf.report import captures_of
 from depyf.views.advice import Adviser
 from depyf.views.findings import is_lost
 from depyf.views.run_index import RunIndex

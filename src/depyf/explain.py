@@ -59,7 +59,7 @@ def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any)
     """
     from .notebook import HEIGHT, View
     from .prepare import prepare_debug
-    from .report import shown
+    from .recorded_runs import shown
 
     pixels = HEIGHT if height is None else height
     if isinstance(what, prepare_debug):
@@ -85,7 +85,7 @@ def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: in
     from .notebook import View
     from .notebook.files import temporary
     from .prepare import prepare_debug
-    from .report import shown
+    from .recorded_runs import shown
 
     if hooks.innermost_function(what) is what and getattr(what, "_compiled_call_impl", None) is None:
         what = torch.compile(what)

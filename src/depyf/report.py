@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import linecache
 import os
-import re
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 
 from . import page as pages
 from .capture import trace_log
 from .harmless import say
 from .provenance.sources import files_named, of_capture
-from .records import store
+from .recorded_runs import directory_of, logged, readable, recorded
 from .records.model import Capture
-from .records.run_directory import RANK, run_directory
+from .records.run_directory import run_directory
 from .records.store import RecordsError
-from .torch_text.recorded import read_records
-from .views import rank_classes, ranks
+from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
 from .views.dump.later import is_kept
 from .views.index.index import FILE
 from .views.markdown import count
-from .views.rank_classes import RankClass
-
-_RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
 
 
 def report(path: str, output: str | None = None, page: bool = True, sources: bool = False) -> str:
@@ -48,10 +42,10 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
         RecordsError: there are no records, or a log has no output; the message says what to give.
         OSError: the output cannot be written.
     """
-    path = _directory_of(path)
+    path = directory_of(path)
     if output is None and ranks.rank_folders(path):
         return _of_all_ranks(path, page, sources)
-    captures = _recorded(path)
+    captures = recorded(path)
     if output is None:
         if captures is None:
             trace_log.logs(path)  # raises where there is none
@@ -61,7 +55,7 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
             pages.write(path, captures[""])
         return ranks.write_index(path, pages.FILE if page else "", captures[""])
     if captures is None:
-        captures = _logged(path)
+        captures = logged(path)
     captures = _sourced(captures, sources)
     target, _ = run_directory(output)
     for folder, capture in captures.items():
@@ -76,7 +70,7 @@ def _of_all_ranks(path: str, page: bool, sources: bool) -> str:
     """Make the page and the index over all ranks; those that did the same are read and shown once."""
     classes = [each if each.capture is None else replace(
         each, capture=_completed(os.path.join(path, each.members[0].folder), each.capture))
-        for each in _readable(ranks.read(path))]
+        for each in readable(ranks.read(path))]
     if page:
         shown = _sourced({each.name: each.capture for each in classes if each.capture is not None}, sources)
         pages.write(path, [replace(each, capture=shown.get(each.name)) for each in classes])
@@ -91,20 +85,6 @@ def _completed(path: str, capture: Capture) -> Capture:
     return views.write_views(views.write_artefacts(capture, directory), directory, _say, clean=True, page=False)
 
 
-def _readable(classes: list[RankClass]) -> list[RankClass]:
-    """Return the ranks; say which hold nothing that can be read: one may have been killed before it compiled anything.
-
-    Raises:
-        RecordsError: none can be read.
-    """
-    lost = [each for each in classes if each.capture is None]
-    if len(lost) == len(classes):
-        raise RecordsError(f"no rank left a {store.FILE} that can be read: {lost[0].name}: {lost[0].trouble}")
-    for each in lost:
-        say(f"depyf: left out: {each.name}: {each.trouble}")
-    return classes
-
-
 def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
     """Return the records with the user's files as they are on this machine's disk; say so where they are not read."""
     if read:
@@ -116,89 +96,6 @@ def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
         say(f"depyf: the records hold no copy of {count(len(lacking), 'source file')} that they name; `depyf report "
             "--sources` reads them from this machine's disk")
     return captures
-
-
-def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
-    """Return the records of a run by folder: of each rank (``"rank_0"``), or of one process (``""``).
-
-    Args:
-        path: as of :func:`report`.
-        rank: of several ranks, this one is enough.
-
-    Raises:
-        RecordsError: there are none; the message says what to give.
-    """
-    path = _directory_of(path)
-    name = ranks.rank_folders(path).get(-1 if rank is None else rank, "")
-    if name and os.path.exists(os.path.join(path, name, store.FILE)):
-        return {name: read_records(os.path.join(path, name))}
-    captures = _recorded(path)
-    return _logged(path) if captures is None else captures
-
-
-def shown(path: str) -> Capture | list[RankClass]:
-    """Return the records of a run as a page takes them.
-
-    Args:
-        path: as of :func:`report`.
-
-    Raises:
-        RecordsError: as :func:`captures_of`.
-    """
-    if ranks.rank_folders(_directory_of(path)):
-        return _readable(ranks.read(_directory_of(path)))
-    captures = captures_of(path)
-    return captures[""] if captures.keys() == {""} else rank_classes.classes_of(captures)
-
-
-def _directory_of(path: str) -> str:
-    """Return the directory that a file of records is in; any other path as it is."""
-    is_records = os.path.isfile(path) and os.path.basename(path) == store.FILE
-    return os.path.dirname(path) or "." if is_records else path
-
-
-def _recorded(path: str) -> dict[str, Capture] | None:
-    """Return the records of a run by folder (``""`` for a run of one process).
-
-    ``None`` where there is no file of records.
-    """
-    if not os.path.exists(path):
-        raise RecordsError(f"{path!r} is not there. Give the directory that depyf.prepare_debug wrote, its "
-                           "records.jsonl, or a log of TORCH_TRACE.")
-    if not os.path.isdir(path):
-        return None
-    folders = ranks.rank_folders(path)
-    if folders:
-        return _of_ranks(path, list(folders.values()))
-    return {"": read_records(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
-
-
-def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
-    """Return the records of those ranks that have some: one may have been killed before it compiled anything."""
-    result: dict[str, Capture] = {}
-    problems: list[RecordsError] = []
-    for name in folders:
-        try:
-            result[name] = read_records(os.path.join(path, name))
-        except RecordsError as error:
-            problems.append(error)
-    if not result:
-        raise problems[0]
-    for problem in problems:
-        say(f"depyf: left out: {problem}")
-    return result
-
-
-def _logged(path: str) -> dict[str, Capture]:
-    if not os.path.isdir(path):
-        return {"": trace_log.read_log(path)}
-    newest: dict[str, str] = {}
-    for file in trace_log.logs(path):
-        match = _RANK_OF_LOG.search(os.path.basename(file))
-        newest[f"{RANK}{match[1]}" if match else ""] = file
-    if len(newest) > 1:
-        newest.pop("", None)  # the launcher's own
-    return {folder: trace_log.read_log(file) for folder, file in newest.items()}
 
 
 def _say(error: Exception) -> None:

@@ -43,7 +43,7 @@ PROGRAM = """
 def test_the_filter_leaves_most_guards_out(tmp_path):
     torch = pytest.importorskip("torch")
     import depyf
-    from depyf.report import captures_of
+    from depyf.recorded_runs import captures_of
 
     names = {}
     exec(textwrap.dedent(PROGRAM), names)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import io
 import os
 import signal
@@ -18,24 +19,26 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from ..program.options import spelled_out
-from . import check, decompile, diff, doctor, explain, fits, fix, open, report, repro, run
 from .status import INTERRUPTED, refused
 from .streams import harmless_streams
 
 #: In the order in which ``depyf --help`` shows them.
-COMMANDS = (run, explain, fix, diff, check, fits, repro, open, report, decompile, doctor)
+COMMANDS = ("run", "explain", "fix", "diff", "check", "fits", "repro", "open", "report", "decompile", "doctor")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    Args:
+        command: the one that is meant, if that is known: no other need be imported.
+    """
     command_line = argparse.ArgumentParser(
         prog="depyf", description="See what torch.compile does with a program; source for compiled Python.",
         epilog="depyf COMMAND --help tells about a command.")
     command_line.add_argument("--version", action="version", version=f"depyf {__version__}")
     commands = command_line.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(commands)
+    for name in [command] if command in COMMANDS else COMMANDS:
+        importlib.import_module(f".{name}", __name__).add(commands)
     return command_line
 
 
@@ -50,7 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _status(words: list[str]) -> int:
-    given = parser().parse_args([*words[:1], *spelled_out(words[1:])] if words[:1] == ["run"] else words)
+    if words[:1] == ["run"]:
+        from ..program.options import spelled_out
+
+        words = ["run", *spelled_out(words[1:])]
+    given = parser(*words[:1]).parse_args(words)
     try:
         status: int = given.run(given)
         sys.stdout.flush()

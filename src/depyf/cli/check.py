@@ -47,8 +47,8 @@ def add(commands: Any) -> None:
 
 def check(given: argparse.Namespace) -> int:
     """Run ``depyf check``."""
+    from ..recorded_runs import captures_of
     from ..records.store import RecordsError
-    from ..report import captures_of
     from ..views.budgets.budget import BudgetError, budgets
     from ..views.budgets.judgement import judge
     from ..views.budgets.sentences import sentences

@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
@@ -328,6 +327,8 @@ def outcomes(tasks: Sequence[Task], settings: Settings, jobs: int) -> Iterator[O
         for task in tasks:
             yield perform(task, settings)
         return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), initializer=_ignore_interrupts)
     try:
         futures = {pool.submit(perform, task, settings): task for task in tasks}

@@ -38,8 +38,8 @@ def add(commands: Any) -> None:
 
 def diff(given: argparse.Namespace) -> int:
     """Run ``depyf diff``."""
+    from ..recorded_runs import captures_of
     from ..records.store import RecordsError
-    from ..report import captures_of
     from ..views.diff.difference import difference
 
     try:

@@ -30,9 +30,9 @@ def add(commands: Any) -> None:
 
 def explain(given: argparse.Namespace) -> int:
     """Run ``depyf explain``."""
+    from ..recorded_runs import captures_of, shown
     from ..records.run_directory import RANK
     from ..records.store import RecordsError
-    from ..report import captures_of, shown
     from ..views.index import index
 
     try:
@@ -80,21 +80,20 @@ def _explain_ranks(given: argparse.Namespace, classes: list[RankClass]) -> int:
 
 def _files_to_read(path: str) -> list[str]:
     """Return the lines that say where the files are, and which dumps of other runs or processes there are."""
-    from .. import page
     from ..records.run_directory import RUN, numbered
-    from ..views.index.index import FILE
+    from ..views.dump.folder import INDEX, PAGE
 
     if not os.path.isdir(path):
         path = os.path.dirname(path) or "."
-    if not os.path.exists(os.path.join(path, FILE)):
+    if not os.path.exists(os.path.join(path, INDEX)):
         return []
-    lines = [f"  {os.path.join(path, FILE)}"]
+    lines = [f"  {os.path.join(path, INDEX)}"]
     names = sorted(os.listdir(path))
     full = [name for name in names if name.startswith("full_code_for_")]
     lines += [f"  {os.path.join(path, name)}" for name in full[:5]]
     if len(full) > 5:
         lines.append(f"  ... and {len(full) - 5} more full_code_for_*.py")
-    remark = "" if page.FILE in names else " (which makes it first)"
+    remark = "" if PAGE in names else " (which makes it first)"
     lines.append(f"  in a browser: depyf open {path}{remark}")
     runs = list(numbered(names, RUN).values())
     if runs:

@@ -44,9 +44,9 @@ def fits(given: argparse.Namespace) -> int:
     from ..fitting.oracle import fit, over_sizes, with_sizes
     from ..fitting.recorded import NoSuchFunction, frame_of
     from ..fitting.written import NotAValue, arguments, numbers
+    from ..recorded_runs import captures_of
     from ..records.run_directory import RANK
     from ..records.store import RecordsError
-    from ..report import captures_of
 
     try:
         captures = captures_of(given.path)

@@ -32,9 +32,9 @@ def add(commands: Any) -> None:
 
 def repro(given: argparse.Namespace) -> int:
     """Run ``depyf repro``."""
+    from ..recorded_runs import captures_of
     from ..records.run_directory import RANK
     from ..records.store import RecordsError
-    from ..report import captures_of
     from ..views.repro import NotReproducible
     from ..views.repro import repro as program
 

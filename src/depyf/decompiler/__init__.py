@@ -17,6 +17,18 @@ cannot be written or proven takes its next output tier (:mod:`.tiers`); the last
 numbers that is right by construction.
 """
 
-from .pipeline import Decompiled, Fidelity, decompile_code
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .pipeline import Decompiled, Fidelity, decompile_code
 
 __all__ = ["Decompiled", "Fidelity", "decompile_code"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the pipeline when it is first wanted: much that reads records uses no more than a module of this package."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from . import pipeline
+
+    return getattr(pipeline, name)

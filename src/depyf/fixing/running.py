@@ -10,8 +10,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 
+from ..recorded_runs import captures_of
 from ..records.store import RecordsError
-from ..report import captures_of
 from .outcome import Outcome
 from .trial import DUMP, OBSERVED, PRINTED, Spec
 

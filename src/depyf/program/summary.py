@@ -7,15 +7,14 @@ import re
 import textwrap
 from collections.abc import Mapping
 
-from .. import page
 from ..records import store
 from ..records.model import Capture
 from ..records.run_directory import MARK, RANK, RUN
 from ..torch_text.recorded import read_records
 from ..views.causes import cause
+from ..views.dump.folder import INDEX, PAGE
 from ..views.formatting import OUTCOMES
 from ..views.grouping import breaks_by_place, breaks_by_reason
-from ..views.index import index
 from ..views.index.totals import Totals
 from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
@@ -97,10 +96,10 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
     if len(processes) > 1 and len(ranks) < len(processes):
         written = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     lines.append(f"  written to    {written}")
-    if os.path.exists(os.path.join(top, page.FILE)):
-        start = f"{shown(os.path.join(top, page.FILE))} (depyf open {shown(top)}), or: depyf explain {shown(top)}"
-    elif os.path.exists(os.path.join(top, index.FILE)):
-        start = f"{shown(os.path.join(top, index.FILE))}, or: depyf explain {shown(top)} (depyf open makes the page)"
+    if os.path.exists(os.path.join(top, PAGE)):
+        start = f"{shown(os.path.join(top, PAGE))} (depyf open {shown(top)}), or: depyf explain {shown(top)}"
+    elif os.path.exists(os.path.join(top, INDEX)):
+        start = f"{shown(os.path.join(top, INDEX))}, or: depyf explain {shown(top)} (depyf open makes the page)"
     else:
         start = f"depyf explain {shown(top)}"
     return [*lines, f"  start with    {start}"]

@@ -26,7 +26,6 @@ from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, Guard
 from ..records.run_directory import RANK
 from ..torch_text.recorded import read_records
 from ..torch_text.resumes import plain_name
-from .diff.canonical import guard_text, kernel_lines
 from .formatting import stage_name
 from .markdown import code, some
 
@@ -231,10 +230,14 @@ def _compared(value: Any) -> Any:
     if isinstance(value, str):
         return IDS.sub("_", value)
     if isinstance(value, Guard):
+        from .diff.canonical import guard_text  # (most runs have one rank)
+
         return IDS.sub("_", guard_text(value))
     if isinstance(value, GraphStage):
         return value.stage, IDS.sub("_", value.text), _compared(value.inputs)
     if isinstance(value, Kernel):
+        from .diff.canonical import kernel_lines
+
         return tuple(kernel_lines(value))
     if isinstance(value, (tuple, list)):
         return tuple(map(_compared, value))

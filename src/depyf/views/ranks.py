@@ -17,8 +17,7 @@ from ..torch_text.recorded import read_records
 from ..torch_text.resumes import plain_name
 from . import rank_classes
 from .changes import changes
-from .diff.canonical import excerpts
-from .dump.directory import Directory
+from .dump.folder import Folder
 from .formatting import OUTCOME_OF_ONE, seconds
 from .grouping import recompiles
 from .index.index import FILE, index
@@ -117,7 +116,7 @@ def _state(directory: str, folders: Mapping[int, str]) -> list[object]:
 
 
 def _written(directory: str, text: str) -> str:
-    path = Directory(directory).write(FILE, text)
+    path = Folder(directory).write(FILE, text)
     if path is None:
         raise OSError(f"{FILE} could not be written to {directory}")
     return path
@@ -360,6 +359,8 @@ def _first_difference(first: str, second: str) -> list[str]:
     ours, theirs = first.splitlines(), second.splitlines()
     for one, other in zip(ours, theirs):
         if one != other:
+            from .diff.canonical import excerpts  # (most runs have one rank)
+
             cut = excerpts(one.strip(), other.strip())
             return [f"- {cut[0]}", f"+ {cut[1]}"]
     longer = ours[len(theirs):] or theirs[len(ours):]

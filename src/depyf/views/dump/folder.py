@@ -14,8 +14,8 @@ import warnings
 from ...harmless import harmless, is_plain_name
 from ...records.plain_lines import FILE
 
-#: The file of notes on a run; there is none where there are no notes.
-NOTES = "notes.txt"
+#: The page of a run; its index; the file of notes on it (there is none where there are no notes).
+PAGE, INDEX, NOTES = "index.html", "index.md", "notes.txt"
 #: Files that are read as text, in a terminal as well. (Programs escape in their strings, pages and records all of it.)
 _TO_READ = (".md", ".txt")
 

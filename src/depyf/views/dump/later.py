@@ -10,9 +10,7 @@ from ...records.file_names import only_written
 from ...records.model import Branch, Capture, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ...records.naming import FileNames
 from ..nothing import TITLE, versions
-from .folder import NOTES, Folder
-
-INDEX = "index.md"
+from .folder import INDEX, NOTES, Folder
 
 
 class RecordsOnly(Folder):

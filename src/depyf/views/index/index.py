@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...records.model import Capture
+from ..dump.folder import INDEX
 from ..markdown import code, count, link, prose, some
 from .sections.breaks import breaks
 from .sections.compiled import functions, timeline
@@ -20,7 +21,7 @@ from .sections.overview import head, start
 from .sections.recompiles import recompiles
 from .sections.shapes import shapes
 
-FILE = "index.md"
+FILE = INDEX
 #: How many notes are shown.
 NOTES = 6
 #: Beginnings of notes of what is so in every run.

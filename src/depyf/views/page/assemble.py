@@ -17,13 +17,14 @@ from typing import Any
 from ... import collector
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
+from ..dump.folder import PAGE
 from ..markdown import one_line
 from ..rank_classes import RankClass
 from .data import FORMAT, run_data
 from .ranks import ranks_head, run_head
 from .run import Json
 
-FILE = "index.html"
+FILE = PAGE
 #: A page that takes longer is left to ``depyf report``. (The records tell, not a clock: identical runs have the same
 #: files.)
 SECONDS, SECONDS_A_CHARACTER = 2.0, 1.5e-6

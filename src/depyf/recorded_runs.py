@@ -1,0 +1,122 @@
+"""The records of a run, wherever they are: a dump, the folders of its ranks, or a log of ``TORCH_TRACE``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from .harmless import say
+from .records import store
+from .records.model import Capture
+from .records.run_directory import RANK
+from .records.store import RecordsError
+from .torch_text.recorded import read_records
+from .views import rank_classes, ranks
+from .views.rank_classes import RankClass
+
+_RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
+
+
+def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
+    """Return the records of a run by folder: of each rank (``"rank_0"``), or of one process (``""``).
+
+    Args:
+        path: as of :func:`depyf.report.report`.
+        rank: of several ranks, this one is enough.
+
+    Raises:
+        RecordsError: there are none; the message says what to give.
+    """
+    path = directory_of(path)
+    name = ranks.rank_folders(path).get(-1 if rank is None else rank, "")
+    if name and os.path.exists(os.path.join(path, name, store.FILE)):
+        return {name: read_records(os.path.join(path, name))}
+    captures = recorded(path)
+    return logged(path) if captures is None else captures
+
+
+def shown(path: str) -> Capture | list[RankClass]:
+    """Return the records of a run as a page takes them.
+
+    Args:
+        path: as of :func:`depyf.report.report`.
+
+    Raises:
+        RecordsError: as :func:`captures_of`.
+    """
+    if ranks.rank_folders(directory_of(path)):
+        return readable(ranks.read(directory_of(path)))
+    captures = captures_of(path)
+    return captures[""] if captures.keys() == {""} else rank_classes.classes_of(captures)
+
+
+def directory_of(path: str) -> str:
+    """Return the directory that a file of records is in; any other path as it is."""
+    is_records = os.path.isfile(path) and os.path.basename(path) == store.FILE
+    return os.path.dirname(path) or "." if is_records else path
+
+
+def recorded(path: str) -> dict[str, Capture] | None:
+    """Return the records of a run by folder (``""`` for a run of one process).
+
+    ``None`` where there is no file of records.
+    """
+    if not os.path.exists(path):
+        raise RecordsError(f"{path!r} is not there. Give the directory that depyf.prepare_debug wrote, its "
+                           "records.jsonl, or a log of TORCH_TRACE.")
+    if not os.path.isdir(path):
+        return None
+    folders = ranks.rank_folders(path)
+    if folders:
+        return _of_ranks(path, list(folders.values()))
+    return {"": read_records(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
+
+
+def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
+    """Return the records of those ranks that have some: one may have been killed before it compiled anything."""
+    result: dict[str, Capture] = {}
+    problems: list[RecordsError] = []
+    for name in folders:
+        try:
+            result[name] = read_records(os.path.join(path, name))
+        except RecordsError as error:
+            problems.append(error)
+    if not result:
+        raise problems[0]
+    for problem in problems:
+        say(f"depyf: left out: {problem}")
+    return result
+
+
+def logged(path: str) -> dict[str, Capture]:
+    """Return the records of a log of ``TORCH_TRACE`` by folder; of a directory of logs the newest of each rank.
+
+    Raises:
+        RecordsError: there is none that can be read.
+    """
+    from .capture import trace_log  # (few have a log)
+
+    if not os.path.isdir(path):
+        return {"": trace_log.read_log(path)}
+    newest: dict[str, str] = {}
+    for file in trace_log.logs(path):
+        match = _RANK_OF_LOG.search(os.path.basename(file))
+        newest[f"{RANK}{match[1]}" if match else ""] = file
+    if len(newest) > 1:
+        newest.pop("", None)  # the launcher's own
+    return {folder: trace_log.read_log(file) for folder, file in newest.items()}
+
+
+def readable(classes: list[RankClass]) -> list[RankClass]:
+    """Return the ranks; say which hold nothing that can be read: one may have been killed before it compiled anything.
+
+    Raises:
+        RecordsError: none can be read.
+    """
+    lost = [each for each in classes if each.capture is None]
+    if len(lost) == len(classes):
+        raise RecordsError(f"no rank left a {store.FILE} that can be read: {lost[0].name}: {lost[0].trouble}")
+    for each in lost:
+        say(f"depyf: left out: {each.name}: {each.trouble}")
+    return classes
