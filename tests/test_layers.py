@@ -27,7 +27,7 @@ FLOORS = (
     "watch",
     "comparing",
     # what people import
-    "callables | page | logs | optimization | doctor | pausing",
+    "callables | page | logs | optimization | doctor | pausing | recorded_runs",
     "source | debugging | report | prepare",
     "notebook",
     "explain",
