@@ -18,6 +18,7 @@ columns wide, and no other instruction has it: ``continue``.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import compress
@@ -102,6 +103,14 @@ def _is_none(code: Code, index: int) -> bool:
     return index < len(code.consts) and code.consts[index] is None
 
 
+def _line_of_exit(each: Exit) -> int:
+    return each.line
+
+
+def _place_of_exit(each: Exit) -> tuple[int, int]:
+    return each.line, each.column or 0
+
+
 def _lines_of(places: set[Position | None]) -> set[int]:
     return {position.line for position in places if position is not None}
 
@@ -177,7 +186,7 @@ class Evidence:
                 kind = _BY_WIDTH.get(position.end_column - position.column)
                 if kind is not None and not (kind == "continue" and position in returning):  # (``return x``)
                     exits.add(Exit(position.line, position.column, kind))
-        return sorted(exits, key=lambda each: (each.line, each.column or 0))
+        return sorted(exits, key=_place_of_exit)
 
     def _unbinding(self) -> set[Position | None]:
         """Return the positions of nothing but the end of ``except E as e``: ``e`` is set to ``None`` and deleted."""
@@ -189,6 +198,14 @@ class Evidence:
     def _positions_of(self, opcodes: frozenset[int]) -> set[Position | None]:
         return set(compress(self.positions, self._units.translate(_selection(opcodes))))
 
+    @cached_property
+    def _exits_at(self) -> dict[tuple[int, int | None], list[Exit]]:
+        """The one-word statements by line and column."""
+        result: dict[tuple[int, int | None], list[Exit]] = {}
+        for each in self.exits:
+            result.setdefault((each.line, each.column), []).append(each)
+        return result
+
     def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
         """Return the first one-word statement on a line from ``first`` on and before ``last``.
 
@@ -197,10 +214,15 @@ class Evidence:
         """
         if first is None or last is None:
             return None
-        found = [each for each in self.exits if first <= each.line < last]
-        if kind and not self.has_columns:
-            found = [each for each in found if each.kind in ("", kind)]
-        return found[0] if found and (not kind or found[0].kind in ("", kind)) else None
+        for at in range(bisect_left(self.exits, first, key=_line_of_exit), len(self.exits)):
+            found = self.exits[at]
+            if found.line >= last:
+                break
+            if not kind or found.kind in ("", kind):
+                return found
+            if self.has_columns:
+                break
+        return None
 
     def is_written(self, stmt: ast.Return) -> str:
         """Return whether a ``return`` of nothing was written, and how.
@@ -212,11 +234,10 @@ class Evidence:
         if self._left is not None and (ops := ops_of(stmt)) is not None and self._left.ends_by_itself(ops[1]):
             return ""
         for position in self._places_of(stmt)[:None if self.has_columns else 1]:
-            for each in self.exits:
-                if each.line == position.line and each.column == position.column:
-                    if each.kind == "pass" and position.column is not None and position.column % INDENTATION == 3:
-                        return "return None"  # (``pass`` stands where statements do; ``None`` seven columns on)
-                    return each.kind if each.kind in ("return", "pass") else "" if each.kind else "?"
+            for each in self._exits_at.get((position.line, position.column), ()):
+                if each.kind == "pass" and position.column is not None and position.column % INDENTATION == 3:
+                    return "return None"  # (``pass`` stands where statements do; ``None`` seven columns on)
+                return each.kind if each.kind in ("return", "pass") else "" if each.kind else "?"
         return ""
 
     def break_at(self, stmt: ast.Return) -> Exit | None:
@@ -225,7 +246,8 @@ class Evidence:
         (``inline_small_exit_blocks`` in compile.c; the copies have the place of the jump.)
         """
         places = {(position.line, position.column) for position in self._places_of(stmt)}
-        return next((each for each in self.exits if each.kind == "break" and (each.line, each.column) in places), None)
+        return min((each for place in places for each in self._exits_at.get(place, ()) if each.kind == "break"),
+                   key=_place_of_exit, default=None)
 
     def _units_of(self, stmt: ast.stmt) -> tuple[int, int] | None:
         """Return the code units of a statement: its first operation (-1 if not known), and of the one that wrote it."""
@@ -261,7 +283,7 @@ class Evidence:
             return None, None
         line, column = place
         if value is None:
-            word = next((each for each in self.exits if (each.line, each.column) == place), None)
+            word = next(iter(self._exits_at.get(place, ())), None)
             if word is None or word.kind == "break":
                 return None, None
             if word.kind == "return" or column is None:
@@ -328,6 +350,11 @@ class Evidence:
         """The first and the last line of each code unit; 0 where they are not known."""
         return [(0, 0) if each is None else (each.line, each.end_line) for each in self.positions]
 
+    @cached_property
+    def _lines_in_order(self) -> list[int]:
+        """The lines at which operations begin."""
+        return sorted({each.line for each in self.positions if each is not None})
+
     def room(self, branch: list[ast.stmt], rest: list[ast.stmt]) -> int | None:
         """Return the number of lines between a branch and what stands behind it, in which nothing lies.
 
@@ -337,8 +364,8 @@ class Evidence:
         last, first = self.last_line(branch), self.first_line(rest[0])
         if last is None or first is None:
             return None
-        return first - 1 - max((position.line for position in self.positions
-                                if position is not None and last < position.line < first), default=last)
+        lines = self._lines_in_order
+        return first - 1 - max(lines[bisect_left(lines, first) - 1] if lines and lines[0] < first else last, last)
 
     # --- what the compiler left --------------------------------------------------------------------
     def count_in_else(self, stmt: ast.If | ast.Try, rest: list[ast.stmt]) -> int | None:

@@ -19,6 +19,7 @@ from .loop_places import in_loop
 from .reaching import reach
 
 if TYPE_CHECKING:
+    from .analysis import Analysis
     from .walk import Walker
 
 
@@ -80,8 +81,8 @@ class _Edges:
         self.targets: list[int] = []
         self.strong: list[int] = []
         blocks = walker.cfg.blocks
-        self._inner = [other for other in walker.analysis.loops
-                       if other != loop.head and other in loop.body and blocks[other].end == "for"]
+        self._inner = {other for other in loop.body & walker.analysis.loops.keys()
+                       if other != loop.head and blocks[other].end == "for"}
         for id in loop.body:
             for succ in blocks[id].successors:
                 if succ not in loop.body:
@@ -160,10 +161,9 @@ def skip_unwinding(walker: Walker, id: int, head: int) -> int:
 def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> Iterator[int]:
     """Yield the targets of breaks that come after other statements (``if x: y = 1; break``)."""
     inner: set[int] = set()
-    for other, loop in walker.analysis.loops.items():
-        if other != head and other in body:
-            # what leaves an inner loop drops that one's iterator first
-            inner |= loop - {other}
+    for other in body & walker.analysis.loops.keys() - {head}:
+        # what leaves an inner loop drops that one's iterator first
+        inner |= walker.analysis.loops[other] - {other}
     blocks = walker.cfg.blocks
     for start in [succ for id in body - inner for succ in blocks[id].successors if succ not in body]:
         if start != normal_exit:
@@ -307,21 +307,42 @@ def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) ->
 def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
     """Return the exit of a loop that never ends by itself: the place behind it that most leads to."""
     analysis, blocks = walker.analysis, walker.cfg.blocks
+    if len(candidates) == 1 and _is_all_behind(analysis, loop, candidates[0]) and (
+            blocks[candidates[0]].end != "raise" and not is_small_exit(walker, candidates[0])):
+        return candidates[0]  # (no other could rank higher: so one loop behind another is not looked at once more)
     avoid = loop.body | ends
+    region = reach(walker, candidates, avoid)
     merged = [
-        id for id in reach(walker, candidates, avoid)
+        id for id in region
         if id not in candidates and len(analysis.preds[id]) > 1 and analysis.dominates(loop.head, id)
     ]
     reached_from = [reach(walker, [id], avoid) for id in candidates]
+    goes_on = _leading_to(analysis, region, [
+        id for id in region
+        if not analysis.dominates(loop.head, id) or any(succ in ends for succ in blocks[id].successors)])
 
     def rank(id: int) -> tuple[bool, bool, bool, int, int, int]:
-        reached = reach(walker, [id], loop.body | (ends - {id}))
-        goes_on = any(
-            not analysis.dominates(loop.head, other) or any(succ in ends for succ in blocks[other].successors)
-            for other in reached
-        )
         leading = sum(id in region for region in reached_from)
-        return (goes_on, blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
+        return (id in goes_on, blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
                 -analysis.tree.number[id])
 
     return max(candidates + merged, key=rank)
+
+
+def _is_all_behind(analysis: Analysis, loop: Loop, id: int) -> bool:
+    """Return whether a block dominates all that the head of a loop does, but for the loop."""
+    blocks = analysis.cfg.blocks
+    return id not in loop.body and analysis.dominates(loop.head, id) and analysis.weight[loop.head] == (
+        analysis.weight[id] + sum(1 + len(blocks[each].ops) for each in loop.body))
+
+
+def _leading_to(analysis: Analysis, region: set[int], goals: list[int]) -> set[int]:
+    """Return the blocks of a region from which control can come to one of ``goals`` inside of it."""
+    seen = set(goals)
+    work = list(goals)
+    while work:
+        for id in analysis.preds[work.pop()]:
+            if id in region and id not in seen:
+                seen.add(id)
+                work.append(id)
+    return seen

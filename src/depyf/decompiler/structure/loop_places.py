@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from .evidence import INDENTATION, Evidence
-from .reaching import reach
+from .reaching import reached
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -51,7 +51,7 @@ def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], 
     for id in candidates:
         if id is None:
             continue
-        line, column = _start(walker, evidence, id, body | ends)
+        line, column = _start(walker, evidence, id, body | ends, indentation)
         if column is not None and _begins_try(walker, blocks[id], around):
             column -= INDENTATION
         if line is None or line <= first:
@@ -78,8 +78,19 @@ def _before_leaving(block: Block) -> Iterator[Op]:
         yield block.end_op
 
 
-def _start(walker: Walker, evidence: Evidence, id: int, avoid: set[int]) -> tuple[int | None, int | None]:
-    """Return the line and column at which the first statement of a block begins; of ``try``, of the first in it."""
+def _start(
+    walker: Walker, evidence: Evidence, id: int, avoid: set[int], indentation: int | None,
+) -> tuple[int | None, int | None]:
+    """Return the line and column at which the first statement of a block begins; of ``try``, of the first in it.
+
+    Args:
+        walker: knows the graph.
+        evidence: the facts.
+        id: of the block.
+        avoid: blocks that are no part of the statement.
+        indentation: any column left of it does for those that are (``None``: none is asked for), so that not all that
+            comes behind a loop is looked at.
+    """
     block = walker.cfg.blocks[id]
     ops = _statement_ops(block)
     if [op.kind for op in ops] == ["CONST", "RETURN"]:
@@ -93,11 +104,21 @@ def _start(walker: Walker, evidence: Evidence, id: int, avoid: set[int]) -> tupl
     is_compound = any(op.kind in _HEADS for op, _ in on_it) or block.end == "for" or block.end == "branch" and not any(
         op.kind.startswith(("STORE", "DEL")) or op.kind in ("POP", "SETITEM") for op, _ in on_it)
     if not is_compound:
-        # (``del`` has the span of what it deletes.)
-        return line, min((column - len("del ") * op.kind.startswith("DEL") for op, column in on_it), default=None)
-    columns = [place[1] for each in reach(walker, [id], avoid) for op in _statement_ops(walker.cfg.blocks[each])
-               if (place := evidence.place(op.offset)) is not None and place[1] is not None and place[0] > line]
-    return line, min(columns) - INDENTATION if columns else None
+        # (``del`` has the span of what it deletes. ``while True:`` has no operation: the first statement in it has.)
+        step = INDENTATION if id in walker.analysis.loops else 0
+        columns = [column - len("del ") * op.kind.startswith("DEL") for op, column in on_it]
+        return line, min(columns) - step if columns else None
+    if indentation is None or not evidence.has_columns:
+        return line, None
+    least: int | None = None
+    for each in reached(walker, [id], avoid):
+        for op in _statement_ops(walker.cfg.blocks[each]):
+            place = evidence.place(op.offset)
+            if place is not None and place[1] is not None and place[0] > line and (least is None or place[1] < least):
+                least = place[1]
+        if least is not None and least - INDENTATION < indentation:
+            break
+    return line, None if least is None else least - INDENTATION
 
 
 def _statement_ops(block: Block) -> list[Op]:

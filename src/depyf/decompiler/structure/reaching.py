@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
 def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[int]:
     """Return the blocks that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
+    return set(reached(walker, starts, avoid))
+
+
+def reached(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> Iterator[int]:
+    """Yield them as they are found, each once: for those who may know enough after a few."""
     seen: set[int] = set()
     work = [id for id in starts if id not in avoid]
     blocks = walker.cfg.blocks
@@ -19,6 +24,7 @@ def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[
         if id in seen:
             continue
         seen.add(id)
+        if len(seen) % 8 == 0:
+            walker.spend(1)
+        yield id
         work.extend(succ for succ in blocks[id].successors if succ not in seen and succ not in avoid)
-    walker.spend(len(seen) // 8)
-    return seen

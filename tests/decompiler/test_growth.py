@@ -1,0 +1,59 @@
+"""Work grows with the size of the code, not with its square: counted in calls, which are the same in every run."""
+
+import sys
+import textwrap
+
+import pytest
+
+from depyf.decompiler import Fidelity, decompile_code
+
+BODIES = {
+    "assignments and calls": "a = f(a, b + {i})\nb[{i}] = a.x",
+    "branches": "if a > {i} and b:\n    a = f(b)\nelif c or a:\n    b = {i}\nelse:\n    c = g(a)",
+    "loops": "for i in f({i}):\n    if i:\n        continue\n    while a:\n        a = g(a, i)",
+    "endless loops": "while True:\n    a = f(a, {i})\n    if b:\n        break\n    c = g(a)",
+    "try and with": "try:\n    with f(a) as c:\n        g(c, {i})\nexcept ValueError as e:\n    b = e",
+    "comprehensions": "a = [x + {i} for x in b if x]",
+    "guards": "if a == {i}:\n    return b\nb = f(a)",
+}
+#: At four times the size, so many times the calls at most.
+TIMES = 4.8
+
+
+def function(body, number):
+    text = "def f(a, b, c):\n" + "".join(textwrap.indent(body.replace("{i}", str(i)) + "\n", "    ")
+                                         for i in range(number))
+    namespace = {}
+    exec(compile(text, "text.py", "exec", dont_inherit=True), namespace)
+    return namespace["f"].__code__, text
+
+
+def calls_of(action):
+    """Return how many functions are called while an action runs."""
+    count = 0
+
+    def called(frame, event, argument):
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(called)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_work_grows_with_the_size(kind):
+    small, large = (function(BODIES[kind], number)[0] for number in (40, 160))
+    decompile_code(small)  # (what is made once)
+    assert calls_of(lambda: decompile_code(large)) < TIMES * calls_of(lambda: decompile_code(small))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="columns tell what is behind a loop")
+def test_what_follows_an_endless_loop_is_not_in_it():
+    code, text = function(BODIES["endless loops"], 60)
+    found = decompile_code(code)
+    assert found.fidelity is Fidelity.EXACT
+    assert found.text.strip() == text.strip()
