@@ -175,3 +175,16 @@ def test_code_objects_cannot_be_written_later(tmp_path):
         package.prepare_debug(tmp_path, later=True, log_bytecode=True)
     refused = depyf("run", "--later", "--log-bytecode", "x.py")
     assert refused.returncode == 2 and "--later" in refused.stderr
+
+
+def test_a_killed_run_watched_with_later_is_made_elsewhere(run_folder, tmp_path):
+    program = tmp_path / "killed.py"
+    killed = PROGRAM.replace("        run()\nelse", "        run()\n        import os; os._exit(0)\nelse")
+    assert killed != PROGRAM
+    program.write_text(killed)
+    subprocess.run([sys.executable, program, tmp_path / "dump", "later"], check=True, stdout=subprocess.DEVNULL)
+    here = depyf("report", tmp_path / "dump")
+    assert here.returncode == 0 and "-o DIR" in here.stderr
+    assert "](__compiled_fn" not in (tmp_path / "dump" / "index.md").read_text()
+    assert depyf("report", tmp_path / "dump", "-o", tmp_path / "made").returncode == 0
+    assert list((tmp_path / "made").glob("full_code_for_*.py")) and list((tmp_path / "made").glob("*.Captured_Graph.0.py"))

@@ -12,6 +12,7 @@ from .capture import trace_log
 from .harmless import say
 from .provenance.sources import files_named, of_capture
 from .recorded_runs import directory_of, logged, readable, recorded
+from .records.file_names import only_written
 from .records.model import Capture
 from .records.run_directory import run_directory
 from .records.store import RecordsError
@@ -78,9 +79,16 @@ def _of_all_ranks(path: str, page: bool, sources: bool) -> str:
 
 
 def _completed(path: str, capture: Capture) -> Capture:
-    """Make the files of a run of which records only were written (``prepare_debug(later=True)``)."""
+    """Make the files of a run of which records only were written (``prepare_debug(later=True)``).
+
+    The records of one that did not end are left as they are: it may go on.
+    """
     if not is_kept(capture):
-        return capture
+        found = only_written(capture, lambda name: os.path.exists(os.path.join(path, name)))
+        if found != capture:
+            say(f"depyf: not all files that the records of {path} name are there; `depyf report {path} -o DIR` makes "
+                "them all in another directory")
+        return found
     directory = Directory(path)
     return views.write_views(views.write_artefacts(capture, directory), directory, _say, clean=True, page=False)
 
