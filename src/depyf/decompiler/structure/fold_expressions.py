@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
-from ...cfg.graph import Block
+from ...cfg.graph import Block, reachable
 from ..errors import CannotDecompile
 from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, negate
 from ..names import is_name
@@ -700,7 +700,7 @@ class Reducer:
         restored = self.restoring(exit_id, len(set_aside))
         block.ops = [*block.ops, Op("COMPREHENSION", make, -1, None), *restored]
         self.changed(block, [self.cut(self.cfg.blocks[exit_id], len(restored)).id], "jump")
-        self.drop_loop(head.id)
+        self.drop_loop(head.id, block)
         return True
 
     def restoring(self, id: int, count: int) -> list[Op]:
@@ -723,11 +723,26 @@ class Reducer:
         self.changed(k, [tail.id], "jump")
         return tail
 
-    def drop_loop(self, head: int) -> None:
-        """Drop a loop that nothing leads to any more."""
-        cfg = self.cfg
-        cfg.prune()
-        self.preds = cfg.predecessors()
+    def drop_loop(self, head: int, before: Block) -> None:
+        """Drop a loop that nothing leads to any more.
+
+        Args:
+            head: its head.
+            before: the block that led there; where it goes now is behind the loop.
+        """
+        cfg, (behind,) = self.cfg, before.successors
+        if head not in cfg.blocks:
+            return
+        loop = reachable(cfg.blocks, [head], lambda block: [id for id in block.successors if id != behind])
+        if any(cfg.blocks[id].handler != before.handler for id in loop) or not loop.issuperset(
+                source for id in loop for source in self.preds[id]):
+            cfg.prune()
+            self.preds = cfg.predecessors()
+            return
+        # (All blocks are not looked at for each of many comprehensions.)
+        self.preds[behind] = [id for id in self.preds[behind] if id not in loop]
+        for id in loop:
+            del cfg.blocks[id], self.preds[id]
 
 
 def is_copied(op: Op) -> bool:

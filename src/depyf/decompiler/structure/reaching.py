@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,12 @@ def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[
 
 
 def reached(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> Iterator[int]:
-    """Yield them as they are found, each once: for those who may know enough after a few."""
+    """Yield them, each once and the nearest first: for those who may know enough after a few."""
     seen: set[int] = set()
-    work = [id for id in starts if id not in avoid]
+    work = deque(id for id in starts if id not in avoid)
     blocks = walker.cfg.blocks
     while work:
-        id = work.pop()
+        id = work.popleft()
         if id in seen:
             continue
         seen.add(id)
