@@ -11,7 +11,7 @@ OTHERS ?= 3.10 3.12 3.13
 DOCS_VENV := .venv-docs
 
 .PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold bench-ranks large page page-assets roundtrip roundtrip-old \
-	behaviour passes natural bench-decompile fuzz-source fuzz fuzz-minute clean matrix long-run
+	behaviour passes natural bench-decompile fuzz-source fuzz fuzz-covered fuzz-minute clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
 $(VENV)/.ready: pyproject.toml
@@ -200,6 +200,14 @@ FUZZ ?= --runs 1000000
 fuzz: $(VENV)/.ready
 	$(PY) scripts/fuzz_pyc.py $(FUZZ)
 	$(PY) scripts/fuzz_inputs.py --seconds 3600
+
+# An hour of broken .pyc files, guided by what of the decompiler they reach (COVERED="-max_total_time=60" for less).
+# .fuzz/corpus keeps what reached something new; .fuzz/crash-... is a finding. COVERED_FILES: folders to begin with.
+COVERED ?= -max_total_time=3600
+COVERED_FILES ?= $(wildcard $(HOME)/.pyenv/versions/3.*/lib/python3.*)
+fuzz-covered: $(VENV)/.ready
+	$(PY) -m pip install -q -e '.[fuzz]'
+	$(PY) scripts/fuzz_covered.py .fuzz/corpus --files $(COVERED_FILES) -- $(COVERED)
 
 clean:
 	rm -rf $(VENV) $(DOCS_VENV) site .matrix .pytest_cache .mypy_cache .ruff_cache
