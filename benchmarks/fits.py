@@ -245,7 +245,7 @@ def asked_of_dump(watched: Watched, path: str) -> list[tuple[Asked, Asked]]:
     from depyf.fitting.oracle import fit
     from depyf.fitting.values import Opaque
     from depyf.records.store import RecordsError
-    from depyf.torch_text.recorded import read_records
+    from depyf.finishing.recorded import read_records
 
     try:
         capture = read_records(path)

@@ -24,7 +24,6 @@ RUNS = {
     "doctor.py": {"importlib.import_module"},  # torch and what it needs
     "capture/torch_private/private_api.py": {"importlib.import_module"},  # modules of torch
     "capture/apart.py": {"pickle.loads"},  # what a forked child of this process answered
-    "link/linker.py": {"pickle.loads"},  # what this process packed to save memory
     "program/watch.py": {"exec"},  # one line of its own
     "fixing/trial.py": {"exec"},  # the user's program, for `depyf fix`
 }

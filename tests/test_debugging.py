@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from depyf import debugging
 from depyf.capture.torch_private import private_api
 from depyf.link import sessions
+from depyf.link.linker import Linker
 
 tells_what_ran_uncompiled = pytest.mark.skipif(
     not private_api.STANCE_ANSWER.present(), reason=f"missing: {private_api.STANCE_ANSWER.lost}")
@@ -31,7 +32,9 @@ def session(tmp_path):
     started = sessions.session_started(str(tmp_path))
     file = tmp_path / "__transformed_code_0_for_f.py"
     file.write_text("pass\n")
-    sessions.session_ended(started, [str(file)])
+    started.linker = Linker()
+    started.linker.files[str(file)] = None
+    sessions.session_ended(started)
     return started
 
 
@@ -177,7 +180,7 @@ PROGRAM = """
 import sys
 from depyf import debugging
 from depyf.link import sessions
-sessions.session_ended(sessions.session_started("somewhere"), [])
+sessions.session_ended(sessions.session_started("somewhere"))
 def work():
     with debugging.debug({pause}):
         value = 6 * 7

@@ -24,8 +24,8 @@ from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, private_api, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared_patch  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
+from depyf.finishing.recorded import read_records  # noqa: E402
 from depyf.records import log, store  # noqa: E402
-from depyf.torch_text.recorded import read_records  # noqa: E402
 from depyf.views.dump import folder  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
@@ -216,7 +216,7 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
 
 #: What is called on the way in or out, where the program does not run, and answers to the user.
 ASKED_BY_THE_USER = {
-    "prepare_debug", "_directory_of", "run_directory", "_claimed", "Folder.__init__", "session_started",
+    "prepare_debug", "_directory_of", "_files_wanted", "run_directory", "_claimed", "Folder.__init__", "session_started",
     "session_ended", "support_status", "numbers", "rank_and_world", "_torch_version"}
 #: A line or two around the guard itself (``Session._safely``).
 OUTSIDE_THE_GUARD = {"_TraceHandler.handle"}
@@ -231,7 +231,7 @@ def functions_of_ours():
     and one guard."""
     functions = {}
     for name, module in sorted(sys.modules.items()):
-        if not re.match(r"depyf\.(capture|records|torch_text|provenance|views|link|prepare|decompiler$)", name) or module is None:
+        if not re.match(r"depyf\.(capture|records|torch_text|provenance|finishing|views|link|prepare|run_files|decompiler$)", name) or module is None:
             continue
         for owner, values in [("", vars(module)), *((each.__name__ + ".", vars(each)) for each in vars(module).values()
                                                     if isinstance(each, type) and each.__module__ == name)]:

@@ -221,15 +221,15 @@ def test_hooks_are_never_compiled(tmp_path):
 
 
 def test_code_that_we_cannot_write_is_shown_as_such(tmp_path, monkeypatch):
-    import depyf.capture.session as session
+    from depyf.finishing import functions
 
     def fail(code, **options):
         if options.get("keep_variables"):
             return real(code, **options)
         raise ZeroDivisionError("ours")
 
-    real = session.decompile_code
-    monkeypatch.setattr(session, "decompile_code", fail)
+    real = functions.decompile_code
+    monkeypatch.setattr(functions, "decompile_code", fail)
     with pytest.warns(RuntimeWarning, match="ours"):
         path, text = dump(tmp_path, decorated, torch.ones(3))
     assert "not decompiled: ZeroDivisionError: ours" in text
@@ -248,7 +248,7 @@ def test_the_form_with_nothing_simplified_is_one_file_away(tmp_path):
 
 
 def test_names_with_ids_are_shown_without_them():
-    from depyf.capture.frames import names_without_ids
+    from depyf.capture.shown_names import names_without_ids
 
     code = compile("___module_collections_140365297653120_c3.x\nf_140365297653120_c1\nf_140365297653999_c1\n"
                    "g_140365297653120_c1_0\ng\nkept_123_c1\n_140458098974592_c0", "", "exec")

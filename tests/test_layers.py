@@ -20,12 +20,14 @@ FLOORS = (
     "records",
     "torch_text",
     "provenance",
+    "finishing",
     "advice",
     "views | capture",
     "fitting",
     "link",
     "watch",
     "comparing",
+    "run_files",
     # what people import
     "callables | page | logs | optimization | doctor | pausing | recorded_runs",
     "source | debugging | report | prepare",
@@ -40,7 +42,8 @@ FLOORS = (
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor.split(" | ")}
 #: These work where no torch is installed, and never load one that is.
 WITHOUT_TORCH = (
-    "bytecode", "cfg", "decompiler", "records", "torch_text", "provenance", "advice", "views", "fitting")
+    "bytecode", "cfg", "decompiler", "records", "torch_text", "provenance", "finishing", "advice", "views",
+    "fitting", "run_files")
 
 
 def module_name(path: Path) -> str:

@@ -129,7 +129,7 @@ def prepared(kind: Kind) -> Iterator[pathlib.Path]:
 def unreadable(kind: Kind, folder: pathlib.Path) -> str:
     """Return why a dump cannot be read, or what it lacks; an empty text if all is well."""
     from depyf.records.store import RecordsError
-    from depyf.torch_text.recorded import read_records
+    from depyf.finishing.recorded import read_records
 
     dump = folder / kind.dump
     found = sorted(dump.rglob("records.jsonl")) if dump.is_dir() else []

@@ -21,6 +21,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from . import pausing
+from .guarded import guarded_call, warn_of
 from .harmless import say
 from .link.replacing import linked_code_runs
 from .link.sessions import DebugSession, active_session, ended_sessions, last_session
@@ -73,6 +74,8 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
     """
     session = _session()
     _check_that_it_can(pause)
+    for each in ended_sessions():
+        guarded_call(each.get_ready, None, lambda error: warn_of(error, "and breakpoints in the dump may not be hit"))
     from .capture.torch_private.stance import no_compilation
 
     _inside.depth = getattr(_inside, "depth", 0) + 1
@@ -149,7 +152,7 @@ def message(session: DebugSession, answered: bool) -> str:
     if len(files) > _MOST_FILES:
         lines.append(f"    ... and {len(files) - _MOST_FILES} more")
     if not files:
-        lines.append("    (no linked file: nothing was compiled under prepare_debug, or it was given later=True)")
+        lines.append("    (no linked file: nothing was compiled under prepare_debug)")
     if answered:
         example = files[0] if files else os.path.join(session.directory, "<file>.py")
         lines.append("Set breakpoints in them, then continue:")

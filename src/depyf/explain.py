@@ -89,7 +89,7 @@ def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: in
 
     if hooks.innermost_function(what) is what and getattr(what, "_compiled_call_impl", None) is None:
         what = torch.compile(what)
-    block = prepare_debug(temporary())
+    block = prepare_debug(temporary(), files="now")
     with block:
         result = what(*args, **kwargs)
     capture = shown(block.path)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from . import collector
 from .capture.caches import CACHES
@@ -40,17 +40,19 @@ class prepare_debug:
         unsimplified: write each transformed function once more, with nothing simplified (``....unsimplified.py``).
         caches: what to do about torch's compile caches: ``"separate"``, ``"bypass"`` or ``"use"``
             (see :class:`depyf.capture.session.Session`).
-        link: tie running code to the files, for :func:`depyf.debug` and tracebacks: the source of each transformed
-            function runs where it is proven, so that a debugger can stop at every line and shows every name;
-            where it is not, torch's bytecode runs with lines that point at the file, and ``notes.txt``, or ``debug()``,
-            says so.
-            (``"source"`` means the same as ``True``.) ``False``: nothing is tied.
+        link: tie running code to the files. ``None``: when :func:`depyf.debug` is entered, or at once under a debugger.
+            ``True`` (or ``"source"``): graphs are tied as soon as they are compiled, so that tracebacks name their
+            files. Inside ``debug()`` the source of each transformed function runs where it is proven, so that a
+            debugger can stop at every line and shows every name; where it is not, torch's bytecode runs with lines
+            that point at the file, and ``debug()`` says so. ``False``: nothing is tied.
         check: judge each compiled call that is made inside (``True``), or one in so many, against eager Python while
             the program runs on; ``checked_calls.txt`` says what was found, and a line on standard error.
         page: write the page ``index.html``. ``None``: unless that takes over two seconds;
             ``depyf report DIR`` makes it then.
-        later: write records only, which costs the program about half as much; ``depyf report DIR`` makes all files
-            when somebody wants to read them. Nothing is tied to files then (``link``).
+        files: who makes the files to read of what was recorded while the program ran. ``"background"``: a process of
+            its own, begun when the block is left; the program goes on meanwhile, and depyf's own readers wait for it
+            (:meth:`wait`). ``"now"``: this process, before the block is left. ``"later"``: ``depyf report DIR``, or any
+            of depyf's commands that reads the directory. ``None``: ``DEPYF_FILES``, or else ``"background"``.
 
     Raises:
         TypeError, ValueError: wrong arguments.
@@ -61,18 +63,16 @@ class prepare_debug:
 
     def __init__(
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
-        internal_stages: bool = False, caches: str = "separate", link: bool | str = True,
+        internal_stages: bool = False, caches: str = "separate", link: bool | str | None = None,
         unsimplified: bool = False, page: bool | None = None, check: bool | int = False,
-        later: bool = False, dump_src_dir: str | os.PathLike[str] | None = None,
+        files: str | None = None, dump_src_dir: str | os.PathLike[str] | None = None,
     ) -> None:
         self.wanted = _directory_of(args if dump_src_dir is None else (*args, dump_src_dir))
         if caches not in CACHES:
             raise ValueError(f"caches={caches!r} is not known; give one of {', '.join(map(repr, CACHES))}")
-        if link not in (True, False, "source"):
-            raise ValueError(f'link={link!r} is not known; give True, False or "source"')
-        if later and log_bytecode:
-            raise ValueError("log_bytecode=True writes code objects while the program runs: not with later=True")
-        self.later = later
+        if link not in (None, True, False, "source"):
+            raise ValueError(f'link={link!r} is not known; give True, False or None')
+        self.files = _files_wanted(files)
         self.clean_wild_fx_code = clean_wild_fx_code
         self.log_bytecode = log_bytecode
         self.internal_stages = internal_stages
@@ -84,11 +84,11 @@ class prepare_debug:
         self.path = ""
         self._checks: CheckedCalls | None = None
         self._on = False
+        self._debugged = False
         self._untested = ""
         self._trouble = ""  # why the run could not be watched
         self._wait: Callable[[], None] | None = None  # ends the wait for the first compilation
         self._session: Session | None = None
-        self._linker: Linker | None = None
 
     def __enter__(self) -> prepare_debug:
         """Make the directory, and wait for the first compilation: what that needs is not imported before."""
@@ -120,15 +120,18 @@ class prepare_debug:
             guarded_call(self._begin_session, None, self._failed)
 
     def _begin_session(self) -> None:
+        self._debugged = guarded_call(_under_debugger, False, lambda error: warn_of(
+            error, "and graphs are tied to their files when depyf.debug() is entered"))
         with unwarned():  # (of torch's modules that these import: that may be an error to the program)
             from .capture.session import Session
             from .records.log import RecordLog
 
-            writer = self._folder = self._writer()
+            linker = self._debug.linker = self._new_linker()
+            at_once = linker is not None and not linker.can_wait()
+            writer = self._folder = self._writer(at_once)
         session = Session(
-            RecordLog(self.path, writer.record_failed), writer, self._linker if self.link else None,
-            internal_stages=self.internal_stages, caches=self.caches, log_bytecode=self.log_bytecode,
-            unsimplified=self.unsimplified)
+            RecordLog(self.path, writer.record_failed), writer, linker, internal_stages=self.internal_stages,
+            caches=self.caches, log_bytecode=self.log_bytecode, at_once=at_once)
         if self._untested:
             session.note(self._untested)
         try:
@@ -138,17 +141,22 @@ class prepare_debug:
             raise
         self._session = session
 
-    def _writer(self) -> Directory | RecordsOnly:
-        """Return what writes files while the program runs."""
-        if self.later:
-            from .views.dump.later import RecordsOnly
+    def _writer(self, at_once: bool) -> Directory | RecordsOnly:
+        """Return what writes files while the program runs: where nothing running names them, nothing."""
+        if at_once or self.link in (True, "source") or self.log_bytecode or self._debugged:
+            from .views.dump.directory import Directory
 
-            return RecordsOnly(self.path)
+            return Directory(self.path)
+        from .views.dump.later import RecordsOnly
+
+        return RecordsOnly(self.path)
+
+    def _new_linker(self) -> Linker | None:
+        if self.link is False:
+            return None
         from .link.linker import Linker
-        from .views.dump.directory import Directory
 
-        self._linker = Linker()
-        return Directory(self.path)
+        return Linker(at_once=self.link is not None or self._debugged)
 
     def _begin_checks(self) -> None:
         from .comparing.checking import CheckedCalls
@@ -210,7 +218,6 @@ class prepare_debug:
         if self._wait is not None:
             guarded_call(self._wait, None, self._failed)
         session, self._session = self._session, None
-        linked: tuple[Any, ...] = ()
         try:
             if os.getpid() != self._process:
                 return
@@ -219,15 +226,25 @@ class prepare_debug:
                 self._write_nothing()
             else:
                 with collector.paused():
-                    unlinked = self._write(session)
-                if self._linker is not None:
-                    linked = self._linker.files, self._linker.functions, unlinked
+                    self._write(session)
         except Exception as problem:  # ours: the program's own exception, if any, goes on
             self._failed(problem) if session is None else session._report(problem)
         finally:
             if session is not None:
                 session.detach()
-            session_ended(self._debug, *linked)
+            session_ended(self._debug)
+
+    def wait(self) -> None:
+        """Wait until the files are there; make them where nobody is at it (``files="later"``).
+
+        Raises:
+            RuntimeError: the block was not left yet.
+        """
+        if self._on or not self.path:
+            raise RuntimeError("prepare_debug.wait(): leave the block first; its files are made of the whole run")
+        from .run_files import make
+
+        make(self.path)
 
     def _write_nothing(self) -> None:
         """Write the dump of a run in which nothing was compiled."""
@@ -247,56 +264,66 @@ class prepare_debug:
 
             ranks.rank_ended(self.path)
 
-    def _write(self, session: Session) -> dict[str, str]:
-        """End the session and write what is made of the whole run.
-
-        What could not be recorded in its final form is there as it was written while the run went on.
-
-        Returns:
-            The graphs that run without lines of a file (:func:`_unlinked`).
-        """
+    def _write(self, session: Session) -> None:
+        """End the session, and make the files of what was recorded, or have them made."""
+        from .link.sessions import running_stages
         from .records import store
         from .records.model import Capture
 
-        capture = session.attempt(session.stop, Capture())
+        capture = session.attempt(lambda: session.stop(self._options()), Capture())
         if session.lacking:
             self._warn_once(
                 f"torch {_torch_version()} lacks {len(session.lacking)} of the names that depyf uses; `depyf doctor` "
                 "shows what is lost")
         if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
-            from .torch_text.recorded import read_records
-
             whole = capture
-            capture = session.attempt(lambda: store.filled(whole, read_records(self.path)), whole)
+            capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
+        if capture.unwritten is not None:
+            called = {name for each in capture.unwritten.bytecodes for name in each.graph_names}
+            self._debug.stages = running_stages(capture.graphs, called)
         whole = capture
-        capture = session.attempt(lambda: self._chosen(whole, self._folder), whole)
-        directory, linker = self._folder, self._linker
-        if linker is None:
-            from .views.dump.later import keep
+        # (Records that could not be written are in this process only. An error of ours is better told by it.)
+        if self.files == "now" or session.warned or not store.is_unwritten(self.path):
+            session.attempt(lambda: self._write_now(session, whole), None)
+        else:
+            self._write_elsewhere(whole)
 
-            self._recorded(keep(capture, directory))
-            return {}
-        return self._write_files(session, capture, cast("Directory", directory), linker)
+    def _options(self) -> tuple[str, ...]:
+        """Return how files are made of the records (``EndOfRecording.options``)."""
+        from .records.model import EndOfRecording
+        from .run_files import KEEP_WILD, NO_PAGE, PAGE
 
-    def _write_files(self, session: Session, capture: Capture, directory: Directory, linker: Linker) -> dict[str, str]:
+        page = "" if self.page is None else PAGE if self.page else NO_PAGE
+        wild = "" if self.clean_wild_fx_code else KEEP_WILD
+        return tuple(filter(None, (wild, EndOfRecording.UNSIMPLIFIED if self.unsimplified else "", page)))
+
+    def _write_now(self, session: Session, capture: Capture) -> None:
+        from .run_files import write
         from .views import ranks
-        from .views.dump import files as views
 
-        self._recorded(views.write_views(
-            capture, directory, session._report, linker.notes, clean=self.clean_wild_fx_code,
-            page=self.page, progress=self._progress))
+        linker = self._debug.linker
+        self._recorded(write(
+            capture, self.path, session._report, linker.notes if linker is not None else (), self._progress,
+            self._folder))
         session.attempt(lambda: ranks.rank_ended(self.path), None)
-        nothing: dict[str, str] = {}
-        return session.attempt(lambda: _unlinked(capture, linker), nothing)
+
+    def _write_elsewhere(self, capture: Capture) -> None:
+        from .run_files import make, start
+        from .views.dump.folder import INDEX
+        from .views.dump.later import index_of_records
+
+        path = self.path
+        begun = self.files == "background"
+        self._folder.write(INDEX, index_of_records(capture.environment, begun))
+        if begun and not start(path):
+            make(path)
+        self._debug.write = lambda: make(path)
+        self._recorded(capture)
 
     # --- for those who watch a whole program ---
     def _put_elsewhere(self, notice: str) -> None:
         """Take note that the directory held an earlier run."""
         self._say(notice)
-
-    def _chosen(self, capture: Capture, folder: Folder) -> Capture:
-        """Return the part of the run that is written."""
-        return capture
 
     def _progress(self, what: str, done: int, total: int) -> None:
         """Take note of what is being written (:data:`depyf.views.dump.files.Progress`)."""
@@ -309,27 +336,28 @@ def _torch_version() -> str:
     return str(importlib.import_module("torch").__version__)
 
 
-def _unlinked(capture: Capture, linker: Linker) -> dict[str, str]:
-    """Return graphs that run without lines of a file: ``{"__compiled_fn_1, Forward_graph": why}``."""
-    linked = {(each.graph, each.stage) for each in linker.functions}
-    unlinked = {}
-    called = {name for function in capture.functions for frame in function.frames for entry in frame.entries
-              for name in entry.graph_names}
-    for graph in capture.graphs:
-        if graph.name not in called:
-            continue
-        if graph.kernels:
-            running = [f"kernel_{kernel.index}" for kernel in graph.kernels]
-        else:
-            stages = {stage.stage for stage in graph.stages}
-            running = [stage for stage in ("Forward_graph", "Backward_graph") if stage in stages] or ["Captured_Graph"]
-        for stage in running:
-            if (graph.name, stage) not in linked:
-                notes = [note for note in linker.notes if note.startswith(f"{graph.name} {stage}: ")]
-                unlinked[f"{graph.name}, {stage}"] = notes[-1].partition(": ")[2] if notes else (
-                    f"the backend {graph.backend} runs it in a way of its own" if graph.backend
-                    else "its backend runs it in a way of its own")
-    return unlinked
+def _files_wanted(given: str | None) -> str:
+    """Return who makes the files.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    known = ("background", "now", "later")
+    if given is None:
+        given = os.environ.get("DEPYF_FILES") or known[0]
+        if given not in known:
+            raise ValueError(f"DEPYF_FILES={given!r} is not known; give one of {', '.join(known)}")
+    if given not in known:
+        raise ValueError(f"files={given!r} is not known; give one of {', '.join(map(repr, known))}")
+    return given
+
+
+def _under_debugger() -> bool:
+    """Return whether a debugger watches this thread."""
+    if sys.gettrace() is not None:
+        return True
+    monitoring = getattr(sys, "monitoring", None)  # since 3.12
+    return monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
 
 
 def _directory_of(args: tuple[Any, ...]) -> str:

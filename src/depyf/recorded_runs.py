@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Sequence
 
+from .finishing.recorded import read_records
 from .harmless import say
 from .records import store
 from .records.model import Capture
 from .records.run_directory import RANK
 from .records.store import RecordsError
-from .torch_text.recorded import read_records
+from .run_files import make
 from .views import rank_classes, ranks
 from .views.rank_classes import RankClass
 
@@ -31,7 +32,7 @@ def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
     path = directory_of(path)
     name = ranks.rank_folders(path).get(-1 if rank is None else rank, "")
     if name and os.path.exists(os.path.join(path, name, store.FILE)):
-        return {name: read_records(os.path.join(path, name))}
+        return {name: _read(os.path.join(path, name))}
     captures = recorded(path)
     return logged(path) if captures is None else captures
 
@@ -70,7 +71,13 @@ def recorded(path: str) -> dict[str, Capture] | None:
     folders = ranks.rank_folders(path)
     if folders:
         return _of_ranks(path, list(folders.values()))
-    return {"": read_records(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
+    return {"": _read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
+
+
+def _read(path: str) -> Capture:
+    """Return the records of a run, whose files are made first where that is still to be done."""
+    make(path)
+    return read_records(path)
 
 
 def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
@@ -79,7 +86,7 @@ def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
     problems: list[RecordsError] = []
     for name in folders:
         try:
-            result[name] = read_records(os.path.join(path, name))
+            result[name] = _read(os.path.join(path, name))
         except RecordsError as error:
             problems.append(error)
     if not result:

@@ -19,7 +19,6 @@ from .records.store import RecordsError
 from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
-from .views.dump.later import is_kept
 from .views.index.index import FILE
 from .views.markdown import count
 
@@ -79,18 +78,12 @@ def _of_all_ranks(path: str, page: bool, sources: bool) -> str:
 
 
 def _completed(path: str, capture: Capture) -> Capture:
-    """Make the files of a run of which records only were written (``prepare_debug(later=True)``).
-
-    The records of one that did not end are left as they are: it may go on.
-    """
-    if not is_kept(capture):
-        found = only_written(capture, lambda name: os.path.exists(os.path.join(path, name)))
-        if found != capture:
-            say(f"depyf: not all files that the records of {path} name are there; `depyf report {path} -o DIR` makes "
-                "them all in another directory")
-        return found
-    directory = Directory(path)
-    return views.write_views(views.write_artefacts(capture, directory), directory, _say, clean=True, page=False)
+    """Say so where not all files of a run are there (it was killed, or they were removed)."""
+    found = only_written(capture, lambda name: os.path.exists(os.path.join(path, name)))
+    if found != capture:
+        say(f"depyf: not all files that the records of {path} name are there; `depyf report {path} -o DIR` makes "
+            "them all in another directory")
+    return found
 
 
 def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:

@@ -33,7 +33,7 @@ class Linking:
 
     def __init__(self, directory):
         self.directory = directory
-        self.linker = Linker()
+        self.linker = Linker(at_once=True)
         self.count = 0
 
     def write(self, kind, text):
@@ -58,9 +58,9 @@ class Linking:
         return self.linker.link_transformed(original, code, decompiled, Place(path, 3, HEADER + body))
 
     def graph(self, kind, graph_module):
-        text = HEADER + graph_module.code
-        path = self.write(kind, text)
-        assert self.linker.link_graph(kind, "graph", graph_module, text, path), self.linker.notes
+        path = self.write(kind, HEADER + graph_module.code)
+        self.linker.link_graph(kind, "graph", graph_module, path)
+        assert path in self.linker.files, self.linker.notes
 
     def kernels(self):
         from torch._inductor.codecache import PyCodeCache
@@ -68,7 +68,9 @@ class Linking:
         for module in PyCodeCache.modules:
             with open(module.__file__) as file:
                 text = HEADER + file.read()
-            assert self.linker.link_graph("kernel", "kernel", module, text, self.write("kernel", text))
+            path = self.write("kernel", text)
+            self.linker.link_graph("kernel", "kernel", module, path)
+            assert path in self.linker.files
         assert not self.linker.notes[-1:] or "differ" not in self.linker.notes[-1], self.linker.notes
 
 
@@ -114,7 +116,8 @@ def prepare(backend, directory, source=False):
     handle.remove()
     if backend == "inductor":
         linking.kernels()
-    session_ended(session, linking.linker.files)
+    session.linker = linking.linker
+    session_ended(session)
     return compiled, linking
 
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.capture.torch_private import hooks, private_api, replacements
-from depyf.link import linker, replacing
+from depyf.link import replacing, transformed
 
 pytestmark = pytest.mark.skipif(
     not private_api.ADD_VERSION.present(), reason=f"missing: {private_api.ADD_VERSION.lost}")
@@ -211,8 +211,8 @@ def test_linked_code_is_made_when_debug_is_entered(tmp_path, monkeypatch):
         linked.append(arguments[1].co_name)
         return linked_code(*arguments)
 
-    linked_code = linker.linked_code
-    monkeypatch.setattr(linker, "linked_code", counted)
+    linked_code = transformed.linked_code
+    monkeypatch.setattr(transformed, "linked_code", counted)
 
     def double(x):
         return x * 2
@@ -237,7 +237,7 @@ def test_what_cannot_be_linked_is_said_when_debug_is_entered(tmp_path, monkeypat
     compiled = torch.compile(double, backend="eager")
     with depyf.prepare_debug(str(tmp_path / "d")):
         compiled(torch.ones(1))
-    monkeypatch.setattr(linker, "linked_code", fails)
+    monkeypatch.setattr(transformed, "linked_code", fails)
     with depyf.debug(pause=False):
         assert compiled(torch.ones(1)).item() == 2
     assert "depyf: double: not linked (ZeroDivisionError: ours)" in capsys.readouterr().err

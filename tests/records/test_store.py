@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
+import platform
 
 import pytest
-from sample_records import CODE, COMPILATION, GRAPH, PLACE, WHOLE
+from sample_records import COMPILATION, GRAPH, WHOLE
 
+from depyf.bytecode.packed import packed
+from depyf.finishing.recorded import read_records
 from depyf.records import plain_lines, store
-from depyf.records.model import CompiledCode, CompileId
-from depyf.torch_text.recorded import read_records
+from depyf.records.model import Bytecode, CodeObject, CompileId, MeantFunction, ResumeOfBytecode
 
 
 def write(tmp_path, text):
@@ -38,26 +40,55 @@ def test_every_field_of_every_record_is_in_the_sample():
     assert set(has_default(WHOLE)) <= {
         "CompileId.attempt", "CompileId.resets", "Guard.cause", "Frame.signature", "GraphStage.internal", "Failure.location",
         "SymbolDecision.reason", "CodeText.note", "GraphStage.modules", "ModuleCall.outer", "TransformedCode.file",
-        "Capture.codes"}
+        "Capture.unwritten"}
 
 
 def killed(*records):
-    return plain_lines.first_line({"torch": "2.13"}) + "".join(map(store.line, records))
+    python = platform.python_version()
+    return plain_lines.first_line({"torch": "2.13", "python": python}) + "".join(map(store.line, records))
+
+
+def loop(x):
+    return __compiled_fn_1(x)  # noqa: F821
+
+
+def torch_dynamo_resume_in_loop_at_3(x):
+    return x + 1
 
 
 def test_a_run_that_was_killed_has_what_was_complete(tmp_path):
-    resume = dataclasses.replace(CODE, compile_id=CompileId(1, 0), function_name="__resume_at_2_3")
+    codes = [packed(each.__code__) for each in (loop, torch_dynamo_resume_in_loop_at_3)]
+    resume = ResumeOfBytecode("__resume_at_2_3", "__resume_at_2_3", 1, ("x",), "loop")
+    known = dict(shown={}, facts="", traced=None)
     text = killed(
         COMPILATION, dataclasses.replace(GRAPH, kernels=()), GRAPH,
-        CompiledCode("f", "f", PLACE, CODE, ("__compiled_fn_1",), ("__resume_at_2_3",)),
-        CompiledCode("__resume_at_2_3", "torch_dynamo_resume_in_f_at_3", PLACE, resume, (), ()))
+        CodeObject(0, codes[0]), CodeObject(1, codes[1]),
+        Bytecode(CompileId(0, 0), "loop", "__transformed_code_0_for_loop", "", "a.py", 0, MeantFunction("loop", 0),
+                 codes[0], graph_names=("__compiled_fn_1",), resumes=(resume,), **known),
+        Bytecode(CompileId(1, 0), "__resume_at_2_3", "__transformed_code_0_for___resume_at_2_3", "", "b.py", 1,
+                 MeantFunction("loop", 1), codes[1], graph_names=(), **known))
     write(tmp_path, text + '{"record":"graph","na')
     capture = read_records(str(tmp_path))
     assert capture.compilations == (COMPILATION,)
     assert capture.graphs == (GRAPH,), "the last line of a graph counts"
-    assert [[frame.name for frame in function.frames] for function in capture.functions] == [["f", "__resume_at_2_3"]]
-    assert capture.functions[0].frames[0].entries[0].transformed == CODE
-    assert "killed" in capture.notes[-1]
+    function, = capture.functions
+    assert [frame.name for frame in function.frames] == ["loop", "__resume_at_2_3"]
+    assert function.frames[0].entries[0].transformed.source.text == (
+        "def __transformed_code_0_for_loop(x):\n    return __compiled_fn_1(x)\n")
+    assert "return __compiled_fn_1(x)" in function.frames[0].original.text
+    assert "killed" in capture.notes[-1] and capture.unwritten is None
+
+
+@pytest.mark.parametrize("number, code", [(7, None), (0, "AAAA"), (0, "no base64")])
+def test_a_code_object_that_is_none_costs_its_function(tmp_path, number, code):
+    good = packed(loop.__code__)
+    text = plain_lines.first_line({"torch": "2.13", "python": "3.11.0"}) + "".join(map(store.line, [
+        CodeObject(number, good if code is None else dataclasses.replace(good, data=code)),
+        Bytecode(CompileId(0, 0), "loop", "__transformed_code_0_for_loop", "", "a.py", 0, MeantFunction("loop", 0), good,
+                 {}, ())]))
+    write(tmp_path, text)
+    with pytest.warns(RuntimeWarning, match="that part of the run is missing"):
+        assert read_records(str(tmp_path)).functions == ()
 
 
 @pytest.mark.parametrize("text, named", [

@@ -1,40 +1,36 @@
 """The transformed codes of a session: which function each is of, and in which order torch tries them.
 
-What is known of a code is recorded when Dynamo makes it; functions, with their resume functions, are put together when
-the run ends.
+What is known of a code is recorded when Dynamo makes it, as it is: its text is written when the program's work is done,
+or elsewhere (:mod:`depyf.finishing`).
 """
 
 from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+from ..bytecode.packed import packed
 from ..records.log import Recorded
 from ..records.model import (
-    Branch,
-    CacheEntry,
-    CompiledCode,
-    CompiledFunction,
+    Bytecode,
+    CodeObject,
     CompileId,
-    Frame,
-    GraphBreak,
-    Guard,
+    EndOfRecording,
     GuardsOfEntry,
-    TransformedCode,
+    MeantFunction,
+    OrderOfEntries,
+    ResumeOfBytecode,
+    TracedCode,
+    Unwritten,
 )
 from ..records.naming import function_identifier, legal_identifier
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
-from ..torch_text.guards import GuardReader, unread_guards
-from ..torch_text.resumes import resumed_function
-from .branch_conditions import branch_condition
-from .frames import location, make_frame, user_function
 from .recorder import Recorder
-from .stack_values import expressions_on_stack
 from .torch_private import hooks, private_api
 from .user_function import Meant, of_frame
 
@@ -50,19 +46,15 @@ class CodeBuilder:
     Attributes:
         running: what torch runs. Torch lets go of a graph when nobody holds this code any more
             (torch/_dynamo/utils.py, ``CleanupManager``): we must not.
-        resumes: the resume functions that it calls, by their shown names.
-        meant: the function that the user means.
         recorded: its record.
     """
 
-    __slots__ = ("ids", "original", "running", "resumes", "meant", "recorded")
+    __slots__ = ("ids", "original", "running", "recorded")
 
     ids: CompileId
     original: CodeType
     running: weakref.ref[CodeType]
-    resumes: tuple[tuple[str, CodeType], ...]
-    meant: Meant
-    recorded: Recorded[CompiledCode]
+    recorded: Recorded[Bytecode]
 
 
 class Codes:
@@ -76,19 +68,22 @@ class Codes:
     """
 
     def __init__(
-        self, recorder: Recorder, events: EventReader, full_path: Callable[[str], str],
+        self, recorder: Recorder, events: EventReader,
         attempt: Callable[[Callable[[], Any], Any], Any], note: Callable[[str], None],
     ) -> None:
         self._recorder = recorder
         self._events = events
         self._attempt = attempt
         self._note = note
-        self._guard_reader = GuardReader(full_path)
         self._of: dict[Key, list[CodeBuilder]] = {}
         self._files: tuple[tuple[int, int], list[Any]] = (0, 0), []
         self._versions: dict[int, int] = {}  # of each original by its id: how many
         self._guards: dict[tuple[int, int, int], Recorded[GuardsOfEntry]] = {}
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
+        #: Code objects by id, with their numbers and records: as long as they are here, no other has the id.
+        self._numbered: dict[int, tuple[CodeType, int, Recorded[CodeObject]]] = {}
+        self._traced: dict[int, hooks.TracedCode | None] = {}  # by id of what was traced
+        self._orders: list[Recorded[OrderOfEntries]] = []
 
     # --- names ------------------------------------------------------------------------------------
     def name_of(self, code: CodeType, meant: Meant) -> str:
@@ -96,12 +91,12 @@ class Codes:
         known = self._resume_names.get(id(code))
         return known[1] if known is not None else function_identifier(meant.name)
 
-    def transformed_name(self, original: CodeType, meant: Meant) -> str:
+    def _text_name(self, original: CodeType, meant: Meant) -> str:
         """Return the name of the next transformed code of a function."""
         number = len(self._of.get(_key(original, meant), ()))
         return f"__transformed_code_{number}_for_{legal_identifier(self.name_of(original, meant))}"
 
-    def old_name(self, original: CodeType) -> str:
+    def _old_name(self, original: CodeType) -> str:
         """Return that name as depyf up to 0.20 made it: by torch's, and counted for all functions of a wrapper."""
         known = self._resume_names.get(id(original))
         name = legal_identifier(known[1] if known is not None else original.co_name)
@@ -120,10 +115,14 @@ class Codes:
         """Return the names of files that guards may mean; the same list until there may be more."""
         number = len(self._of), len(sys.modules)
         if self._files[0] != number:
-            files: list[Any] = [builders[0].original.co_filename for builders in self._of.values()]
+            files: list[Any] = self.own_files()
             files += [getattr(module, "__file__", None) for module in list(sys.modules.values())]
             self._files = number, files
         return self._files[1]
+
+    def own_files(self) -> list[str]:
+        """Return the files of the functions that were compiled."""
+        return [builders[0].original.co_filename for builders in self._of.values()]
 
     def count(self) -> int:
         """Return the number of transformed codes so far."""
@@ -131,29 +130,57 @@ class Codes:
 
     # --- what is known ----------------------------------------------------------------------------
     def add(
-        self, original: CodeType, transformed: CodeType, text: TransformedCode, graph_names: tuple[str, ...],
-        resumes: tuple[tuple[str, CodeType], ...], meant: Meant, breaks: Sequence[GraphBreak],
-    ) -> tuple[CodeBuilder, tuple[str, int, str] | None]:
-        """Record a code; return with it the place of its text, if that was written (``DumpWriter.transformed``).
+        self, ids: CompileId, original: CodeType, transformed: CodeType, meant: Meant, graph_names: tuple[str, ...],
+        resumes: dict[str, hooks.Resume], shown: dict[str, str], facts: str,
+    ) -> tuple[CodeBuilder, Bytecode]:
+        """Record a code.
 
         Args:
+            ids: of its compilation.
             original: what torch compiled.
             transformed: what it made of that.
-            text: as it stands in a record.
-            graph_names: the graphs that it calls.
-            resumes: the resume functions that it calls, by their shown names.
             meant: the function that the user means.
-            breaks: where its graph ends before the function does.
+            graph_names: the graphs that it calls.
+            resumes: the resume functions that it calls.
+            shown: global names that texts show differently.
+            facts: what is known of the objects that it was compiled for.
         """
-        text = replace(text, file=self._recorder.names.of_transformed(text))
-        code = CompiledCode(
-            self.name_of(original, meant), original.co_name, location(meant.code), text, graph_names,
-            tuple(name for name, _ in resumes), "", meant.name, user_function(meant).wrappers)
-        builder = CodeBuilder(text.compile_id, original, weakref.ref(transformed), resumes, meant, code)
+        name, text_name = self.name_of(original, meant), self._text_name(original, meant)
+        bytecode = Bytecode(
+            ids, name, text_name, self._old_name(original), self._recorder.names.of_transformed(text_name, ids, name),
+            self._number(original), self._meant(meant), packed(transformed), shown, graph_names,
+            tuple(ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code), resume.parameters,
+                                   of_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
+            facts, self._traced_code(original, [shown.get(called, called) for called in resumes]))
+        builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
         self._of.setdefault(_key(original, meant), []).append(builder)
         self._versions[id(original)] = self._versions.get(id(original), 0) + 1
-        builder.recorded, place = self._recorder.code(code, breaks, self.branch_of(original))
-        return builder, place
+        builder.recorded = self._recorder.append(bytecode)
+        return builder, bytecode
+
+    def _meant(self, meant: Meant) -> MeantFunction:
+        return MeantFunction(meant.name, self._number(meant.code),
+                             tuple((name, self._number(code)) for name, code in meant.wrappers))
+
+    def _number(self, code: CodeType) -> int:
+        """Return the number of a code object, which is recorded when it is asked for the first time."""
+        known = self._numbered.get(id(code))
+        if known is None:
+            number = len(self._numbered)
+            record = self._recorder.append(CodeObject(number, packed(code)))
+            known = self._numbered[id(code)] = code, number, record
+        return known[1]
+
+    def _traced_code(self, original: CodeType, resumes: list[str]) -> TracedCode | None:
+        """Return what Dynamo traced of a function in which graphs break."""
+        if not resumes:
+            return None
+        if id(original) not in self._traced:
+            self._traced[id(original)] = self._attempt(lambda: _traced(original), None)
+        traced = self._traced[id(original)]
+        if traced is None:
+            return None
+        return TracedCode(packed(traced.code), {name: traced.name(name) for name in resumes})
 
     def guarded_by(self, ids: CompileId, text: str) -> None:
         """Record torch's printed guard tree, while the frame is being compiled."""
@@ -164,69 +191,21 @@ class Codes:
         frame = hooks.compiled_frame()
         return without_ids(text, {}, {}) if frame is None else without_ids(text, frame.namespace, frame.values)
 
-    def branch_of(self, resume: CodeType) -> Branch | None:
-        """Return the branch that a function continues; ``None`` where it is no resume function of one."""
-        for builders in list(self._of.values()) if id(resume) in self._resume_names else ():
-            for builder in builders:
-                for name, code in builder.resumes:
-                    if code is resume:
-                        return self._attempt(lambda: _continued(builder.original, name, resume), _NOTHING)[1]
-        return None
+    # --- the end ----------------------------------------------------------------------------------
+    def end(self) -> None:
+        """Record in which order torch tries the versions."""
+        originals = {id(builders[0].original): builders[0].original for builders in self._of.values()}
+        originals.update((id(code), code) for code, _ in self._resume_names.values())
+        for code in originals.values():
+            self._attempt(lambda: self._end_of(code), None)
 
-    # --- records ----------------------------------------------------------------------------------
-    def functions(self) -> tuple[CompiledFunction, ...]:
-        """Return the functions with their resume functions. One that cannot be made is left out and reported."""
-        resumed_by: dict[Key, list[CodeType]] = {}
-        children: dict[int, tuple[CodeType, str]] = {}
-        for key, builders in self._of.items():
-            for builder in builders:
-                for name, code in builder.resumes:
-                    resumed_by.setdefault(key, []).append(code)
-                    children.setdefault(id(code), (builder.original, name))
-        functions: list[CompiledFunction | None] = [
-            self._attempt(lambda: self._function(builders[0], resumed_by, children), None)
-            for builders in list(self._of.values()) if id(builders[0].original) not in children]
-        return tuple(filter(None, functions))
-
-    def _function(
-        self, builder: CodeBuilder, resumed_by: dict[Key, list[CodeType]], children: dict[int, tuple[CodeType, str]]
-    ) -> CompiledFunction:
-        frames, pending = [], [(builder.original, builder.meant)]
-        seen: set[Key] = set()
-        while pending:
-            code, meant = pending.pop(0)
-            key = _key(code, meant)
-            if key in seen:
-                continue
-            seen.add(key)
-            frame = self._frame(code, meant)
-            if id(code) in children:
-                broken, name = children[id(code)]
-                stack, branch = self._attempt(lambda: _continued(broken, name, code), _NOTHING)
-                frame = replace(frame, stack=stack, branch=branch)
-            frames.append(frame)
-            pending += [(resume, self._resumed(resume)) for resume in resumed_by.get(key, ())]
-        return CompiledFunction(frames[0].name, tuple(frames))
-
-    def _resumed(self, code: CodeType) -> Meant:
-        """Return the function that a resume function means (it may never have been compiled)."""
-        builders = self._of.get((id(code), id(code)))
-        return builders[0].meant if builders else of_frame(code, {}, {})
-
-    def _frame(self, code: CodeType, meant: Meant) -> Frame:
+    def _end_of(self, code: CodeType) -> None:
         order = self._entry_order(code)
-        mine = self._of.get(_key(code, meant), [])
-        placed = [(order.get(id(builder.running() or builder)), builder) for builder in mine]
-        entries = [
-            self._entry(builder, place)
-            for place, builder in sorted(placed, key=lambda each: len(order) if each[0] is None else each[0])]
-        frame = make_frame(code, self.name_of(code, meant), tuple(entries), meant)
-        return replace(frame, asked=bool(entries) or self._attempt(lambda: hooks.was_asked(code), False))
-
-    def _entry(self, builder: CodeBuilder, tried: int | None) -> CacheEntry:
-        code = self._recorder.read(builder.recorded)
-        return CacheEntry(builder.ids, self._read_guards(builder.ids), code.transformed, code.graph_names,
-                          code.resume_names, tried=tried)
+        builders = [each for (original, _), known in self._of.items() if original == id(code) for each in known]
+        placed = [(each.ids, order.get(id(each.running() or each))) for each in builders]
+        tried = tuple((ids, place) for ids, place in placed if place is not None)
+        asked = bool(builders) or self._attempt(lambda: hooks.was_asked(code), False)
+        self._orders.append(self._recorder.append(OrderOfEntries(self._number(code), tried, asked)))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
         """Return the places of transformed codes, by id, in the order in which torch tries them.
@@ -241,35 +220,29 @@ class Codes:
                     order[id(running)] = index
                 known = self._events.compile_id(*ids) if ids is not None else None
                 if known is not None and known.key not in self._guards:
-                    self._guards[known.key] = GuardsOfEntry(known, without_ids(print_guards(), {}, {}))
+                    text = without_ids(print_guards(), {}, {})
+                    self._guards[known.key] = self._recorder.append(GuardsOfEntry(known, text))
         except Exception as error:
             self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
 
-    def _read_guards(self, ids: CompileId) -> tuple[Guard, ...]:
-        text = self._recorder.read(self._guards[ids.key]).text if ids.key in self._guards else ""
-        guards: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
-        return unread_guards(text) if guards is None else guards
+    def unwritten(self, recorded: EndOfRecording) -> Unwritten | None:
+        """Return all that functions are made of; ``None`` where there are none."""
+        if not self._of:
+            return None
+        read = self._recorder.read
+        bytecodes = [self._attempt(lambda: read(builder.recorded), None)
+                     for builders in self._of.values() for builder in builders]
+        return Unwritten(
+            tuple(read(record) for _, _, record in self._numbered.values()), tuple(filter(None, bytecodes)),
+            tuple(map(read, self._guards.values())), tuple(map(read, self._orders)), recorded)
 
 
-_NOTHING: tuple[tuple[str, ...], Branch | None] = (), None
-
-
-def _continued(broken: CodeType, name: str, resume: CodeType) -> tuple[tuple[str, ...], Branch | None]:
-    """Return the expressions of the values on the stack that a resume function takes, and the branch it continues.
-
-    Args:
-        broken: the function that broke.
-        name: by which its transformed code calls the resume function.
-        resume: that function.
-    """
+def _traced(original: CodeType) -> hooks.TracedCode | None:
     try:
-        traced = hooks.traced_code(broken)
+        return hooks.traced_code(original)
     except private_api.MissingPrivateApi:
-        return _NOTHING
-    name, after = traced.name(name), resumed_function(resume.co_name)
-    branch = branch_condition(traced.code, name, after[1]) if after else None
-    return expressions_on_stack(traced.code, name), Branch(*branch) if branch else None
+        return None
 
 
 def _key(original: CodeType, meant: Meant) -> Key:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from types import CodeType
 from typing import Any
 
+from ..bytecode.code import Code
 from ..decompiler import decompile_code
+from ..finishing.frames import Meaning, code_text, make_frame
 from ..records.environment import environment
 from ..records.model import (
     CacheEntry,
@@ -21,8 +23,8 @@ from ..records.naming import function_identifier, legal_identifier
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import parse_guards
 from ..torch_text.legal import legal_graph
-from .frames import code_text, make_frame, names_without_ids
 from .live_facts import LiveFacts
+from .shown_names import names_without_ids
 from .torch_private import hooks
 from .user_function import Meant, of_frame
 
@@ -72,8 +74,9 @@ def capture_of(
             guards = parse_guards(without_ids(print_guards(), namespace, {}))
             entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
                                       tried=None if hooks.is_given_up(entry) else number))
-        frames.append(make_frame(
-            current, name, tuple(entries), meant if current is code else of_frame(current, {}, {})))
+        means = meant if current is code else of_frame(current, {}, {})
+        frames.append(make_frame(Code.of(current), name, tuple(entries), Meaning(
+            means.name, Code.of(means.code), tuple((called, Code.of(each)) for called, each in means.wrappers))))
     return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
 
 

@@ -39,7 +39,8 @@ class LiveFacts:
         self._refused: dict[Path, str] = {}
 
     # --- objects ------------------------------------------------------------------------------------
-    def _object(self, path: Path) -> Any:
+    def value(self, path: Path) -> Any:
+        """Return the object at a path; :data:`MISSING` where looking into dictionaries finds none."""
         value = self._objects.get(path, MISSING)
         if value is MISSING and path not in self._objects:
             value = self._objects[path] = self._looked_up(path)
@@ -52,7 +53,7 @@ class LiveFacts:
                 return self._variables.get(key, MISSING)
             value = self._globals.get(key, MISSING)
             return getattr(builtins, key, MISSING) if value is MISSING else value
-        owner = self._object(path[:-1])
+        owner = self.value(path[:-1])
         if owner is MISSING:
             return MISSING
         if kind == "attr":
@@ -63,7 +64,7 @@ class LiveFacts:
 
     def reading(self, path: Path) -> str:
         """Return how long an unobservable read stays true, by what the object is and holds."""
-        value = self._object(path)
+        value = self.value(path)
         if value is MISSING:
             return ""
         if is_of(value, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
@@ -73,14 +74,14 @@ class LiveFacts:
             return MODULES
         for end in (len(path), len(path) - 1):
             if end > 1 and path[end - 1][0] == "attr" and path[end - 1][1] in MODULE_DICTIONARIES and _is_module(
-                    self._object(path[: end - 1])):
+                    self.value(path[: end - 1])):
                 return MODULES
         return PLAIN
 
     def _is_of_a_module(self, path: Path) -> bool:
         """Return whether a path leads from a global variable through Python modules and dictionaries only."""
         return path[0][0] == "global" and all(
-            type(self._object(path[:end])) in (types.ModuleType, dict) for end in range(1, len(path)))
+            type(self.value(path[:end])) in (types.ModuleType, dict) for end in range(1, len(path)))
 
     # --- modules ------------------------------------------------------------------------------------
     def unshadowed(self, path: Path) -> bool:
@@ -93,8 +94,8 @@ class LiveFacts:
     def _is_unshadowed(self, path: Path) -> bool:
         if not is_member(path):
             return False
-        owner, name = self._object(path[:-2]), path[-1][1]
-        if not _is_module(owner) or self._object(path) is MISSING or type(name) is not str:
+        owner, name = self.value(path[:-2]), path[-1][1]
+        if not _is_module(owner) or self.value(path) is MISSING or type(name) is not str:
             return False
         kind = type(owner)
         if class_entry(kind, name) is not MISSING:
@@ -114,9 +115,13 @@ class LiveFacts:
         """Return whether ``module.name = tensor`` runs torch's ``__setattr__`` and stores to a plain ``_buffers``."""
         if not is_member(path) or path[-2][1] != "_buffers" or not self.unshadowed(path):
             return False
-        owner = self._object(path[:-2])
+        owner = self.value(path[:-2])
         return _is_torchs(class_entry(type(owner), "__setattr__")) \
             and type(vars(owner).get("_buffers")) in (dict, collections.OrderedDict)
+
+    def refusal(self, path: Path) -> str:
+        """Return why :meth:`unshadowed` refused a member; ``""`` where it did not."""
+        return self._refused.get(path, "")
 
     def refusals(self) -> list[tuple[str, str]]:
         """Return the members that :meth:`unshadowed` refused: ``(as torch reads it, why)``."""
@@ -124,7 +129,7 @@ class LiveFacts:
 
     def indexable(self, path: Path) -> bool:
         """Return whether a container of modules is indexed and iterated as torch's are, and numbered without gaps."""
-        owner = self._object(path)
+        owner = self.value(path)
         if not _is_module(owner):
             return False
         kind = type(owner)
@@ -136,7 +141,7 @@ class LiveFacts:
 
     def element(self, path: Path, key: int | str) -> Path | None:
         """Return the path, through the dictionaries, of ``modules[key]``; ``None`` where that is not known."""
-        owner = self._object(path)
+        owner = self.value(path)
         container = _owner_in_torch(class_entry(type(owner), "__getitem__")) if _is_module(owner) else ""
         if not container:
             return None
@@ -155,7 +160,7 @@ class LiveFacts:
 
     def length(self, path: Path) -> int:
         """Return the number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
-        value = self._object(path)
+        value = self.value(path)
         if type(value) in (list, tuple):
             return len(value)
         return len(vars(value)["_modules"]) if self.indexable(path) else 0
@@ -163,7 +168,7 @@ class LiveFacts:
     # --- classes ------------------------------------------------------------------------------------
     def allocates(self, path: Path, arguments: bool = False) -> str:
         """Return the kind of empty instance that ``cls.__new__(cls)`` makes; ``""`` where it may do more, or fail."""
-        cls = self._object(path)
+        cls = self.value(path)
         if not is_of(cls, type) or cls.__flags__ & _IS_ABSTRACT:
             return ""
         if type(cls).__getattribute__ is not type.__getattribute__:
@@ -179,7 +184,7 @@ class LiveFacts:
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
         """Return whether an attribute of an instance is nothing but an entry of its dictionary."""
-        cls = self._object(path)
+        cls = self.value(path)
         if not is_of(cls, type) or not cls.__dictoffset__:
             return False
         if generic and class_entry(cls, "__setattr__") is not object.__setattr__:
@@ -189,11 +194,11 @@ class LiveFacts:
 
     def class_path(self, path: Path) -> Path | None:
         """Return the path of an object's class; ``None`` where the object is not known."""
-        return (*path, ("class", "")) if self._object(path) is not MISSING else None
+        return (*path, ("class", "")) if self.value(path) is not MISSING else None
 
     def well_known(self, path: Path) -> str:
         """Return ``"module.name"`` of a function or class that :data:`WELL_KNOWN` names; else ``""``."""
-        value = self._object(path)
+        value = self.value(path)
         if not is_of(value, type, types.FunctionType, types.BuiltinFunctionType):
             return ""
         module = str(getattr(value, "__module__", ""))
@@ -203,7 +208,7 @@ class LiveFacts:
 
     def imported(self, path: Path) -> tuple[str, str] | None:
         """Return ``(module, name)`` by which an import gives an object now; ``None`` where none is known to."""
-        value = self._object(path)
+        value = self.value(path)
         if type(value) is types.ModuleType:
             name = value.__name__
             return (name, "") if sys.modules.get(name) is value else None
@@ -220,7 +225,7 @@ class LiveFacts:
 
     def ancestor(self, path: Path, index: int) -> str:
         """Return ``"dict"``, ``"OrderedDict"`` or ``"list"`` if ``cls.__mro__[index]`` is that; else ``""``."""
-        cls = self._object(path)
+        cls = self.value(path)
         if not is_of(cls, type) or not -len(cls.__mro__) <= index < len(cls.__mro__):
             return ""
         base = cls.__mro__[index]
@@ -228,7 +233,7 @@ class LiveFacts:
 
     def builtin_method(self, path: Path, name: str) -> bool:
         """Return whether ``object.name`` is a method of a plain list, dict, set or ``OrderedDict``."""
-        kind = type(self._object(path))
+        kind = type(self.value(path))
         return kind in _CONTAINERS and callable(getattr(kind, name, None))
 
 

@@ -11,16 +11,15 @@ What was appended need not stay in memory: :meth:`Recorder.read` gives it again.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..decompiler import Decompiled
 from ..records.log import Recorded, RecordLog
 from ..records.model import (
     Branch,
-    CompiledCode,
+    Bytecode,
+    EndOfRecording,
     GraphBreak,
     GraphInput,
     GraphStage,
@@ -32,8 +31,10 @@ from ..records.model import (
 )
 from ..records.naming import FileNames
 
+if TYPE_CHECKING:
+    from ..decompiler import Decompiled
+
 R = TypeVar("R")
-_IMPORTS = re.compile(r"(?m)^(import|from) ")
 
 
 class DumpWriter(Protocol):
@@ -60,8 +61,8 @@ class DumpWriter(Protocol):
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
         """Write a code object itself; ``kind`` says which of those of one function it is."""
 
-    def written(self, name: str) -> str | None:
-        """Return the path of a file that was written; ``None`` for one that was not."""
+    def path_of(self, name: str) -> str:
+        """Return the path of a file, whether it is written yet or not."""
 
 
 class Linker(Protocol):
@@ -73,14 +74,11 @@ class Linker(Protocol):
     ) -> CodeType | None:
         """Return the code to give back from the bytecode hook, or ``None`` to leave torch's."""
 
-    def link_when_debugging(
-        self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
-        place: tuple[str, int, str], rename: Any = None, facts: Any = None,
-    ) -> bool:
-        """Have linked code run inside ``debug()`` only; return whether it will."""
+    def link_when_debugging(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> None:
+        """Have linked code run inside ``debug()`` only."""
 
-    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
-        """Give what runs of a stage the lines of its file; return whether that was done."""
+    def link_graph(self, name: str, stage: str, target: Any, path: str) -> None:
+        """Give what runs of a stage the lines of its file, now or when that is wanted."""
 
 
 class Recorder:
@@ -131,35 +129,18 @@ class Recorder:
         """
         recorded = self.append(KernelOfGraph(graph, kernel))
         self.writer.kernel(kernel)
-        path = self.writer.written(kernel.file)
-        if path is not None and self.linker is not None:
-            self.linker.link_graph(graph, f"kernel_{kernel.index}", module, kernel.text, path)
+        if self.linker is not None:
+            self.linker.link_graph(graph, f"kernel_{kernel.index}", module, self.writer.path_of(kernel.file))
         return recorded
 
     def runs(self, graph: str, stage: str, file: str, target: Any) -> None:
-        """Link what runs of a stage to its file, if that was written."""
-        path = self.writer.written(file)
-        if path is not None and self.linker is not None:
-            # The file as it stands on disk, header and all: its lines are what running code points at.
-            # But for its imports: CPython compiles ``torch.sin(x)`` in another way where it can see that
-            # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
-            with open(path, encoding="utf-8") as read:
-                text = _IMPORTS.sub(r"# \1 ", read.read())
-            self.linker.link_graph(graph, stage, target, text, path)
+        """Link what runs of a stage to its file."""
+        if self.linker is not None:
+            self.linker.link_graph(graph, stage, target, self.writer.path_of(file))
 
-    def code(
-        self, code: CompiledCode, breaks: Sequence[GraphBreak], branch: Branch | None,
-    ) -> tuple[Recorded[CompiledCode], tuple[str, int, str] | None]:
-        """Append transformed code and have its file written; return the place of its text with the record.
-
-        Args:
-            breaks: where its graph ends before the function does.
-            branch: the branch that it continues.
-        """
-        recorded = self.append(code)
-        function = UserFunction(code.title, code.location, code.wrappers)
-        place = self._guarded(lambda: self.writer.transformed(code.transformed, function, breaks, branch), None)
-        return recorded, place
+    def end(self, record: EndOfRecording, notes: Iterable[str]) -> None:
+        """Append that the run came to its end, with the notes on it."""
+        self._log.end(record, notes)
 
     def close(self) -> None:
         """Close the log of records."""

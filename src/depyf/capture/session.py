@@ -7,23 +7,17 @@ here is reported once and never reaches the program.
 
 from __future__ import annotations
 
-import ast
-import dis
 import importlib.util
 import os
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from dataclasses import replace
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import collector
-from ..decompiler import Decompiled, Fidelity, decompile_code
-from ..decompiler.dynamo.facts import RememberedFacts
 from ..guarded import Result, guarded_call, warn_of
-from ..provenance.sources import collect
 from ..records import stages
 from ..records.environment import environment
 from ..records.log import RecordLog
@@ -31,12 +25,12 @@ from ..records.model import (
     Caller,
     Capture,
     Compilation,
-    CompiledFunction,
     CompiledGraph,
     CompileId,
+    EndOfRecording,
     GraphInput,
+    SourceFile,
     TracedLines,
-    TransformedCode,
     UserFunction,
 )
 from ..torch_text import events
@@ -44,13 +38,17 @@ from ..torch_text.legal import legal_graph
 from ..torch_text.modules import callers, module_calls
 from .caches import bypass_poor_caches, watch_caches
 from .codes import Codes
-from .frames import code_text, names_without_ids, user_function
+from .fact_snapshot import snapshot
 from .graphs import GraphBuilder, Graphs
 from .import_hook import when_imported
-from .live_facts import LiveFacts
+from .own_sources import own_sources
 from .recorder import DumpWriter, Linker, Recorder
+from .shown_names import names_without_ids
 from .torch_private import hooks, private_api, resume_factories
-from .user_function import Meant, of_frame
+from .user_function import Meant, of_frame, record_of
+
+if TYPE_CHECKING:
+    from ..records.model import Bytecode
 
 
 class Session:
@@ -65,14 +63,15 @@ class Session:
             so that they always hold the graphs (and uses no cache up to torch 2.8, whose entries do not);
             ``"bypass"`` uses no cache; ``"use"`` changes nothing, and graphs that a cache entry lacks are missing.
         log_bytecode: hand code objects to the writer.
-        unsimplified: decompile transformed code once more with nothing simplified (``TransformedCode.exact``).
+        at_once: write and link transformed code as soon as Dynamo made it, where this torch does not take other code
+            later.
     """
 
     def __init__(
         self, log: RecordLog, writer: DumpWriter, linker: Linker | None = None, *, internal_stages: bool = False,
-        caches: str = "separate", log_bytecode: bool = False, unsimplified: bool = False,
+        caches: str = "separate", log_bytecode: bool = False, at_once: bool = False,
     ) -> None:
-        self.unsimplified = unsimplified
+        self.at_once = at_once or log_bytecode
         self.writer = writer
         self.linker = linker
         self.internal_stages = internal_stages
@@ -87,7 +86,8 @@ class Session:
         full_path = hooks.FullPaths(lambda: self.codes.known_files())
         self.events = events.EventReader(hooks.interned_string, full_path, self.recorder)
         self.graphs = Graphs(self.recorder, self.attempt)
-        self.codes = Codes(self.recorder, self.events, full_path, self.attempt, self.note)
+        self.codes = Codes(self.recorder, self.events, self.attempt, self.note)
+        self._full_path = full_path
         #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
         self.captured_texts: dict[tuple[int, int, int, int], str] = {}
         #: In which attempt Dynamo came to which lines, ``(file, line)``, by ``CompileId.key``, while it traces.
@@ -153,8 +153,12 @@ class Session:
             except Exception as error:
                 self.note(f"a hook could not be taken back ({type(error).__name__}: {error})")
 
-    def stop(self) -> Capture:
-        """Take back the hooks, complete the records and return them."""
+    def stop(self, options: tuple[str, ...] = ()) -> Capture:
+        """Take back the hooks, complete the records and return them.
+
+        Args:
+            options: how texts are written of them (:class:`~depyf.records.model.EndOfRecording`).
+        """
         self.lacking = self.attempt(hooks.missing, [])
         for api in self.lacking:
             self.note(f"this torch has no {api.name}; lost: {api.lost}")
@@ -162,7 +166,7 @@ class Session:
         self.stopped = True
         with self.lock:
             self.graphs.name_the_rest()
-            capture = self._capture()
+            capture = self._capture(options)
             self.recorder.close()
             return capture
 
@@ -339,28 +343,19 @@ class Session:
         meant = self._meant(original, frame)
         resumes = hooks.resume_functions(transformed, frame.namespace if frame is not None else {})
         graph_names = [name for name in transformed.co_names if hooks.GRAPH_NAME.match(name)]
-        rename = self._shown_names(ids, transformed, graph_names, resumes)
-        facts = None
-        if frame is not None:
-            facts = RememberedFacts(LiveFacts(frame.values, frame.namespace), self.attempt)
-        decompiled, text = self._text(ids, original, transformed, meant, resumes, rename, facts)
-        compilation = self.events.compilation(ids)
-        code, place = self.codes.add(
-            original, transformed, text, tuple(rename[name] for name in graph_names),
-            tuple((rename.get(name, name), resume.code) for name, resume in resumes.items()), meant,
-            compilation.breaks if compilation is not None else ())
-        recompiled, runs = transformed, False
-        if place is not None and self.linker is not None:
-            recompiled, runs = self._linked(original, transformed, decompiled, place, rename, facts)
-        if runs:
-            code.running = weakref.ref(recompiled)
-        if self.log_bytecode:
-            name = os.path.basename(place[0]) if place is not None else text.function_name
-            for kind, each in (("original", original), ("transformed", transformed), ("recompiled", recompiled)):
-                self.writer.code_object(name, kind, each)
-        if facts is not None:
-            facts.release()
-        return recompiled if runs else None
+        shown = self._shown_names(ids, transformed, graph_names, resumes)
+        facts = "" if frame is None else self.attempt(
+            lambda: snapshot(transformed, frame.values, frame.namespace), "")
+        code, bytecode = self.codes.add(
+            ids, original, transformed, meant, tuple(shown[name] for name in graph_names), resumes, shown, facts)
+        if self.at_once:
+            running = self._written_at_once(original, transformed, bytecode, meant)
+            if running is not None:
+                code.running = weakref.ref(running)
+            return running
+        if self.linker is not None:
+            self.linker.link_when_debugging(original, transformed, bytecode, self.writer.path_of(bytecode.file))
+        return None
 
     def _shown_names(
         self, ids: CompileId, code: CodeType, graph_names: list[str], resumes: dict[str, hooks.Resume],
@@ -375,34 +370,16 @@ class Session:
         rename.update({n: first for n, first in shown.items() if n != first and first not in code.co_names})
         return rename
 
-    def _text(
-        self, ids: CompileId, original: CodeType, code: CodeType, meant: Meant, resumes: dict[str, hooks.Resume],
-        rename: dict[str, str], facts: RememberedFacts | None,
-    ) -> tuple[Decompiled, TransformedCode]:
-        """Decompile transformed code."""
-        name = self.codes.transformed_name(original, meant)
-        parameters = {name: resume.parameters for name, resume in resumes.items()}
-        decompiled = self._decompiled(code, name, parameters, rename, facts)
-        source, exact = code_text(decompiled), None
-        if self.unsimplified and source.fidelity == "equivalent":
-            exact = code_text(decompile_code(code, name=name, rename=rename))
-        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        return decompiled, TransformedCode(
-            ids, self.codes.name_of(original, meant), source, exact, tuple(arguments),
-            old_name=self.codes.old_name(original))
+    def _written_at_once(
+        self, original: CodeType, transformed: CodeType, bytecode: Bytecode, meant: Meant,
+    ) -> CodeType | None:
+        """Write and link transformed code; return what is to run for it, unless that is torch's own."""
+        from .at_once import write_and_link  # (the decompiler)
 
-    def _linked(
-        self, original: CodeType, transformed: CodeType, decompiled: Decompiled, place: tuple[str, int, str],
-        rename: dict[str, str], facts: RememberedFacts | None,
-    ) -> tuple[CodeType, bool]:
-        """Link transformed code to its file; return it recompiled, as far as it is made now, and whether that runs."""
-        assert self.linker is not None
-        link = original, transformed, decompiled, place, rename, facts
-        later = self.linker.link_when_debugging(*link)
-        if later and not self.log_bytecode:
-            return transformed, False
-        recompiled = self.linker.link_transformed(*link) or transformed
-        return recompiled, not later and recompiled is not transformed
+        compilation = self.events.compilation(bytecode.compile_id)
+        return write_and_link(
+            original, transformed, bytecode, record_of(meant), compilation.breaks if compilation is not None else (),
+            self.writer, self.linker, self.attempt, self.log_bytecode)
 
     def _meant(self, code: CodeType, frame: hooks.CompiledFrame | None) -> Meant:
         """Return the function that the user means by code that torch compiles; itself, where that cannot be known."""
@@ -411,39 +388,28 @@ class Session:
 
     def _function_of_frame(self) -> UserFunction | None:
         frame = hooks.compiled_frame()
-        return user_function(self._meant(frame.code, frame)) if frame is not None else None
-
-    def _decompiled(
-        self, code: CodeType, name: str, parameters: dict[str, tuple[str, ...]], rename: dict[str, str],
-        facts: RememberedFacts | None,
-    ) -> Decompiled:
-        """Decompile transformed code; where an error of ours prevents that, return a text that says so.
-
-        The compilation is shown either way.
-        """
-        try:
-            return decompile_code(
-                code, name=name, simplify=True, parameter_names=parameters, rename=rename, facts=facts)
-        except Exception as error:
-            self._report(error)
-            listing = "".join(f"    # {line}\n" for line in dis.Bytecode(code).dis().splitlines())
-            text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{listing}    ...\n"
-            note = f"not decompiled: {type(error).__name__}: {error}"
-            return Decompiled(text, Fidelity.UNPROVEN, note, ast.parse(text))
+        return record_of(self._meant(frame.code, frame)) if frame is not None else None
 
     # --- the whole --------------------------------------------------------------------------------
-    def _capture(self) -> Capture:
-        """Return the records. One that cannot be made is not in it, and that is reported."""
+    def _capture(self, options: tuple[str, ...]) -> Capture:
+        """Return the records, and complete the file of them. One that cannot be made is not in it, and is reported."""
         graphs: list[CompiledGraph | None] = [
             self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
         versions: dict[str, str] = self.attempt(environment, {})
         for key, (_, lines) in self.tracing.items():  # of compilations that did not end
             self.attempt(lambda: self.events.traced(key, _in_order(lines)), None)
+        self.attempt(self.events.all_ended, None)
         compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
-        functions: tuple[CompiledFunction, ...] = self.attempt(self.codes.functions, ())
-        capture = Capture(
-            functions, tuple(filter(None, graphs)), tuple(self.notes), versions, compilations)
-        return replace(capture, sources=self.attempt(lambda: collect(capture), ()))
+        self.attempt(self.codes.end, None)
+        nothing: tuple[SourceFile, ...] = ()
+        sources = self.attempt(lambda: own_sources(compilations, self.codes.own_files()), nothing)
+        for source in sources:
+            self.recorder.append(source)
+        paths: dict[str, str] = {}
+        end = EndOfRecording(self.attempt(lambda: self._full_path.shortened(self.codes.own_files()), paths), options)
+        self.attempt(lambda: self.recorder.end(end, self.notes), None)
+        unwritten = self.attempt(lambda: self.codes.unwritten(end), None)
+        return Capture((), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations, sources, unwritten)
 
 
 def _in_order(lines: set[tuple[str, int]]) -> tuple[TracedLines, ...]:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from ..records.model import SourceLocation, UserFunction
 from ..torch_text.resumes import plain_name, resumed_function
 from .static_lookup import class_entry, is_module, own_attributes
 from .torch_private import private_api
@@ -80,6 +81,17 @@ def of_frame(
         current, function = inner.__code__, inner
         values, namespace = _captured(inner), inner.__globals__
     return Meant(_name(current, this, function), current, tuple(wrappers))
+
+
+def location(code: CodeType) -> SourceLocation:
+    """Return the place where the source of a code object begins."""
+    return SourceLocation(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def record_of(meant: Meant) -> UserFunction:
+    """Return the function that a frame means, as it stands in a record."""
+    return UserFunction(meant.name, location(meant.code), tuple(
+        SourceLocation(code.co_filename, code.co_firstlineno, name) for name, code in meant.wrappers))
 
 
 def of_function(function: Any, this: Any = None) -> Meant:

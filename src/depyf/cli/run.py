@@ -50,8 +50,6 @@ def run(given: argparse.Namespace) -> int:
         return refused("it is not known which Python this is, so no program can be run")
     if os.path.exists(given.output) and not os.path.isdir(given.output):
         return refused(f"{given.output} is a file; give the name of a directory: depyf run -o DIR ...")
-    if given.later and given.log_bytecode:
-        return refused("--log-bytecode writes code objects while the program runs: leave out --later")
     environment = dict(os.environ)
     environment[variables.DIRECTORY] = os.path.abspath(given.output)
     environment[variables.OPTIONS] = options.Options.of(given).text

@@ -19,6 +19,7 @@ from ..bytecode.canonical import builds_closure, canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op, Program
 from ..bytecode.opspec import NO_FALL_THROUGH, effect
+from ..bytecode.packed import ObjectConstant
 from .dynamo.global_names import CONSTANT_PREFIX
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
@@ -69,7 +70,8 @@ def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str
     ops = list(program.ops)
     names: dict[str, str] = {}
     cells: dict[str, Any] = {}
-    known: list[tuple[str, Any]] = []
+    known: dict[str, Any] = {}
+    meanings: dict[str, str] = {}  # of those that mean the same, wherever they are: the name
     for index, op in enumerate(program.ops):
         if op.kind is o.LOAD_CLOSURE and not _builds_closure(program.ops, index):
             name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"
@@ -89,15 +91,18 @@ def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str
                 continue
         elif is_literal(value):
             continue
-        name = next((n for n, v in known if v is value or _means_the_same(v, value)), "")
+        name = next((n for n, v in known.items() if v is value), "")
         if not name:
-            name = f"{CONSTANT_PREFIX}{len(known)}_{_kind(value)}"
-            known.append((name, value))
-            names[name] = _described(value)
+            described = _described(value)
+            name = meanings.get(described.meaning, "") or f"{CONSTANT_PREFIX}{len(known)}_{described.kind}"
+            if described.meaning:
+                meanings[described.meaning] = name
+            known.setdefault(name, value)
+            names[name] = described.text
         ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
     if not names:
         return program, {}, {}
-    return Program(program.code, ops, program.handlers), names, {**cells, **dict(known)}
+    return Program(program.code, ops, program.handlers), names, {**cells, **known}
 
 
 def _subscripts(ops: list[Op], index: int) -> bool:
@@ -131,32 +136,10 @@ def _builds_closure(ops: list[Op], index: int) -> bool:
     return builds_closure(ops, index)
 
 
-def _kind(value: Any) -> str:
+def _described(value: Any) -> ObjectConstant:
+    """Describe a constant that source cannot say."""
+    if isinstance(value, ObjectConstant):
+        return value
     if isinstance(value, (Code, CodeType)):
-        return "code"
-    if type(value) is dict and "__builtins__" in value:
-        return "globals"
-    name = type(value).__name__
-    return name if name.isidentifier() else "object"
-
-
-def _described(value: Any) -> str:
-    if isinstance(value, (Code, CodeType)):
-        name = value.name if isinstance(value, Code) else value.co_name
-        return f"the code of {name}"
-    if type(value) is dict and "__builtins__" in value:
-        return f"the globals of module {value.get('__name__')}"
-    kind = type(value)
-    if kind is slice or _is_its_text(value):
-        return repr(value)
-    return f"an object of type {type(value).__name__}"
-
-
-def _is_its_text(value: Any) -> bool:
-    """Return whether a value is a small one of torch's whose text is its meaning (a dtype, a device)."""
-    kind = type(value)
-    return kind.__module__ == "torch" and kind.__name__ in ("dtype", "device", "layout", "memory_format", "Size")
-
-
-def _means_the_same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and _is_its_text(one) and repr(one) == repr(other)
+        return ObjectConstant("code", f"the code of {value.name if isinstance(value, Code) else value.co_name}")
+    return ObjectConstant.of(value)

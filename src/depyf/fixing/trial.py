@@ -53,7 +53,7 @@ def run(spec: Spec) -> None:
     sys.argv = [spec.program, *spec.arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(spec.program)))
     try:
-        with prepare_debug(os.path.join(spec.folder, DUMP), page=False):
+        with prepare_debug(os.path.join(spec.folder, DUMP), page=False, link=False, files="now"):
             _run_main(spec)
     finally:
         sys.stdout.flush()

@@ -5,23 +5,25 @@ Nothing here raises: code that cannot be linked runs as torch made it, and :attr
 
 from __future__ import annotations
 
-import pickle
+import os
+import re
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..decompiler import Fidelity
+from ..guarded import guarded_call
 from ..harmless import say
-from .functions import functions_of, link_function, link_graph, link_module, plain_function
-from .lines import remember_lines
+from ..records.model import Bytecode, PackedCode
 from .replacing import run_when_debugging
-from .transformed import PROVEN, CannotLink, Text, linked_code
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
     from ..decompiler import Decompiled
     from ..decompiler.dynamo.facts import Facts
+
+_IMPORTS = re.compile(r"(?m)^(import|from) ")
 
 
 class Place(NamedTuple):
@@ -49,10 +51,16 @@ class LinkedFunction(NamedTuple):
 
 
 class Linker:
-    """Links transformed code, graphs and generated modules to files."""
+    """Links transformed code, graphs and generated modules to files.
 
-    def __init__(self) -> None:
+    Args:
+        at_once: link graphs as soon as they are there; else when :meth:`link_graphs` is called.
+    """
+
+    def __init__(self, at_once: bool = False) -> None:
+        self.at_once = at_once
         self._lock = threading.Lock()
+        self._waiting: list[tuple[str, str, weakref.ReferenceType[Any], str]] = []
         self.files: dict[str, None] = {}
         self.notes: list[str] = []
         self.functions: list[LinkedFunction] = []
@@ -61,7 +69,7 @@ class Linker:
         self,
         original: CodeType,
         transformed: CodeType,
-        decompiled: Decompiled | Text,
+        decompiled: Decompiled,
         place: tuple[str, int, str],
         rename: Mapping[str, str] | None = None,
         facts: Facts | None = None,
@@ -71,6 +79,9 @@ class Linker:
         Args:
             place: of the text, as :class:`Place` has it.
         """
+        from .lines import remember_lines
+        from .transformed import CannotLink, linked_code
+
         path, first_line, file_text = place
         try:
             linked = linked_code(original, transformed, decompiled, path, first_line, rename, facts)
@@ -87,60 +98,107 @@ class Linker:
         self._linked(path)
         return linked.code
 
-    def link_when_debugging(
-        self,
-        original: CodeType,
-        transformed: CodeType,
-        decompiled: Decompiled,
-        place: tuple[str, int, str],
-        rename: Mapping[str, str] | None = None,
-        facts: Facts | None = None,
-    ) -> bool:
+    def link_when_debugging(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> None:
         """Have linked code run in place of ``transformed`` inside ``debug()``, made when that is first entered.
 
-        A program that is not debugged need not wait for it. What is not proven is linked now, as the notes of the run
-        say so.
+        A program that is not debugged need not wait for it.
 
         Args:
-            original, transformed, decompiled, place, rename: as of :meth:`link_transformed`.
-            facts: likewise; can be pickled.
-
-        Returns:
-            Whether it will. ``False``: this torch cannot do so.
+            original: what torch compiled.
+            transformed: what it made of that.
+            bytecode: the record of that.
+            path: of its file, which need not be there yet.
         """
+        # (Running code takes the place of what was recorded of it.)
+        known = replace(bytecode, transformed=PackedCode(""), traced=None)
+
+        def make(original: CodeType, transformed: CodeType) -> CodeType | None:
+            noted = len(self.notes)
+            linked = self._linked_now(original, transformed, known, path)
+            for note in self.notes[noted:]:
+                say(f"depyf: {note}")
+            return linked
+
         try:
-            proven = Fidelity(decompiled.fidelity).value in PROVEN
-            linked = None if proven else self.link_transformed(
-                original, transformed, decompiled, place, rename, facts)
-            packed = pickle.dumps((Text.of(decompiled), facts)) if proven else b""
-
-            def make(original: CodeType, transformed: CodeType) -> CodeType | None:
-                if not packed:
-                    return linked
-                noted = len(self.notes)
-                text, facts = pickle.loads(packed)
-                result = self.link_transformed(original, transformed, text, place, rename, facts)
-                for note in self.notes[noted:]:
-                    say(f"depyf: {note}")
-                return result
-
             if not run_when_debugging(original, transformed, make):
-                return False
+                return
         except Exception as error:  # noqa: BLE001
             self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
-            return True
-        self._linked(place[0])
-        return True
+            return
+        self._linked(path)
 
-    def link_graph(self, name: str, stage: str, target: Any, text: str, path: str) -> bool:
+    def _linked_now(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> CodeType | None:
+        """Decompile once more what the file shows, and link it."""
+        from ..decompiler.dynamo.recorded_facts import RecordedFacts
+        from ..finishing.frames import readable_alone
+        from ..finishing.functions import decompiled_bytecode
+
+        def attempt(action: Callable[[], Any], otherwise: Any) -> Any:
+            return guarded_call(action, otherwise, lambda error: self._note(
+                f"{transformed.co_name}: {type(error).__name__}: {error}"))
+
+        decompiled = decompiled_bytecode(bytecode, transformed, attempt)
+        try:
+            with open(path, encoding="utf-8", errors="surrogatepass") as file:
+                text = file.read()
+        except OSError as error:
+            self._note(f"{transformed.co_name}: not linked: {error}")
+            return None
+        head, found, _ = text.partition(readable_alone(decompiled.text))
+        if not found:
+            self._note(f"{transformed.co_name}: not linked: {path} holds another text")
+            return None
+        facts = attempt(lambda: RecordedFacts(bytecode.facts), None) if bytecode.facts else None
+        return self.link_transformed(
+            original, transformed, decompiled, (path, head.count("\n") + 1, text), bytecode.shown, facts)
+
+    def link_graph(self, name: str, stage: str, target: Any, path: str) -> None:
         """Point a graph module's ``forward``, a function, or a generated module at its file.
+
+        Where this linker links when that is wanted, it waits for :meth:`link_graphs`; ``target`` is not kept alive.
 
         Args:
             name, stage: of the graph.
             target: what runs.
-            text: of the file ``path``.
+            path: of the file.
         """
+        if self.at_once:
+            self._link_graph(name, stage, target, path)
+            return
         try:
+            waiting = weakref.ref(target)
+        except TypeError:
+            return  # no object of a kind that is linked
+        with self._lock:
+            self._waiting.append((name, stage, waiting, path))
+
+    @staticmethod
+    def can_wait() -> bool:
+        """Return whether this torch takes linked code of functions that it has compiled."""
+        from ..capture.torch_private import replacements
+
+        return replacements.can_replace()
+
+    def link_graphs(self) -> None:
+        """Link the graphs that wait for it, as far as they are alive and their files are there."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for name, stage, reference, path in waiting:
+            target = reference()
+            if target is not None and os.path.exists(path):
+                self._link_graph(name, stage, target, path)
+
+    def waits(self) -> bool:
+        """Return whether there are graphs alive that are still to be linked."""
+        with self._lock:
+            return any(reference() is not None for _, _, reference, _ in self._waiting)
+
+    def _link_graph(self, name: str, stage: str, target: Any, path: str) -> None:
+        from .functions import functions_of, link_function, link_graph, link_module, plain_function
+
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
             if isinstance(target, ModuleType):
                 linked, total = link_module(target, text, path)
                 done = bool(linked)
@@ -148,6 +206,10 @@ class Linker:
                 if linked < total:
                     self._note(f"{name} {stage}: {total - linked} of {total} functions differ from the text")
             else:
+                # The file as it stands on disk, header and all: its lines are what running code points at.
+                # But for its imports: CPython compiles ``torch.sin(x)`` in another way where it can see that
+                # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
+                text = _IMPORTS.sub(r"# \1 ", text)
                 forward = _forward_of(target)
                 done = link_graph(forward, text, path) or link_function(forward, text, path)
                 running = [plain_function(forward)]
@@ -155,14 +217,13 @@ class Linker:
                     self._note(f"{name} {stage}: the text is not what runs, so it is not linked")
         except Exception as error:  # noqa: BLE001
             self._note(f"{name} {stage}: not linked ({type(error).__name__}: {error})")
-            return False
+            return
         if done:
             self._linked(path)
             with self._lock:
                 self.functions += [
                     LinkedFunction(weakref.ref(function), name, stage, path) for function in running
                     if function is not None and function.__code__.co_filename == path]
-        return done
 
     def _linked(self, path: str) -> None:
         with self._lock:

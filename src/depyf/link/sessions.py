@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..guarded import guarded_call, warn_of
 
 if TYPE_CHECKING:
-    from .linker import LinkedFunction
+    from ..records.model import CompiledGraph
+    from .linker import LinkedFunction, Linker
 
 
 @dataclass
@@ -17,15 +20,89 @@ class DebugSession:
 
     Attributes:
         directory: of the dump.
-        files: those that running code is tied to.
-        functions: of graphs, that run with the lines of those files.
-        unlinked: graphs and stages of graphs that run without, with the reason.
+        linker: ties running code to the files; ``None`` if nothing is tied.
+        stages: what runs of the graphs.
+        write: writes the files, where that is still to be done.
     """
 
     directory: str
-    files: list[str] = field(default_factory=list)
-    functions: list[LinkedFunction] = field(default_factory=list)
-    unlinked: dict[str, str] = field(default_factory=dict)
+    linker: Linker | None = None
+    stages: Sequence[RunningStage] = ()
+    write: Callable[[], None] | None = None
+
+    def get_ready(self) -> None:
+        """Write the files that are still to be written, and tie running graphs to them."""
+        write, self.write = self.write, None
+        if write is not None:
+            write()
+        if self.linker is not None:
+            self.linker.link_graphs()
+
+    @property
+    def files(self) -> list[str]:
+        """Files that running code is tied to."""
+        return list(self.linker.files) if self.linker is not None else []
+
+    @property
+    def functions(self) -> list[LinkedFunction]:
+        """Functions of graphs that run with the lines of those files."""
+        return self.linker.functions if self.linker is not None else []
+
+    @property
+    def unlinked(self) -> dict[str, str]:
+        """Graphs that run without lines of a file: ``{"__compiled_fn_1, Forward_graph": why}``."""
+        if self.linker is None:
+            return {}
+        linked = {(each.graph, each.stage) for each in self.functions}
+        return {f"{stage.graph}, {stage.stage}": stage.why_not(self.linker.notes) for stage in self.stages
+                if (stage.graph, stage.stage) not in linked}
+
+    def lives(self) -> bool:
+        """Return whether a graph of its is alive."""
+        linker = self.linker
+        return linker is not None and (
+            linker.waits() or any(each.function() is not None for each in linker.functions))
+
+
+class RunningStage(NamedTuple):
+    """A stage of a graph, or a generated module, that runs when compiled code is called.
+
+    Attributes:
+        graph, stage: as of :class:`~.linker.LinkedFunction`.
+        backend: of the graph.
+    """
+
+    graph: str
+    stage: str
+    backend: str
+
+    def why_not(self, notes: Sequence[str]) -> str:
+        """Return why it is not linked, by the linker's notes."""
+        own = [note for note in notes if note.startswith(f"{self.graph} {self.stage}: ")]
+        if own:
+            return own[-1].partition(": ")[2]
+        return f"the backend {self.backend} runs it in a way of its own" if self.backend \
+            else "its backend runs it in a way of its own"
+
+
+def running_stages(graphs: Iterable[CompiledGraph], called: Set[str]) -> tuple[RunningStage, ...]:
+    """Return what runs of the graphs that transformed code calls.
+
+    Args:
+        graphs: of a run.
+        called: their names.
+    """
+    running: list[RunningStage] = []
+    for graph in graphs:
+        if graph.name not in called:
+            continue
+        if graph.kernels:
+            names = [f"kernel_{kernel.index}" for kernel in graph.kernels]
+        else:
+            stages = {stage.stage for stage in graph.stages}
+            names = [stage for stage in ("Forward_graph", "Backward_graph") if stage in stages] or ["Captured_Graph"]
+        running += (RunningStage(graph.name, name, graph.backend) for name in names)
+    return tuple(running)
 
 
 _lock = threading.Lock()
@@ -42,23 +119,20 @@ def session_started(directory: str) -> DebugSession:
     return session
 
 
-def session_ended(
-    session: DebugSession, files: Iterable[str] | None = None, functions: Sequence[LinkedFunction] = (),
-    unlinked: Mapping[str, str] | None = None,
-) -> None:
-    """End the session of a ``prepare_debug``, however it is left, with what is linked (see :class:`DebugSession`)."""
+def session_ended(session: DebugSession) -> None:
+    """End the session of a ``prepare_debug``, however it is left."""
     global _last
     with _lock:
         if session in _active:
             _active.remove(session)
-        if files is not None:
-            session.files = list(files)
-        session.functions = list(functions)
-        session.unlinked = dict(unlinked or {})
         _last = session
         # Of earlier sessions those count whose graphs still run.
-        _ended[:] = [known for known in _ended if any(each.function() is not None for each in known.functions)]
+        _ended[:] = [known for known in _ended if guarded_call(known.lives, True, _lost)]
         _ended.append(session)
+
+
+def _lost(error: Exception) -> None:
+    warn_of(error, "and an earlier dump is kept in mind for depyf.debug()")
 
 
 def ended_sessions() -> list[DebugSession]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,30 +64,10 @@ class Linked(NamedTuple):
     lacking: str
 
 
-@dataclass(frozen=True)
-class Text:
-    """The part of a decompilation that linking needs: small when it is pickled.
-
-    Attributes: as of :class:`~depyf.decompiler.Decompiled`; ``tree`` is not there where it is not what runs.
-    """
-
-    text: str
-    fidelity: str
-    tree: ast.Module | None
-    runs: ast.Module | None
-    line_map: Mapping[int, int]
-
-    @classmethod
-    def of(cls, decompiled: Decompiled) -> Text:
-        """Take what running needs of a decompiled code object."""
-        return cls(decompiled.text, Fidelity(decompiled.fidelity).value,
-                   decompiled.tree if decompiled.runs is None else None, decompiled.runs, decompiled.line_map)
-
-
 def linked_code(
     original: CodeType,
     transformed: CodeType,
-    decompiled: Decompiled | Text,
+    decompiled: Decompiled,
     path: str,
     first_line: int = 1,
     rename: Mapping[str, str] | None = None,
@@ -123,7 +102,7 @@ def linked_code(
 def _recompiled(
     original: CodeType,
     transformed: CodeType,
-    decompiled: Decompiled | Text,
+    decompiled: Decompiled,
     path: str,
     first_line: int,
     rename: Mapping[str, str],

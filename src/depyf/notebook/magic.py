@@ -63,7 +63,7 @@ class Watched:
 
     def __init__(self, options: argparse.Namespace, cell: str, namespace: dict[str, Any]) -> None:
         self.options, self.cell, self.namespace = options, cell, namespace
-        self.block = prepare_debug(options.output or temporary())
+        self.block = prepare_debug(options.output or temporary(), files="now")
         self.block.__enter__()
         self.earlier = self._compiled()
 

@@ -1,4 +1,4 @@
-"""What ``depyf run --later`` says after the program. It is said each time, so this imports next to nothing."""
+"""What is said after a program whose files are still to be made. This imports next to nothing."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ def shown(path: str) -> str:
     return path if near.startswith(os.pardir) else near
 
 
-def kept_lines(capture: Capture, path: str) -> list[str]:
-    """Return what is said of a run of which records only were written.
+def kept_lines(capture: Capture, path: str, begun: bool) -> list[str]:
+    """Return what is said of a run whose files are still to be made.
 
     Args:
         capture: of the first process.
         path: its folder.
+        begun: another process is making them.
     """
     number = len(capture.compilations)
     return [f"depyf: {number} compilation{'' if number == 1 else 's'} recorded in {shown(path)}{os.sep}",
-            f"  to read it: depyf explain {shown(path)}; depyf report {shown(path)} makes the files"]
+            f"  {'the files are being made' if begun else 'its files are made when they are wanted'}: depyf explain "
+            f"{shown(path)}, depyf open {shown(path)}, or depyf report {shown(path)}"]

@@ -16,9 +16,10 @@ STAGES = {
     "captured": "Captured_Graph", "joint": "Joint_graph", "forward": "Forward_graph", "backward": "Backward_graph",
     "post-grad": "AFTER_POST_GRAD", "kernels": "kernels"}
 
-
+#: Who makes the files of a run (as of :class:`depyf.prepare_debug`).
+FILES = ("now", "background", "later")
 #: Options whose value is a word of its own.
-_TAKE_A_VALUE = ("-o", "--output", "--include", "--exclude", "--backend", "--stage", "--caches")
+_TAKE_A_VALUE = ("-o", "--output", "--include", "--exclude", "--backend", "--stage", "--caches", "--files")
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Options:
 
     Attributes:
     include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
-    link, internal_stages, unsimplified, log_bytecode, caches, page, later: as of :class:`depyf.prepare_debug`.
+    link, internal_stages, unsimplified, log_bytecode, caches, page, files: as of :class:`depyf.prepare_debug`.
     check: one in so many compiled calls is judged; 0: none.
     quiet: no summary and no progress.
     """
@@ -36,13 +37,13 @@ class Options:
     exclude: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
     stages: tuple[str, ...] = ()
-    link: bool = True
+    link: bool | None = None
     internal_stages: bool = False
     unsimplified: bool = False
     log_bytecode: bool = False
     caches: str = "separate"
     page: bool | None = None
-    later: bool = False
+    files: str | None = None
     check: int = 0
     quiet: bool = False
 
@@ -84,12 +85,14 @@ class Options:
         for field, option in (("include", "--include"), ("exclude", "--exclude"), ("backends", "--backend"),
                               ("stages", "--stage")):
             words += [f"{option}={value}" for value in getattr(self, field)]
-        for name, default, option in (("link", True, "--no-link"), ("internal_stages", False, "--internal-stages"),
-                                      ("unsimplified", False, "--unsimplified"),
-                                      ("log_bytecode", False, "--log-bytecode"), ("later", False, "--later"),
-                                      ("quiet", False, "--quiet")):
-            if getattr(self, name) is not default:
+        for name, option in (("internal_stages", "--internal-stages"), ("unsimplified", "--unsimplified"),
+                             ("log_bytecode", "--log-bytecode"), ("quiet", "--quiet")):
+            if getattr(self, name):
                 words.append(option)
+        if self.link is not None:
+            words.append("--link" if self.link else "--no-link")
+        if self.files is not None:
+            words.append(f"--files={self.files}")
         if self.caches != "separate":
             words.append(f"--caches={self.caches}")
         if self.check:
@@ -141,12 +144,15 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--log-bytecode", action="store_true", help="code objects too (marshal)")
     shown.add_argument("--page", action=argparse.BooleanOptionalAction, default=None,
                        help="write the page index.html (default: unless that takes over two seconds)")
-    shown.add_argument("--later", action="store_true",
-                       help="records only, which costs the program about half as much: `depyf report DIR` makes the "
-                            "files when somebody wants to read them (nothing is tied to files, as with --no-link)")
+    shown.add_argument("--files", choices=FILES, default=None,
+                       help="who makes the files to read of what was recorded: the program at its end (now: the "
+                            "default of `depyf run`, whose summary is made of them), a process beside it (background: "
+                            "the default of all others), or whoever reads them (later: `depyf report DIR` and the "
+                            "other commands)")
     watched = parser.add_argument_group("how it is watched")
-    watched.add_argument("--link", action=argparse.BooleanOptionalAction, default=True,
-                         help="tie running code to the files, for debuggers and tracebacks (default: yes)")
+    watched.add_argument("--link", action=argparse.BooleanOptionalAction, default=None,
+                         help="tie running code to the files at once, for tracebacks (default: when depyf.debug() is "
+                              "entered, and under a debugger)")
     watched.add_argument("--caches", choices=CACHES, default="separate",
                          help="torch's compile caches: keep entries of watched runs apart (default), do not use them, "
                               "or use them as they are and lose what an entry does not hold")

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 from ..prepare import prepare_debug
 from ..records.run_directory import MARK
-from ..views.choice import Choice, files_of
 
 if TYPE_CHECKING:
     from ..records.model import Capture
-    from ..views.dump.folder import Folder
     from ..views.progress import Progress
-
-
-#: ``a.unsimplified.py`` and ``a.original.bin`` belong to ``a.py``.
-_BESIDE = re.compile(r"\.(unsimplified\.py|\w+\.bin)$")
 
 
 class Recording(prepare_debug):
@@ -27,7 +20,7 @@ class Recording(prepare_debug):
 
     Args:
         directory: where the dump goes.
-        choice: what is written of it.
+        choice: what is written of it (:func:`depyf.run_files.choice_of`).
         launch: the name of the launch, which goes into the mark of the directory: the first process finds by it what
             the others wrote.
         first: this is the first process of the program, which speaks for all.
@@ -39,7 +32,7 @@ class Recording(prepare_debug):
     """
 
     def __init__(
-        self, directory: str, choice: Choice, launch: str, *, first: bool = True, shows_progress: bool = False,
+        self, directory: str, choice: tuple[str, ...], launch: str, *, first: bool = True, shows_progress: bool = False,
         **options: Any
     ) -> None:
         super().__init__(directory, **options)
@@ -77,14 +70,8 @@ class Recording(prepare_debug):
     def _say_wrong(self, text: str) -> None:
         """Say nothing: it is the summary's first sentence."""
 
-    def _chosen(self, capture: Capture, folder: Folder) -> Capture:
-        chosen = self._choice.of(capture)
-        if chosen is not capture:
-            kept = files_of(chosen)
-            for name in list(folder.files):
-                if _BESIDE.sub(".py", name) not in kept:
-                    folder.remove(name)
-        return chosen
+    def _options(self) -> tuple[str, ...]:
+        return *super()._options(), *self._choice
 
     def _progress(self, what: str, done: int, total: int) -> None:
         if not self._shows_progress:

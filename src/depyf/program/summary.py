@@ -7,10 +7,10 @@ import re
 import textwrap
 from collections.abc import Mapping
 
+from ..finishing.recorded import read_records
 from ..records import store
 from ..records.model import Capture
 from ..records.run_directory import MARK, RANK, RUN
-from ..torch_text.recorded import read_records
 from ..views.causes import cause
 from ..views.dump.folder import INDEX, PAGE
 from ..views.formatting import OUTCOMES

@@ -79,17 +79,19 @@ class Watch:
         with self._lock:
             if self._recording is not None or self._ended:
                 return
-            from ..views.choice import Choice
+            from ..run_files import choice_of
             from .recording import Recording
 
             given = self.options
-            choice = Choice(given.include, given.exclude, given.backends, tuple(STAGES[each] for each in given.stages))
+            choice = choice_of(
+                given.include, given.exclude, given.backends, tuple(STAGES[each] for each in given.stages))
             try:
                 recording = Recording(
                     self.directory, choice, self.launch, first=self.first,
                     shows_progress=self.first and not given.quiet, internal_stages=given.internal_stages,
                     link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
-                    caches=given.caches, page=given.page, check=given.check, later=given.later)
+                    caches=given.caches, page=given.page, check=given.check,
+                    files=given.files or ("now" if self.run and self.first else None))
                 with unwarned():
                     # What torch's own modules warn of while we import them is not the program's doing, and may be an
                     # error to it.
@@ -199,8 +201,8 @@ class Watch:
             say(f"depyf: interrupted while the dump was written; `depyf report {shown(self.directory)}` makes "
                  "what is missing")
             return
-        if self.options.later and self._written is not None:
-            say("\n".join(kept_lines(self._written, self._path)))
+        if self._written is not None and self._written.unwritten is not None:
+            say("\n".join(kept_lines(self._written, self._path, self.options.files != "later")))
             return
         from . import summary
 

@@ -108,12 +108,11 @@ class CompileWatch:
                 return
             try:
                 from ..program.recording import Recording
-                from ..views.choice import Choice
 
                 if self._folder is None:
                     self._temporary = tempfile.mkdtemp(prefix="depyf-")
-                recording = Recording(self._folder or self._temporary, Choice(), "pytest", first=False, page=False,
-                                      link=self._folder is not None)
+                recording = Recording(self._folder or self._temporary, (), "pytest", first=False, page=False,
+                                      link=None if self._folder is not None else False, files="now")
                 with unwarned():
                     # What torch's own modules warn of while we import them is not the test's doing.
                     recording.__enter__()

@@ -11,12 +11,13 @@ from __future__ import annotations
 import io
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeAlias, TypeVar
 
 from . import store
 from .environment import environment
-from .plain_lines import first_line
+from .model import EndOfRecording
+from .plain_lines import first_line, line_of
 
 R = TypeVar("R")
 #: So many bytes of what was appended last are records in memory, too: what is asked for is mostly new.
@@ -56,6 +57,15 @@ class RecordLog:
             self._failed(error)
             return record
         return place
+
+    def end(self, record: EndOfRecording, notes: Iterable[str]) -> None:
+        """Write that the run came to its end, with the notes on it."""
+        lines = [*(line_of({"record": "note", "text": note}) for note in notes), store.line(record)]
+        try:
+            with self._lock:
+                self._written("".join(lines).encode())
+        except OSError as error:
+            self._failed(error)
 
     def _written(self, data: bytes) -> int:
         if self._file is None:

@@ -18,7 +18,7 @@ A :class:`Capture` is the whole run.  Its tree::
       graphs: tuple[CompiledGraph]              by name: stages and kernels
       notes: tuple[str]                         what could not be captured, and why (one line each)
       sources: tuple[SourceFile]                the user's files that the others name
-      codes: tuple[CompiledCode]                of a run that did not end: what its functions are put together of
+      unwritten: Unwritten | None               what functions are made of, while their texts are not written
 
 A :class:`CompileId` ties them together: a cache entry, a graph and a compilation with the same ``frame`` and
 ``recompile`` belong to each other.
@@ -27,6 +27,9 @@ A :class:`CompileId` ties them together: a cache entry, a graph and a compilatio
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..bytecode.packed import PackedCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -613,24 +616,121 @@ class KernelOfGraph:
 
 
 @dataclass(frozen=True)
-class CompiledCode:
-    """The code of a cache entry: a run that was killed has this of it.
+class CodeObject:
+    """A code object of the program's: bytecodes name it by its number."""
+
+    number: int
+    code: PackedCode
+
+
+@dataclass(frozen=True)
+class MeantFunction:
+    """The function that the user means by a frame.
 
     Attributes:
-        frame: name of its function in texts; ``code_name``, ``location``, ``title`` and ``wrappers`` as in
-            :class:`Frame`.
-        guards: torch's printed guard tree, where it is known already (:class:`GuardsOfEntry`).
+        name: in the user's words.
+        code: number of its code object.
+        wrappers: names and code objects of those it is called through, outermost first.
     """
 
-    frame: str
-    code_name: str
-    location: SourceLocation | None
-    transformed: TransformedCode
+    name: str
+    code: int
+    wrappers: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class ResumeOfBytecode:
+    """A resume function that transformed code calls.
+
+    Attributes:
+        name: by which the code calls it.
+        shown: by which texts do.
+        code: number of its code object.
+        parameters: their names.
+        meant: the function that it continues, in the user's words.
+    """
+
+    name: str
+    shown: str
+    code: int
+    parameters: tuple[str, ...]
+    meant: str
+
+
+@dataclass(frozen=True)
+class TracedCode:
+    """A function as Dynamo traced it: with other instructions for some of its own.
+
+    Attributes:
+        code: it, with the places of the original.
+        resumes: names of its resume functions, with their names by the offsets in ``code``.
+    """
+
+    code: PackedCode
+    resumes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Bytecode:
+    """Code that Dynamo made, as it made it: the text is written when somebody wants to read it.
+
+    Attributes:
+        function_name: as in :class:`TransformedCode`, as ``old_name`` and ``file``.
+        text_name: of the function in the text: ``__transformed_code_0_for_toy_example``.
+        original: number of the code object that torch compiled.
+        meant: what the user means by that.
+        transformed: what torch made of it.
+        shown: global names that texts show differently.
+        graph_names: as in :class:`CacheEntry`.
+        resumes: the resume functions that it calls.
+        facts: what is known of the objects that it was compiled for (:mod:`depyf.capture.fact_snapshot`).
+        traced: what Dynamo traced, where a graph breaks in it.
+    """
+
+    compile_id: CompileId
+    function_name: str
+    text_name: str
+    old_name: str
+    file: str
+    original: int
+    meant: MeantFunction
+    transformed: PackedCode
+    shown: dict[str, str]
     graph_names: tuple[str, ...]
-    resume_names: tuple[str, ...]
-    guards: str = ""
-    title: str = ""
-    wrappers: tuple[SourceLocation, ...] = ()
+    resumes: tuple[ResumeOfBytecode, ...] = ()
+    facts: str = ""
+    traced: TracedCode | None = None
+
+
+@dataclass(frozen=True)
+class OrderOfEntries:
+    """The order in which torch tried the versions of a code object when the run ended.
+
+    Attributes:
+        code: its number.
+        tried: the compilations, in that order.
+        asked: torch was asked to compile it.
+    """
+
+    code: int
+    tried: tuple[tuple[CompileId, int], ...] = ()
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class EndOfRecording:
+    """The run came to its end, and what is made of its records is still to be made.
+
+    Attributes:
+        full_paths: paths as torch shortened them -> paths.
+        options: how it is made: ``"unsimplified"``: each text once more with nothing simplified; others are those of
+            :mod:`depyf.run_files`.
+    """
+
+    UNSIMPLIFIED: ClassVar[str] = "unsimplified"
+
+    full_paths: dict[str, str]
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -639,6 +739,25 @@ class GuardsOfEntry:
 
     compile_id: CompileId
     text: str
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """Records of which functions are made (:mod:`depyf.finishing`): those of a run whose texts are not written yet.
+
+    Attributes:
+        codes: code objects, each once.
+        bytecodes: in the order in which Dynamo made them.
+        guards: torch's printed guard trees.
+        orders: at the end of the run; none of one that was killed.
+        recorded: the run came to its end.
+    """
+
+    codes: tuple[CodeObject, ...] = ()
+    bytecodes: tuple[Bytecode, ...] = ()
+    guards: tuple[GuardsOfEntry, ...] = ()
+    orders: tuple[OrderOfEntries, ...] = ()
+    recorded: EndOfRecording | None = None
 
 
 # --- the whole ------------------------------------------------------------------------------------------
@@ -656,4 +775,4 @@ class Capture:
     environment: dict[str, str] = field(default_factory=dict)
     compilations: tuple[Compilation, ...] = ()
     sources: tuple[SourceFile, ...] = ()
-    codes: tuple[CompiledCode, ...] = ()
+    unwritten: Unwritten | None = None

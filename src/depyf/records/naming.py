@@ -7,7 +7,7 @@ import keyword
 import re
 import unicodedata
 
-from .model import TransformedCode
+from .model import CompileId
 
 LONGEST = 120
 
@@ -76,20 +76,26 @@ class FileNames:
         self._given[key] = candidate
         return candidate
 
-    def of_stage(self, graph: str, stage: str, index: int) -> str:
-        """Return the file name of a text of a stage: ``__compiled_fn_1.Captured_Graph.0.py``."""
-        wanted = f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.py"
+    def of_stage(self, graph: str, stage: str, index: int, known: str = "") -> str:
+        """Return the file name of a text of a stage: ``__compiled_fn_1.Captured_Graph.0.py``, or ``known``."""
+        wanted = known or f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.py"
         return self.give(("graph", graph, stage, index), wanted)
 
-    def of_kernel(self, graph: str, index: int) -> str:
-        """Return the file name of a module that Inductor generated: ``__compiled_fn_1.kernel_0.py``."""
-        return self.give(("kernel", graph, index), f"{legal_identifier(graph)}.kernel_{index}.py")
+    def of_kernel(self, graph: str, index: int, known: str = "") -> str:
+        """Return the file name of a module that Inductor generated: ``__compiled_fn_1.kernel_0.py``, or ``known``."""
+        return self.give(("kernel", graph, index), known or f"{legal_identifier(graph)}.kernel_{index}.py")
 
-    def of_transformed(self, code: TransformedCode) -> str:
-        """Return the file name of transformed code, by the name in its text: ``__transformed_code_0_for_f.py``."""
-        wanted = code.source.text.partition("def ")[2].partition("(")[0].strip()
-        if not wanted.startswith("__transformed_code_"):
-            wanted = f"__transformed_code_0_for_{legal_identifier(code.function_name)}"
-        number, _, of = wanted.removeprefix("__transformed_code_").partition("_for_")
-        wanted = f"__transformed_code_{number}_for_{legal_identifier(of)}.py"
-        return self.give(("transformed", code.compile_id, code.function_name), wanted)
+    def of_transformed(self, text_name: str, compile_id: CompileId, function_name: str, known: str = "") -> str:
+        """Return the file name of transformed code, by the name in its text: ``__transformed_code_0_for_f.py``.
+
+        Args:
+            text_name: that name.
+            compile_id: of the code.
+            function_name: that it is of.
+            known: the name, if it has one already.
+        """
+        if not text_name.startswith("__transformed_code_"):
+            text_name = f"__transformed_code_0_for_{legal_identifier(function_name)}"
+        number, _, of = text_name.removeprefix("__transformed_code_").partition("_for_")
+        wanted = known or f"__transformed_code_{number}_for_{legal_identifier(of)}.py"
+        return self.give(("transformed", compile_id, function_name), wanted)

@@ -19,18 +19,21 @@ from typing import Any
 from . import model as records
 from . import plain_lines
 from .model import (
+    Bytecode,
     Capture,
+    CodeObject,
     Compilation,
-    CompiledCode,
     CompiledFunction,
     CompiledGraph,
-    CompileId,
+    EndOfRecording,
     GraphStage,
     GuardsOfEntry,
     Kernel,
     KernelOfGraph,
+    OrderOfEntries,
     SourceFile,
     StageOfGraph,
+    Unwritten,
 )
 from .plain_lines import SCHEMA, first_line, last_lines, line_of
 
@@ -55,7 +58,10 @@ class RecordsError(ValueError):
 _KINDS: dict[str, type] = {
     "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "source": SourceFile,
     # while the run goes on
-    "stage": StageOfGraph, "kernel": KernelOfGraph, "code": CompiledCode, "guards": GuardsOfEntry}
+    "stage": StageOfGraph, "kernel": KernelOfGraph, "code": CodeObject, "bytecode": Bytecode, "guards": GuardsOfEntry,
+    # at its end, where the texts are still to be written
+    "order": OrderOfEntries, "recorded": EndOfRecording}
+_KIND_OF = {cls: kind for kind, cls in _KINDS.items()}
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -66,7 +72,7 @@ def line(record: Any, known: dict[int, Any] | None = None) -> str:
         record: what is written.
         known: parts of records as JSON has them, by identity, as long as they all live: versions share most guards.
     """
-    kind = next(kind for kind, cls in _KINDS.items() if isinstance(record, cls))
+    kind = _KIND_OF[type(record)]
     return line_of({"record": kind, **_plain(record, {} if known is None else known)})
 
 
@@ -122,8 +128,8 @@ def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
 def read(path: str) -> Capture:
     """Read the records of a file, or of the directory of a run.
 
-    A file that ends early (the process was killed) gives what was complete; a note says so. Its functions are not put
-    together yet (:func:`depyf.torch_text.recorded.read_records` does that).
+    A file that ends early (the process was killed) gives what was complete; a note says so. Functions whose texts are
+    not written yet are in ``unwritten`` (:func:`depyf.finishing.recorded.read_records` writes them).
 
     Raises:
         RecordsError: it is not there, not of a schema we know, or damaged before its last line.
@@ -138,6 +144,25 @@ def read(path: str) -> Capture:
                            "depyf.prepare_debug wrote, or its records.jsonl.") from error
     except UnicodeDecodeError as error:
         raise RecordsError(f"{path!r} is not a file of records ({error}).") from error
+
+
+def is_unwritten(path: str) -> bool:
+    """Return whether a run came to its end and its files are still to be made.
+
+    Args:
+        path: of its directory.
+    """
+    try:
+        with open(os.path.join(path, FILE), "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            block, begin = b"", size
+            while begin and b"\n" not in block[:-1]:
+                begin = max(0, begin - 65536)
+                file.seek(begin)
+                block = file.read(size - begin)
+    except OSError:
+        return False
+    return block.endswith(b"\n") and block[block.rfind(b"\n", 0, -1) + 1 :].startswith(b'{"record":"recorded"')
 
 
 def read_line(text: str) -> Any:
@@ -167,24 +192,13 @@ def checked(record: Any) -> Any:
 
 def filled(capture: Capture, streamed: Capture) -> Capture:
     """Return the capture completed by what was written while the run went on."""
-    entries = {entry.compile_id for function in capture.functions for frame in function.frames
-               for entry in frame.entries}
     graphs = {graph.name for graph in capture.graphs}
     compilations = {_identity(each, 0): each for each in (*streamed.compilations, *capture.compilations)}
     return dataclasses.replace(
         capture, environment=capture.environment or streamed.environment,
-        functions=(*capture.functions, *filter(None, (_without(each, entries) for each in streamed.functions))),
+        unwritten=streamed.unwritten if streamed.unwritten is not None else capture.unwritten,
         graphs=(*capture.graphs, *(graph for graph in streamed.graphs if graph.name not in graphs)),
         compilations=tuple(compilations[key] for key in sorted(compilations)))
-
-
-def _without(function: CompiledFunction, known: set[CompileId]) -> CompiledFunction | None:
-    """Return the function without the entries that are known; ``None`` if all are."""
-    first, *others = (
-        dataclasses.replace(frame, entries=tuple(entry for entry in frame.entries if entry.compile_id not in known))
-        for frame in function.frames)
-    others = [frame for frame in others if frame.entries]
-    return dataclasses.replace(function, frames=(first, *others)) if first.entries or others else None
 
 
 def _read(path: str, file: Iterable[str]) -> Capture:
@@ -224,12 +238,18 @@ def _read(path: str, file: Iterable[str]) -> Capture:
             by_kind[kind][_identity(record, number)] = record
     if number == 0:
         raise RecordsError(f"{path} is empty: the run ended before anything was compiled.")
-    if not ended:
+    if not ended and not by_kind["recorded"]:
         notes.append(NOT_ENDED)
     return Capture(
         tuple(by_kind["function"].values()), tuple(map(_put_together(by_kind), by_kind["graph"].values())),
         tuple(notes), environment, tuple(by_kind["compilation"].values()), tuple(by_kind["source"].values()),
-        tuple(map(_with_guards(by_kind["guards"]), by_kind["code"].values())))
+        None if ended else _unwritten(by_kind))
+
+
+def _unwritten(by_kind: Mapping[str, Mapping[Any, Any]]) -> Unwritten:
+    codes, bytecodes, guards, orders = (
+        tuple(by_kind[kind].values()) for kind in ("code", "bytecode", "guards", "order"))
+    return Unwritten(codes, bytecodes, guards, orders, next(iter(by_kind["recorded"].values()), None))
 
 
 def _put_together(by_kind: Mapping[str, Mapping[Any, Any]]) -> Callable[[CompiledGraph], CompiledGraph]:
@@ -243,12 +263,6 @@ def _put_together(by_kind: Mapping[str, Mapping[Any, Any]]) -> Callable[[Compile
     return lambda graph: dataclasses.replace(
         graph, stages=(*graph.stages, *stages.get(graph.name, {}).values()),
         kernels=(*graph.kernels, *kernels.get(graph.name, ())))
-
-
-def _with_guards(guards: Mapping[Any, GuardsOfEntry]) -> Callable[[CompiledCode], CompiledCode]:
-    texts = {each.compile_id.key: each.text for each in guards.values()}
-    return lambda code: dataclasses.replace(
-        code, guards=code.guards or texts.get(code.transformed.compile_id.key, ""))
 
 
 def _identity(record: Any, number: int) -> Any:

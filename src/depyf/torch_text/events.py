@@ -207,6 +207,12 @@ class EventReader:
                     self._append(key, builder)
                 del self._builders[key]
 
+    def all_ended(self) -> None:
+        """Keep the records of all compilations, as far as the run has come."""
+        for key, builder in list(self._builders.items()):
+            if self._spill is not None and (builder.changed or self._recorded[key] is None):
+                self._append(key, builder)
+
     def _append(self, key: tuple[int, int, int], builder: _Builder) -> None:
         assert self._spill is not None
         self._recorded[key] = self._spill.append(self._record(builder))

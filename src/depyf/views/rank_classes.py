@@ -21,10 +21,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..finishing.recorded import read_records
 from ..records import alike, store
 from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, Guard, Kernel
 from ..records.run_directory import RANK
-from ..torch_text.recorded import read_records
 from ..torch_text.resumes import plain_name
 from .formatting import stage_name
 from .markdown import code, some

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 
+from ..finishing.recorded import read_records
 from ..records import store
 from ..records.model import Capture, Compilation
 from ..records.run_directory import RANK, numbered
-from ..torch_text.recorded import read_records
 from ..torch_text.resumes import plain_name
 from . import rank_classes
 from .changes import changes

@@ -9,7 +9,7 @@ its dictionaries hold. An object is named by its path: a root and the steps from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from .global_names import MODULE_DICTIONARIES
@@ -194,70 +194,3 @@ class NoFacts:
     def builtin_method(self, path: Path, name: str) -> bool:
         """Return False: an object may be of any class."""
         return False
-
-
-#: What can be asked of facts, but for what was refused, which grows with each question.
-_QUESTIONS = tuple(name for name in vars(NoFacts) if not name.startswith("_") and name != "refusals")
-
-
-class RememberedFacts(NoFacts):
-    """Answers of other facts, each asked for once.
-
-    They stay known when the live objects are let go of (:meth:`release`), and can be pickled; what was not asked before
-    is not known then.
-
-    Args:
-        facts: what answers.
-        attempt: makes an answer, ``attempt(action, otherwise)``: where the action raises, that is reported, and the
-            answer is no.
-    """
-
-    def __init__(self, facts: Facts, attempt: Callable[[Callable[[], Any], Any], Any]) -> None:
-        self._live: list[tuple[Facts, Callable[[Callable[[], Any], Any], Any]]] = [(facts, attempt)]
-        self._answers: dict[str, dict[tuple[Any, ...], Any]] = {question: {} for question in _QUESTIONS}
-        self._refusals: Sequence[tuple[str, str]] = ()
-        self._answer()
-
-    def _answer(self) -> None:
-        for question in _QUESTIONS:
-            setattr(self, question, _remembered(question, self._live, self._answers[question]))
-
-    def refusals(self) -> Sequence[tuple[str, str]]:
-        """Return what the live objects refused; after :meth:`release`, what they had refused when last asked."""
-        for facts, attempt in self._live:
-            self._refusals = attempt(facts.refusals, ())
-        return self._refusals
-
-    def release(self) -> None:
-        """Let go of the live objects."""
-        self._live.clear()
-
-    def __getstate__(self) -> Any:
-        return self._answers, self._refusals
-
-    def __setstate__(self, state: Any) -> None:
-        self._live = []
-        self._answers, self._refusals = state
-        self._answer()
-
-
-def _remembered(
-    question: str, live: Sequence[tuple[Facts, Callable[[Callable[[], Any], Any], Any]]],
-    answers: dict[tuple[Any, ...], Any],
-) -> Callable[..., Any]:
-    """Return a function that answers a question: from ``answers``, else from the first facts in ``live``."""
-    unknown = getattr(NoFacts(), question)
-
-    def answer(*about: Any) -> Any:
-        try:
-            return answers[about]
-        except KeyError:
-            pass
-        except TypeError:  # a key that cannot be looked up
-            return unknown(*about)
-        for facts, attempt in live:
-            answers[about] = attempt(lambda: getattr(facts, question)(*about), unknown(*about))
-            return answers[about]
-        return unknown(*about)
-
-    return answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import marshal
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from types import CodeType
@@ -32,10 +31,6 @@ class Directory(Folder):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.names = FileNames()
-
-    def written(self, name: str) -> str | None:
-        """Return the path of a file that was written; ``None`` for one that was not."""
-        return os.path.join(self.path, name) if name in self.files else None
 
     def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
         """Write a stage.

@@ -43,9 +43,10 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     graphs = []
     names = directory.names
     for graph in capture.graphs:
-        stages = tuple(replace(stage, file=names.of_stage(graph.name, stage.stage, stage.index))
+        stages = tuple(replace(stage, file=names.of_stage(graph.name, stage.stage, stage.index, stage.file))
                        for stage in graph.stages)
-        kernels = tuple(replace(kernel, file=names.of_kernel(graph.name, kernel.index)) for kernel in graph.kernels)
+        kernels = tuple(replace(kernel, file=names.of_kernel(graph.name, kernel.index, kernel.file))
+                        for kernel in graph.kernels)
         graphs.append(replace(graph, stages=stages, kernels=kernels))
         for stage in stages:
             directory.graph(graph.name, stage, graph.inputs)
@@ -56,7 +57,8 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     def written(frame: Frame, entry: CacheEntry) -> CacheEntry:
         code = entry.transformed
         if code.known:
-            code = replace(code, file=names.of_transformed(code))
+            shown = code.source.text.partition("def ")[2].partition("(")[0].strip()
+            code = replace(code, file=names.of_transformed(shown, code.compile_id, code.function_name, code.file))
             directory.transformed(
                 code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
                 known[code.compile_id.key].breaks if code.compile_id.key in known else (), frame.branch)
@@ -72,7 +74,7 @@ def _name(path: str | None) -> str:
 @remembered()
 def write_views(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], notes: Iterable[str] = (),
-    clean: bool = False, page: bool | None = None, progress: Progress = silent,
+    clean: bool = False, page: bool | None = None, progress: Progress = silent, records: bool = True,
 ) -> Capture:
     """Write what is made of the whole: full code, outlines, notes, ``records.jsonl``, ``index.html`` and ``index.md``.
 
@@ -84,6 +86,7 @@ def write_views(
         clean: remove the files of graphs that no compiled function calls.
         page: write ``index.html``; ``None``: unless that takes long (:func:`depyf.page.is_large`).
         progress: called with what is being written (see :data:`Progress`).
+        records: write the records, too.
 
     Returns:
         The capture as it was recorded, with the names of all files.
@@ -111,7 +114,8 @@ def write_views(
     final = replace(capture, notes=reported)
     progress("records", 0, 1)
     # Records that cannot be written leave what was written while the run went on.
-    guarded_call(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
+    if records:
+        guarded_call(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
     wanted = not pages.is_large(final) if page is None else page
     progress("the page" if wanted else "the index", 0, 1)
     shown = guarded_call(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \

@@ -35,6 +35,16 @@ class Folder:
         self._lock = threading.Lock()
         self._warned = False
 
+    def path_of(self, name: str) -> str:
+        """Return the path of a file, whether it is written yet or not."""
+        return os.path.join(self.path, name)
+
+    def goes_on_with(self, other: Folder) -> None:
+        """Take over what another one for this directory wrote, lost and warned of."""
+        self.files.update(other.files)
+        self.lost += other.lost
+        self._warned = other._warned
+
     # --- writing ---
     def write(self, name: str, text: str | bytes) -> str | None:
         """Write a file and return its path; ``None`` if that failed.

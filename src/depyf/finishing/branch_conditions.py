@@ -16,18 +16,17 @@ The operation that gave the tested value has the place of the condition (``co_po
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Mapping
-from types import CodeType
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
+from ..bytecode.linetable import Position, positions
 from ..cfg.graph import BRANCH, Block, build
-from .stack_values import Position, text_at
-from .torch_private.hooks import RESUME_NAME
+from ..torch_text.resumes import offset_in
+from .stack_values import text_at
 
 
-def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, bool] | None:
+def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool] | None:
     """Return the condition and whether it held: ``("x.sum() > 0", False)``.
 
     Args:
@@ -38,21 +37,21 @@ def branch_condition(code: CodeType, resume_name: str, line: int) -> tuple[str, 
     Returns:
         ``None`` where the function continues behind no branch, or where the condition is not known.
     """
-    match = RESUME_NAME.fullmatch(resume_name)
-    if match is None or sys.version_info < (3, 11):
+    offset = offset_in(resume_name)
+    if offset is None or code.version < (3, 11):
         return None
-    blocks = build(canonicalise(Code.of(code))).blocks
-    wanted = _reached(blocks, int(match["offset"]))
-    positions = list(code.co_positions())
+    blocks = build(canonicalise(code)).blocks
+    wanted = _reached(blocks, offset)
+    places = positions(code)
     ways: set[tuple[str, bool]] = set()
     for block in blocks.values():
         tested = next((op for op in reversed(block.ops) if op.kind != "COPY"), None) if block.end == BRANCH else None
         if tested is None:
             continue
-        place = positions[tested.offset // 2]
-        if place[0] is None or not place[0] <= line <= (place[1] or place[0]):
+        place = places[tested.offset // 2]
+        if place is None or not place.line <= line <= place.end_line:
             continue
-        ways |= {(_condition(code.co_filename, place), held) for successor, held in zip(block.successors, (True, False))
+        ways |= {(_condition(code.filename, place), held) for successor, held in zip(block.successors, (True, False))
                  if successor == wanted}
     return ways.pop() if len(ways) == 1 and all(text for text, _ in ways) else None
 

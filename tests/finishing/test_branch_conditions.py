@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from depyf.capture.branch_conditions import branch_condition
+from depyf.bytecode.code import Code
+from depyf.finishing.branch_conditions import branch_condition
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
 
@@ -47,7 +48,7 @@ def branches(function):
     for instruction, after in zip(known, known[1:]):
         if instruction.opcode in dis.hasjrel and "IF" in instruction.opname:
             line = instruction.positions.lineno
-            result.append(tuple(branch_condition(code, f"__resume_at_{offset}_1", line)
+            result.append(tuple(branch_condition(Code.of(code), f"__resume_at_{offset}_1", line)
                                 for offset in (after.offset, instruction.argval)))
     return result
 
@@ -62,8 +63,8 @@ def test_within_a_branch():
     line = one.__code__.co_firstlineno + 1
     added, taken = (next(each.offset for each in known if each.opname.startswith("BINARY") and each.argrepr == sign)
                     for sign in "+-")
-    assert branch_condition(one.__code__, f"__resume_at_{added}_2", line) == ("x.sum() > 0", True)
-    assert branch_condition(one.__code__, f"__resume_at_{taken}_3", line) == ("x.sum() > 0", False)
+    assert branch_condition(Code.of(one.__code__), f"__resume_at_{added}_2", line) == ("x.sum() > 0", True)
+    assert branch_condition(Code.of(one.__code__), f"__resume_at_{taken}_3", line) == ("x.sum() > 0", False)
 
 
 def joined(x, g, h):
@@ -73,7 +74,7 @@ def joined(x, g, h):
 def test_where_branches_meet_nothing_is_told():
     code = joined.__code__
     last = [each.offset for each in dis.get_instructions(code) if each.opname in ("CALL", "PRECALL")][-1]
-    assert branch_condition(code, f"__resume_at_{last}_1", code.co_firstlineno + 1) is None
+    assert branch_condition(Code.of(code), f"__resume_at_{last}_1", code.co_firstlineno + 1) is None
 
 
 def test_the_operand_that_broke():
@@ -93,5 +94,5 @@ def test_a_loop():
 def test_no_branch():
     code = plain.__code__
     for instruction in dis.get_instructions(code):
-        assert branch_condition(code, f"__resume_at_{instruction.offset}_1", code.co_firstlineno + 1) is None
-    assert branch_condition(code, "f", 1) is None
+        assert branch_condition(Code.of(code), f"__resume_at_{instruction.offset}_1", code.co_firstlineno + 1) is None
+    assert branch_condition(Code.of(code), "f", 1) is None

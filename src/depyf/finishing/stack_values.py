@@ -16,23 +16,20 @@ from __future__ import annotations
 
 import ast
 import linecache
-import sys
-from types import CodeType
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
+from ..bytecode.linetable import Position, positions
 from ..bytecode.operations import Op
 from ..bytecode.opspec import effect
 from ..cfg.graph import BRANCH, FOR_ITER, Block, Cfg, build
-from .torch_private.hooks import RESUME_NAME
+from ..torch_text.resumes import offset_in
 
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
 _Stack = tuple[int | None, ...]
-#: First and last line, first and last column of an operation, as ``co_positions`` gives them.
-Position = tuple[int | None, int | None, int | None, int | None]
 
 
-def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
+def expressions_on_stack(code: Code, resume_name: str) -> tuple[str, ...]:
     """Return the expressions of the values that a resume function takes from the stack, the lowest first.
 
     Args:
@@ -42,12 +39,12 @@ def expressions_on_stack(code: CodeType, resume_name: str) -> tuple[str, ...]:
     Returns:
         ``""`` for a value whose expression is not known; nothing where none is.
     """
-    match = RESUME_NAME.fullmatch(resume_name)
-    if match is None or sys.version_info < (3, 11):
+    offset = offset_in(resume_name)
+    if offset is None or code.version < (3, 11):
         return ()
-    stack = _stack_at(build(canonicalise(Code.of(code))), int(match["offset"]))
-    positions = list(code.co_positions())
-    texts = tuple(text_at(code.co_filename, positions[pushed // 2]) if pushed is not None else "" for pushed in stack)
+    stack = _stack_at(build(canonicalise(code)), offset)
+    places = positions(code)
+    texts = tuple(text_at(code.filename, places[pushed // 2]) if pushed is not None else "" for pushed in stack)
     return texts if any(texts) else ()
 
 
@@ -101,11 +98,11 @@ def _after(block: Block, stack: list[int | None]) -> list[tuple[int, _Stack]]:
     return [(successor, left) for successor in block.successors]
 
 
-def text_at(filename: str, place: Position) -> str:
+def text_at(filename: str, place: Position | None) -> str:
     """Return the expression at a place of a file, on one line; ``""`` where there is none."""
-    first, last, begin, end = place
-    if first is None or last is None or begin is None or end is None:
+    if place is None or place.column is None or place.end_column is None:
         return ""
+    first, last, begin, end = place.line, place.end_line, place.column, place.end_column
     lines = [line.encode() for line in linecache.getlines(filename)[first - 1 : last]]
     if not lines:
         return ""

@@ -1,0 +1,174 @@
+"""Code objects of a running program as text that a record holds.
+
+    packed(code)      -> PackedCode("4wAAAAA...", ...)       quick, while the program runs
+    unpacked(packed)  -> Code                                read by our own reader: nothing is executed
+
+``marshal`` writes what compilers put into code. Dynamo puts objects there, too; such a constant becomes an
+:class:`ObjectConstant`, which says as much of the object as a text can.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import marshal
+from dataclasses import dataclass, replace
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from .errors import Unreadable
+
+if TYPE_CHECKING:  # (what packs, in the user's program, needs no more)
+    from .code import Code
+
+_LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectConstant:
+    """A constant that is an object, as far as a text can say what it is.
+
+    Attributes:
+        kind: an identifier for it: ``"globals"``, ``"code"``, the name of its class.
+        text: what it is, in words.
+        meaning: two constants of this meaning are the same; ``""``: only the same object is.
+    """
+
+    kind: str
+    text: str
+    meaning: str = ""
+
+    @classmethod
+    def of(cls, value: Any) -> ObjectConstant:
+        """Describe an object."""
+        kind = type(value)
+        if kind is dict and "__builtins__" in value:
+            return cls("globals", f"the globals of module {value.get('__name__')}")
+        name = kind.__name__
+        identifier = name if name.isidentifier() else "object"
+        if kind is slice:
+            return cls(identifier, repr(value))
+        if kind.__module__ == "torch" and name in ("dtype", "device", "layout", "memory_format", "Size"):
+            return cls(identifier, repr(value), f"{name} {value!r}")  # small ones whose text is their meaning
+        return cls(identifier, f"an object of type {name}")
+
+
+@dataclass(frozen=True)
+class PackedCode:
+    """A code object.
+
+    Attributes:
+        data: what ``marshal`` makes of it, in base64; constants that are objects are strings there.
+        prefix: what these strings begin with; a number follows, the index in ``objects``.
+        objects: ``(kind, text, meaning)`` of each (:class:`ObjectConstant`).
+    """
+
+    data: str
+    prefix: str = ""
+    objects: tuple[tuple[str, str, str], ...] = ()
+
+
+def packed(code: CodeType) -> PackedCode:
+    """Pack a code object of the running interpreter."""
+    objects: list[Any] = []
+    prefix = ""
+    if not _is_plain(code):
+        strings = set(_strings(code))
+        prefix = "object "
+        while any(text.startswith(prefix) for text in strings):
+            prefix = f"an {prefix}"
+        code = _without_objects(code, prefix, objects)
+    data = base64.b64encode(marshal.dumps(code)).decode()
+    return PackedCode(data, prefix, tuple(
+        (each.kind, each.text, each.meaning) for each in map(ObjectConstant.of, objects)))
+
+
+def unpacked(code: PackedCode, version: tuple[int, int]) -> Code:
+    """Return the code object.
+
+    Args:
+        code: as :func:`packed` made it, perhaps elsewhere.
+        version: of the Python that made it.
+
+    Raises:
+        Unreadable: it is none.
+    """
+    from .code import Code
+    from .pyc import loads
+
+    try:
+        data = base64.b64decode(code.data, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Unreadable(f"a code object of a record cannot be read: {error}", "<record>", 0) from error
+    read = loads(data, version, "<record>")
+    if not isinstance(read, Code):
+        raise Unreadable(f"a record holds a {type(read).__name__}, not a code object", "<record>", 0)
+    if not code.prefix:
+        return read
+    whole: Code = _with_objects(read, code.prefix, [ObjectConstant(*each) for each in code.objects])
+    return whole
+
+
+def _is_plain(code: CodeType) -> bool:
+    """Return whether no constant is an object.
+
+    (``marshal`` would take some: what is a buffer, as bytes.)
+    """
+    pending: list[Any] = [code]
+    while pending:
+        value = pending.pop()
+        kind = type(value)
+        if kind is CodeType:
+            pending += value.co_consts
+        elif kind in (tuple, frozenset):
+            pending += value
+        elif kind not in _LITERALS:
+            return False
+    return True
+
+
+def _strings(code: CodeType) -> list[str]:
+    """Return the constants that are strings."""
+    found: list[str] = []
+    pending: list[Any] = [code]
+    while pending:
+        value = pending.pop()
+        if type(value) is CodeType:
+            pending += value.co_consts
+        elif type(value) in (tuple, frozenset):
+            pending += value
+        elif type(value) is str:
+            found.append(value)
+    return found
+
+
+def _without_objects(value: Any, prefix: str, objects: list[Any]) -> Any:
+    """Return a constant with strings for the objects in it, which are added to ``objects``."""
+    kind = type(value)
+    if kind is CodeType:
+        return value.replace(co_consts=tuple(_without_objects(each, prefix, objects) for each in value.co_consts))
+    if kind in (tuple, frozenset):
+        return kind(_without_objects(each, prefix, objects) for each in value)
+    if kind in _LITERALS:
+        return value
+    number = next((number for number, known in enumerate(objects) if known is value), len(objects))
+    if number == len(objects):
+        objects.append(value)
+    return f"{prefix}{number}"
+
+
+def _with_objects(value: Any, prefix: str, objects: list[ObjectConstant]) -> Any:
+    """Return a constant with the objects that strings stand for."""
+    from .code import Code
+
+    kind = type(value)
+    if kind is Code:
+        return replace(value, consts=tuple(_with_objects(each, prefix, objects) for each in value.consts))
+    if kind in (tuple, frozenset):
+        return kind(_with_objects(each, prefix, objects) for each in value)
+    if kind is str and value.startswith(prefix):
+        number = value[len(prefix):]
+        if not number.isdecimal() or int(number) >= len(objects):
+            raise Unreadable("a code object of a record names a constant that is not there", "<record>", 0)
+        return objects[int(number)]
+    return value

@@ -1,0 +1,229 @@
+"""What is known of the live objects that a frame was compiled for, written down while they are there.
+
+Transformed code reads objects by names and keys that stand in it. So the objects that can be asked about are those that
+these names and keys lead to from the frame's variables; :class:`LiveFacts` is asked about each of them, and its answers
+are the text of :class:`~depyf.decompiler.dynamo.recorded_facts.RecordedFacts`. Nothing live is kept.
+"""
+
+from __future__ import annotations
+
+import dis
+import json
+import types
+from collections import OrderedDict, deque
+from collections.abc import Iterator, Mapping
+from types import CodeType
+from typing import Any
+
+from ..decompiler.dynamo.facts import WELL_KNOWN
+from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
+from .live_facts import LiveFacts, Path
+from .static_lookup import MISSING, attribute, class_entry, is_module, is_of, own_attributes
+
+#: No more objects than these are looked at: what leads further keeps torch's long form.
+MOST = 10_000
+_DICTIONARIES = (dict, OrderedDict)
+_SCALARS = (int, float, complex, str, bytes, bool, type(None))
+#: Functions that a text may call though the code does not, where they are what they were.
+_BUILTINS = tuple(each.removeprefix("builtins.") for each in sorted(WELL_KNOWN) if each.startswith("builtins."))
+_IMPORTED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+
+
+def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
+    """Return what is known of the objects that transformed code can read, as a text.
+
+    Args:
+        code: the transformed code.
+        variables: of the frame that was compiled: its locals and free variables.
+        namespace: its globals.
+    """
+    return json.dumps(_Walk(code, variables, namespace).nodes(), separators=(",", ":"))
+
+
+class _Walk:
+    """The objects that a code object leads to.
+
+    Args:
+        code, variables, namespace: as of :func:`snapshot`.
+    """
+
+    def __init__(self, code: CodeType, variables: Mapping[str, Any], namespace: Mapping[str, Any]) -> None:
+        self.live = LiveFacts(variables, namespace)
+        self.names: dict[str, None] = {}  # of attributes
+        self.strings: dict[str, None] = {}  # keys of items
+        self.numbers: dict[int, None] = {}  # likewise
+        self.roots: dict[tuple[str, str], None] = {}
+        _collect(code, self.names, self.strings, self.numbers)
+        for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
+            self.roots["local", name] = None
+        for name in (*self.names, *_BUILTINS):
+            self.roots["global", name] = None
+        self.stores = _stores(code)
+        self.names.update(self.strings)
+        self.classes: dict[type, bool] = {}  # whether it is a class of modules
+
+    def nodes(self) -> list[list[Any]]:
+        """Return ``[node it is reached from, kind of step, its name or key, answers]`` of each object."""
+        nodes: list[list[Any]] = []
+        pending: deque[tuple[int, Path, Any, frozenset[int]]] = deque()
+
+        def found(parent: int, path: Path, value: Any, above: frozenset[int]) -> None:
+            if len(nodes) >= MOST or id(value) in above:
+                return
+            kind, key = path[-1]
+            nodes.append([parent, kind, key, self._answers(path, value)])
+            if type(value) not in _SCALARS:
+                pending.append((len(nodes) - 1, path, value, above))
+
+        for root in self.roots:
+            value = self.live.value((root,))
+            if value is not MISSING:
+                found(-1, (root,), value, frozenset())
+        while pending:
+            parent, path, value, above = pending.popleft()
+            inside = above | {id(value)}
+            for step, inner in self._steps(value, path):
+                found(parent, (*path, step), inner, inside)
+        return nodes
+
+    def _steps(self, value: Any, path: Path) -> Iterator[tuple[tuple[str, Any], Any]]:
+        """Yield the steps from an object to others, with these."""
+        kind = type(value)
+        if kind in _DICTIONARIES:
+            if len(value) > len(self.strings) + len(self.numbers):
+                keys = [key for key in (*self.strings, *self.numbers) if key in value]
+            else:
+                keys = [key for key in value if type(key) is str and key in self.strings
+                        or type(key) in (int, bool) and key in self.numbers]
+            for key in keys:
+                yield ("item", key), value[key]
+        elif kind in (list, tuple):
+            for number in self.numbers:
+                if -len(value) <= number < len(value):
+                    yield ("item", number), value[number]
+        if kind is types.ModuleType or is_of(value, type):
+            for name in self.names:
+                inner = attribute(value, name)
+                if inner is not MISSING:
+                    yield ("attr", name), inner
+            return
+        if kind.__getattribute__ is object.__getattribute__:
+            for name in own_attributes(value):
+                if name in self.names and (inner := attribute(value, name)) is not MISSING:
+                    yield ("attr", name), inner
+            if "__dict__" in self.names and kind.__dictoffset__:
+                yield ("attr", "__dict__"), object.__getattribute__(value, "__dict__")
+        if self.stores and path[-1][0] != "class":
+            yield ("class", ""), kind
+
+    def _answers(self, path: Path, value: Any) -> dict[str, Any]:
+        live = self.live
+        answers: dict[str, Any] = {}
+        reading = live.reading(path)
+        if reading:
+            answers["reading"] = reading
+        if len(path) > 2 and path[-1][0] == "item" and path[-2][0] == "attr" and path[-2][1] in MODULE_DICTIONARIES:
+            if live.unshadowed(path):
+                answers["unshadowed"] = True
+                if path[-2][1] == "_buffers" and live.stores_member(path):
+                    answers["stores_member"] = True
+            elif refused := live.refusal(path):
+                answers["refused"] = refused
+        kind = type(value)
+        if self._is_module_class(kind):
+            self._of_container(path, value, answers)
+        elif kind in (list, tuple):
+            answers["length"] = len(value)
+        if is_of(value, *_IMPORTED):
+            if known := live.well_known(path):
+                answers["well_known"] = known
+            if imported := live.imported(path):
+                answers["imported"] = imported
+        if is_of(value, type):
+            self._of_class(path, value, answers)
+        methods = [name for name in self.names if live.builtin_method(path, name)] if kind in _CONTAINERS else []
+        if methods:
+            answers["builtin_method"] = methods
+        return answers
+
+    def _is_module_class(self, kind: type) -> bool:
+        known = self.classes.get(kind)
+        if known is None:
+            known = self.classes[kind] = any(
+                each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module" for each in kind.__mro__)
+        return known
+
+    def _of_container(self, path: Path, value: Any, answers: dict[str, Any]) -> None:
+        """Add the answers about a list or dictionary of modules or parameters."""
+        if not is_module(value) or class_entry(type(value), "__getitem__") is MISSING:
+            return
+        length = self.live.length(path)
+        if length:
+            answers["length"] = length
+        if self.live.indexable(path):
+            answers["indexable"] = True
+        elements = []
+        for inside in ("_modules", "_parameters"):
+            held: Any = own_attributes(value).get(inside)
+            names: list[str] = list(held) if type(held) in _DICTIONARIES else []
+            for number, name in enumerate(names):
+                if name not in self.strings:
+                    continue
+                keys: list[int | str] = [number, name, *([int(name)] if name.isdecimal() else [])]
+                for key in dict.fromkeys(keys):
+                    if self.live.element(path, key) == (*path, ("attr", inside), ("item", name)):
+                        elements.append([key, inside, name])
+        if elements:
+            answers["element"] = elements
+
+    def _of_class(self, path: Path, cls: type, answers: dict[str, Any]) -> None:
+        """Add the answers about a class."""
+        allocates = [self.live.allocates(path), self.live.allocates(path, True)]
+        if any(allocates):
+            answers["allocates"] = allocates
+        plainly = [[name, generic] for name in self.stores for generic in (False, True)
+                   if self.live.stores_plainly(path, name, generic)]
+        if plainly:
+            answers["stores_plainly"] = plainly
+        ancestors = [[index, base] for index in range(len(cls.__mro__)) if (base := self.live.ancestor(path, index))]
+        if ancestors:
+            answers["ancestor"] = ancestors
+
+
+_CONTAINERS = (list, dict, set, OrderedDict)
+
+
+def _collect(code: CodeType, names: dict[str, None], strings: dict[str, None], numbers: dict[int, None]) -> None:
+    """Take the names and constants of a code object and of those in it."""
+    names.update(dict.fromkeys(code.co_names))
+    pending: list[Any] = [*code.co_consts, *_small_numbers(code)]
+    while pending:
+        value = pending.pop()
+        if type(value) is CodeType:
+            _collect(value, names, strings, numbers)
+        elif type(value) in (tuple, frozenset):
+            pending += value
+        elif type(value) is str:
+            strings[value] = None
+        elif type(value) in (int, bool):
+            numbers[int(value)] = None
+
+
+def _small_numbers(code: CodeType) -> list[int]:
+    """Return the numbers that stand in instructions (since 3.14)."""
+    if "LOAD_SMALL_INT" not in dis.opmap:
+        return []
+    return [int(each.argval) for each in dis.get_instructions(code) if each.opname == "LOAD_SMALL_INT"]
+
+
+def _stores(code: CodeType) -> list[str]:
+    """Return the names of attributes that a code object may store: of instances that it makes anew."""
+    names: dict[str, None] = {}
+    for each in dis.get_instructions(code):
+        if each.opname == "STORE_ATTR":
+            names[str(each.argval)] = None
+    if any("setattr" in name for name in code.co_names):
+        for value in code.co_consts:
+            if type(value) is str and value.isidentifier():
+                names[value] = None
+    return list(names)

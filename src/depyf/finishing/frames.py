@@ -1,0 +1,135 @@
+"""A code object as its reader knows it: its source, its name, its parameters, its place."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from dataclasses import replace
+from typing import NamedTuple
+
+from ..bytecode.code import CO_VARARGS, CO_VARKEYWORDS, Code
+from ..decompiler import Decompiled, decompile_code
+from ..decompiler.dynamo.facts import NoFacts
+from ..decompiler.emit.layout import WIDTH, laid_out
+from ..records.model import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
+from ..torch_text.resumes import is_resume, plain_name
+
+
+class Meaning(NamedTuple):
+    """The function that the user means by a frame.
+
+    Attributes:
+        name: in the user's words.
+        code: of that function.
+        wrappers: ``(name, code)`` of those it is called through, outermost first. The first is what torch compiled.
+    """
+
+    name: str
+    code: Code
+    wrappers: tuple[tuple[str, Code], ...] = ()
+
+    def record(self) -> UserFunction:
+        """Return it as it stands in a record."""
+        return UserFunction(self.name, location(self.code), tuple(
+            SourceLocation(code.filename, code.firstlineno, name) for name, code in self.wrappers))
+
+
+def readable_alone(text: str) -> str:
+    """Write ``global`` for ``nonlocal`` in the text of a function, so that it is valid alone.
+
+    A captured variable that is assigned needs ``nonlocal``, which is not valid outside of its function.
+    """
+    return re.sub(r"(?m)^    nonlocal (.*)$", r"    global \1  # nonlocal: captured from the enclosing function", text)
+
+
+def code_text(decompiled: Decompiled) -> CodeText:
+    """Return a decompilation as it stands in a record."""
+    return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
+
+
+def _laid_out(decompiled: Decompiled) -> Decompiled:
+    """Return a decompilation with its text in lines that fit a screen.
+
+    For texts that nothing is linked to: their lines do not count.
+    """
+    if max(map(len, decompiled.text.splitlines()), default=0) <= WIDTH:
+        return decompiled
+    text = laid_out(decompiled.tree)
+    same = ast.dump(ast.parse(text)) == ast.dump(decompiled.tree)
+    return replace(decompiled, text=text) if same else decompiled
+
+
+def location(code: Code) -> SourceLocation:
+    """Return the place where the source of a code object begins."""
+    return SourceLocation(code.filename, code.firstlineno, code.name)
+
+
+def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Meaning) -> Frame:
+    """Make the record of a frame's function: its own source text, or decompiled where it has none.
+
+    Args:
+        code: what torch compiled.
+        name: by which texts call it.
+        entries: its versions.
+        meant: the function that the user means by it.
+    """
+    resumes = is_resume(code.name)
+    text = "" if resumes else source_text(meant.code)
+    if text:
+        original = CodeText(text, "exact")
+    else:
+        decompiled = decompile_code(
+            _named_like_its_function(code) if resumes else meant.code, name=name if name.isidentifier() else None,
+            simplify=resumes, keep_variables=True,
+            facts=NoFacts() if resumes else None)
+        original = code_text(_laid_out(decompiled))
+    function = meant.record()
+    return Frame(name, code.name, function.location, original, bool(text), code.arguments, code.freevars, entries,
+                 _signature(code), function.name, wrappers=function.wrappers)
+
+
+def source_text(code: Code) -> str:
+    """Return the user's text of a function, valid alone; ``""`` where there is none."""
+    # What finds the end of a function in a file asks a code object for no more than these.
+    place = compile("", code.filename, "exec").replace(co_firstlineno=code.firstlineno, co_name=code.name)
+    try:
+        lines, _ = inspect.getsourcelines(place)
+        text = readable_alone(textwrap.dedent("".join(lines)))
+        compile(text, code.filename, "exec", dont_inherit=True)
+    except (OSError, TypeError, SyntaxError, ValueError, IndexError):
+        return ""
+    return text
+
+
+def _named_like_its_function(code: Code) -> Code:
+    """Give a resume function the qualified name of the user's function.
+
+    What is defined inside of it has that in its own (``f.<locals>.<lambda>``), and no source under another name could
+    say so.
+    """
+    if code.version < (3, 11):  # names of functions are constants where they are made
+        return code
+    owner, dot, name = code.qualname.rpartition(".")
+    return replace(code, qualname=f"{owner}{dot}{plain_name(name)}")
+
+
+def _signature(code: Code) -> str:
+    """Parameters as they stand in a ``def``."""
+    names = list(code.varnames)
+    parts: list[str] = []
+    for index in range(code.argcount):
+        parts.append(names[index])
+        if index + 1 == code.posonlyargcount:
+            parts.append("/")
+    at = code.argcount + code.kwonlyargcount
+    if code.flags & CO_VARARGS:
+        parts.append("*" + names[at])
+        at += 1
+    elif code.kwonlyargcount:
+        parts.append("*")
+    parts += names[code.argcount : code.argcount + code.kwonlyargcount]
+    if code.flags & CO_VARKEYWORDS:
+        parts.append("**" + names[at])
+    return ", ".join(parts)

@@ -1,0 +1,260 @@
+"""The functions of a run: decompiled, with their versions, guards and resume functions in order."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..bytecode.code import Code
+from ..bytecode.errors import Unreadable
+from ..bytecode.instructions import decode
+from ..bytecode.packed import unpacked
+from ..decompiler import Decompiled, Fidelity, decompile_code
+from ..decompiler.dynamo.facts import NoFacts
+from ..decompiler.dynamo.recorded_facts import RecordedFacts
+from ..provenance.sources import collect
+from ..records import model as records
+from ..records.model import (
+    Branch,
+    Bytecode,
+    CacheEntry,
+    Capture,
+    CompiledFunction,
+    CompileId,
+    EndOfRecording,
+    Frame,
+    Guard,
+    MeantFunction,
+    TransformedCode,
+    Unwritten,
+)
+from ..records.naming import function_identifier
+from ..torch_text.guards import GuardReader, unread_guards
+from ..torch_text.resumes import is_resume, resumed_function
+from .branch_conditions import branch_condition
+from .frames import Meaning, code_text, make_frame
+from .stack_values import expressions_on_stack
+
+#: Runs an action and returns what it returns; where it raises, reports that and returns the second argument.
+Attempt = Callable[[Callable[[], Any], Any], Any]
+#: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions).
+Key = tuple[int, int]
+
+
+def finished(capture: Capture, attempt: Attempt) -> Capture:
+    """Return a run with its functions, whose texts are written now.
+
+    Args:
+        capture: what was recorded; as it is, if nothing is to be written.
+        attempt: runs each part; what fails is left out.
+    """
+    if capture.unwritten is None:
+        return capture
+    functions = Functions(capture.unwritten, _version(capture), attempt).all()
+    whole = replace(capture, functions=(*capture.functions, *functions), unwritten=None)
+    ended = capture.unwritten.recorded is not None
+    return replace(whole, sources=attempt(lambda: (*capture.sources, *_sources(whole)), ())) if ended else whole
+
+
+def _sources(capture: Capture) -> Iterable[records.SourceFile]:
+    """Return the user's files that a run names, but for those that it holds."""
+    known = {source.path for source in capture.sources}
+    return (each for each in collect(capture) if each.path not in known)
+
+
+def _version(capture: Capture) -> tuple[int, int]:
+    """Return the version of Python that a run took place in."""
+    major, minor, *_ = (*capture.environment.get("python", "").split("."), "", "")
+    return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
+
+
+@dataclass(frozen=True)
+class _Version:
+    """A bytecode with what was made of it."""
+
+    bytecode: Bytecode
+    text: TransformedCode
+
+
+class Functions:
+    """Makes the functions of a run.
+
+    Args:
+        unwritten: what they are made of.
+        version: of the Python that the run took place in.
+        attempt: as of :func:`finished`.
+    """
+
+    def __init__(self, unwritten: Unwritten, version: tuple[int, int], attempt: Attempt) -> None:
+        self._unwritten = unwritten
+        self._version = version
+        self._attempt = attempt
+        recorded = unwritten.recorded
+        self._unsimplified = recorded is not None and EndOfRecording.UNSIMPLIFIED in recorded.options
+        paths = recorded.full_paths if recorded is not None else {}
+        self._guard_reader = GuardReader(lambda shown: paths.get(shown, shown))
+        self._guards = {each.compile_id.key: each.text for each in unwritten.guards}
+        self._packed = {each.number: each.code for each in unwritten.codes}
+        self._codes: dict[int, Code] = {}
+        self._orders = {each.code: each for each in unwritten.orders}
+        self._of: dict[Key, list[Bytecode]] = {}
+        self._meant_by: dict[Key, MeantFunction] = {}
+        for each in unwritten.bytecodes:
+            key = each.original, each.meant.code
+            self._of.setdefault(key, []).append(each)
+            self._meant_by.setdefault(key, each.meant)
+
+    def all(self) -> tuple[CompiledFunction, ...]:
+        """Return the functions with their resume functions. One that cannot be made is left out and reported."""
+        resumed_by: dict[Key, list[records.ResumeOfBytecode]] = {}
+        broken_by: dict[int, tuple[Bytecode, str]] = {}
+        for key, bytecodes in self._of.items():
+            for bytecode in bytecodes:
+                for resume in bytecode.resumes:
+                    resumed_by.setdefault(key, []).append(resume)
+                    broken_by.setdefault(resume.code, (bytecode, resume.shown))
+        functions = [
+            self._attempt(lambda: self._function(key, resumed_by, broken_by), None)
+            for key in self._of if key[0] not in broken_by]
+        return tuple(filter(None, functions))
+
+    def _function(
+        self, key: Key, resumed_by: dict[Key, list[records.ResumeOfBytecode]],
+        broken_by: dict[int, tuple[Bytecode, str]],
+    ) -> CompiledFunction:
+        frames, pending = [], [key]
+        seen: set[Key] = set()
+        while pending:
+            current = pending.pop(0)
+            if current in seen:
+                continue
+            seen.add(current)
+            frame = self._frame(current)
+            if current[0] in broken_by:
+                stack, branch = self._continued(*broken_by[current[0]], self._code(current[0]))
+                frame = replace(frame, stack=stack, branch=branch)
+            frames.append(frame)
+            for resume in resumed_by.get(current, ()):
+                self._meant_by.setdefault((resume.code, resume.code), MeantFunction(resume.meant, resume.code))
+                pending.append((resume.code, resume.code))
+        return CompiledFunction(frames[0].name, tuple(frames))
+
+    def _frame(self, key: Key) -> Frame:
+        meant = self._meant_by[key]
+        order = self._orders.get(key[0])
+        places = {compile_id.key: place for compile_id, place in order.tried} if order is not None else {}
+        placed = [(places.get(each.compile_id.key), each) for each in self._of.get(key, ())]
+        entries = tuple(
+            self._entry(bytecode, place)
+            for place, bytecode in sorted(placed, key=lambda each: len(places) if each[0] is None else each[0]))
+        code = self._code(key[0])
+        meaning = Meaning(meant.name, self._code(meant.code),
+                          tuple((name, self._code(number)) for name, number in meant.wrappers))
+        frame = make_frame(code, self._name_of(key, meant, code), entries, meaning)
+        return replace(frame, asked=bool(entries) or order is not None and order.asked)
+
+    def _name_of(self, key: Key, meant: MeantFunction, code: Code) -> str:
+        """Return the name by which texts call a function; resume functions go by the name that calls them."""
+        if self._of.get(key):
+            return self._of[key][0].function_name
+        if is_resume(code.name):
+            return next((resume.shown for each in self._unwritten.bytecodes for resume in each.resumes
+                         if resume.code == key[0]), function_identifier(meant.name))
+        return function_identifier(meant.name)
+
+    def _entry(self, bytecode: Bytecode, tried: int | None) -> CacheEntry:
+        return CacheEntry(
+            bytecode.compile_id, self._read_guards(bytecode.compile_id), self._text(bytecode), bytecode.graph_names,
+            tuple(resume.shown for resume in bytecode.resumes), tried=tried)
+
+    def _read_guards(self, ids: CompileId) -> tuple[Guard, ...]:
+        text = self._guards.get(ids.key, "")
+        guards: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
+        return unread_guards(text) if guards is None else guards
+
+    def _text(self, bytecode: Bytecode) -> TransformedCode:
+        """Decompile transformed code."""
+        code = unpacked(bytecode.transformed, self._version)
+        decompiled = decompiled_bytecode(bytecode, code, self._attempt)
+        source, exact = code_text(decompiled), None
+        if self._unsimplified and source.fidelity == "equivalent":
+            exact = code_text(decompile_code(code, name=bytecode.text_name, rename=bytecode.shown))
+        return TransformedCode(
+            bytecode.compile_id, bytecode.function_name, source, exact,
+            code.varnames[: code.argcount + code.kwonlyargcount], bytecode.file, bytecode.old_name)
+
+    def _code(self, number: int) -> Code:
+        """Return a code object by its number.
+
+        Raises:
+            ValueError: the records hold none of that number, or it cannot be read.
+        """
+        if number not in self._codes:
+            if number not in self._packed:
+                raise ValueError(f"the records hold no code object {number}")
+            self._codes[number] = unpacked(self._packed[number], self._version)
+        return self._codes[number]
+
+    def _continued(self, broken: Bytecode, name: str, resume: Code) -> tuple[tuple[str, ...], Branch | None]:
+        """Return the expressions of the values on the stack that a resume function takes, and the branch it continues.
+
+        Args:
+            broken: the function that broke.
+            name: by which its transformed code calls the resume function.
+            resume: that function.
+        """
+        traced = broken.traced
+        if traced is None or not traced.resumes.get(name):
+            return (), None
+
+        def found() -> tuple[tuple[str, ...], Branch | None]:
+            code = unpacked(traced.code, self._version)
+            after = resumed_function(resume.name)
+            branch = branch_condition(code, traced.resumes[name], after[1]) if after else None
+            return expressions_on_stack(code, traced.resumes[name]), Branch(*branch) if branch else None
+
+        nothing: tuple[tuple[str, ...], Branch | None] = (), None
+        return self._attempt(found, nothing)
+
+
+def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Decompiled:
+    """Decompile what Dynamo made; where an error of ours prevents that, return a text that says so.
+
+    Args:
+        bytecode: the record.
+        code: its transformed code, from the record or as it runs.
+        attempt: as of :func:`finished`.
+    """
+    facts = attempt(lambda: RecordedFacts(bytecode.facts), NoFacts()) if bytecode.facts else NoFacts()
+    errors: list[Exception] = []
+
+    def decompiled() -> Decompiled:
+        try:
+            return decompile_code(
+                code, name=bytecode.text_name, simplify=True,
+                parameter_names={each.name: each.parameters for each in bytecode.resumes}, rename=bytecode.shown,
+                facts=facts)
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    result: Decompiled | None = attempt(decompiled, None)
+    return not_decompiled(bytecode.text_name, code, errors[0]) if result is None else result
+
+
+def not_decompiled(name: str, code: Any, error: Exception) -> Decompiled:
+    """Return the text of code that could not be decompiled: its bytecode. The compilation is shown either way."""
+    lines = "".join(f"    # {line}\n" for line in _listing(code))
+    text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{lines}    ...\n"
+    note = f"not decompiled: {type(error).__name__}: {error}"
+    return Decompiled(text, Fidelity.UNPROVEN, note, ast.parse(text))
+
+
+def _listing(code: Code) -> list[str]:
+    """Return the instructions of code, a line each, as far as they can be read."""
+    try:
+        return [f"{each.offset:6} {each.opname:30} {each.arg}" for each in decode(code)]
+    except Unreadable:
+        return [f"{len(code.bytecode)} bytes that cannot be read"]

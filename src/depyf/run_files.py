@@ -1,0 +1,163 @@
+"""The files of a run, made of its records: by the process that was watched, or by another one.
+
+write(capture, path)     now, in this process
+start(path)              by a process of its own, which the program need not wait for; readers of the dump do
+make(path)               what is still to be made of a dump that somebody wants to read
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from .guarded import guarded_call
+from .records import making, store
+from .records.model import Capture
+
+if TYPE_CHECKING:
+    from .views.dump.folder import Folder
+
+#: How files are written (``EndOfRecording.options``): ``"include f*"`` and its like choose a part of the run.
+KEEP_WILD, PAGE, NO_PAGE = "keep wild graphs", "page", "no page"
+_CHOICES = ("include", "exclude", "backend", "stage")
+#: Called with what is being written (:data:`depyf.views.dump.files.Progress`).
+Progress = Callable[[str, int, int], None]
+Report = Callable[[Exception], None]
+
+
+def say(error: Exception) -> None:
+    """Warn of an error of ours, which costs a file."""
+    warnings.warn(f"depyf: an internal error ({type(error).__name__}: {error}); that file is missing", RuntimeWarning,
+                  stacklevel=2)
+
+
+def write(
+    capture: Capture, path: str, report: Report = say, notes: Iterable[str] = (), progress: Progress | None = None,
+    before: Folder | None = None,
+) -> Capture:
+    """Write all files of a run that came to its end; return it as it was recorded.
+
+    The records are replaced by their final form where no function is lacking in it, by an error of ours.
+
+    Args:
+        capture: what was recorded.
+        path: the directory.
+        report: called with an error of ours, which costs the file that it concerns.
+        notes: more than those of the run.
+        progress: called with what is being written.
+        before: wrote files of it while the run went on.
+    """
+    from .finishing.functions import finished
+    from .views.dump import files
+    from .views.dump.directory import Directory
+
+    recorded = capture.unwritten.recorded if capture.unwritten is not None else None
+    options = recorded.options if recorded is not None else ()
+    whole = finished(capture, lambda action, otherwise: guarded_call(action, otherwise, report))
+    directory = Directory(path)
+    if before is not None:
+        directory.goes_on_with(before)
+    chosen = guarded_call(lambda: _chosen(whole, options), whole, report)
+    if chosen is not whole:
+        _remove_others(chosen, directory)
+    made = sum(len(frame.entries) for function in whole.functions for frame in function.frames)
+    lacking = capture.unwritten is not None and made < len(capture.unwritten.bytecodes)
+    page = True if PAGE in options else False if NO_PAGE in options else None
+    return files.write_views(
+        files.write_artefacts(chosen, directory), directory, report, notes, clean=KEEP_WILD not in options, page=page,
+        progress=progress or files.silent, records=not lacking)
+
+
+def choice_of(include: Iterable[str], exclude: Iterable[str], backends: Iterable[str], stages: Iterable[str]) -> (
+        tuple[str, ...]):
+    """Return the options that choose a part of a run (:class:`depyf.views.choice.Choice`)."""
+    return tuple(f"{kind} {value}" for kind, values in zip(_CHOICES, (include, exclude, backends, stages))
+                 for value in values)
+
+
+def _chosen(capture: Capture, options: Iterable[str]) -> Capture:
+    values: dict[str, tuple[str, ...]] = dict.fromkeys(_CHOICES, ())
+    for option in options:
+        kind, _, value = option.partition(" ")
+        if kind in values and value:
+            values[kind] += (value,)
+    if not any(values.values()):
+        return capture
+    from .views.choice import Choice
+
+    return Choice(*values.values()).of(capture)
+
+
+def _remove_others(chosen: Capture, directory: Folder) -> None:
+    """Remove the files of what was not chosen."""
+    from .views.choice import files_of
+
+    kept = files_of(chosen)
+    for name in list(directory.files):
+        stem = name
+        for beside in (".unsimplified.py", ".original.bin", ".transformed.bin", ".recompiled.bin"):
+            stem = f"{name.removesuffix(beside)}.py" if name.endswith(beside) else stem
+        if stem not in kept:
+            directory.remove(name)
+
+
+# --- by a process of its own ------------------------------------------------------------------------
+def start(path: str) -> bool:
+    """Have the files of a dump made by a process of its own, which outlives this one; return whether there is one.
+
+    It is nobody's child: the program finds no process that it did not start. It runs at low priority.
+    """
+    if not making.can_lock() or not sys.executable:
+        return False
+    try:
+        lock = making.lock(path)
+    except OSError:
+        return False
+    try:
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        program = "import sys; sys.path.insert(0, sys.argv[2]); from depyf.run_files import main; main(sys.argv[1])"
+        # The shell ends at once, so that its child has no parent here. What it is told comes as arguments.
+        command = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh",
+                   sys.executable, "-ESs", "-c", program, os.path.abspath(path), folder]
+        subprocess.run(command, pass_fds=(lock,), start_new_session=True, check=True,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    except (OSError, subprocess.SubprocessError):
+        making.unlock(path)
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def main(path: str) -> None:
+    """Make the files of a dump. The lock on it is held by this process since it was started."""
+    try:
+        os.nice(10)
+    except OSError:
+        pass
+    try:
+        write_recorded(path, store.read(path))
+    finally:
+        making.unlock(path)
+
+
+def make(path: str) -> None:
+    """Make what is still to be made of a dump that somebody wants to read: by whoever is at it, or here.
+
+    Where that cannot be done, the records are read as they are.
+    """
+    making.wait(path)
+    if store.is_unwritten(path):
+        guarded_call(lambda: write_recorded(path, store.read(path)), None, say)
+
+
+def write_recorded(path: str, capture: Capture) -> None:
+    """Write the files of a run that was recorded, and the index of its ranks if it is one of several."""
+    from .views import ranks
+
+    write(capture, path)
+    guarded_call(lambda: ranks.rank_ended(path), None, say)
