@@ -140,9 +140,10 @@ def main(path: str) -> None:
     except OSError:
         pass
     try:
-        write_recorded(path, store.read(path))
+        write(store.read(path), path)
     finally:
         making.unlock(path)
+    _write_index_of_ranks(path)  # which waits for the locks of other ranks
 
 
 def make(path: str) -> None:
@@ -152,12 +153,12 @@ def make(path: str) -> None:
     """
     making.wait(path)
     if store.is_unwritten(path):
-        guarded_call(lambda: write_recorded(path, store.read(path)), None, say)
+        guarded_call(lambda: write(store.read(path), path), None, say)
+        _write_index_of_ranks(path)
 
 
-def write_recorded(path: str, capture: Capture) -> None:
-    """Write the files of a run that was recorded, and the index of its ranks if it is one of several."""
+def _write_index_of_ranks(path: str) -> None:
+    """Write the index of all ranks, if this run is one of several."""
     from .views import ranks
 
-    write(capture, path)
     guarded_call(lambda: ranks.rank_ended(path), None, say)

@@ -127,12 +127,12 @@ def session_ended(session: DebugSession) -> None:
             _active.remove(session)
         _last = session
         # Of earlier sessions those count whose graphs still run.
-        _ended[:] = [known for known in _ended if guarded_call(known.lives, True, _lost)]
+        _ended[:] = guarded_call(lambda: [known for known in _ended if known.lives()], list(_ended), _lost)
         _ended.append(session)
 
 
 def _lost(error: Exception) -> None:
-    warn_of(error, "and an earlier dump is kept in mind for depyf.debug()")
+    warn_of(error, "and earlier dumps are kept in mind for depyf.debug()")
 
 
 def ended_sessions() -> list[DebugSession]:
