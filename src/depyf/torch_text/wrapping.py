@@ -24,6 +24,8 @@ _OPERATOR = re.compile(r" (?:[-+*/%@&|^<>]|//|\*\*|<<|>>|[<>=!]=) ")
 
 def wrapped(code: str, indent: int) -> list[str]:
     """Return the lines of one statement at an indentation."""
+    if indent + len(code) <= WIDTH:  # (most do)
+        return [" " * indent + code]
     return _first(code, indent, _in_brackets, _of_names, _in_parentheses)
 
 
