@@ -7,6 +7,7 @@ import os
 import warnings
 from dataclasses import replace
 
+from . import collector
 from . import page as pages
 from .capture import trace_log
 from .harmless import say
@@ -24,6 +25,7 @@ from .views.index.index import FILE
 from .views.markdown import count
 
 
+@collector.paused()
 def report(path: str, output: str | None = None, page: bool = True, sources: bool = False) -> str:
     """Make the files of a run that are made of records.
 

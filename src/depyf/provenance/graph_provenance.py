@@ -13,6 +13,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ..frozen import frozen
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.stages import AROUND
 from ..torch_text.graph_text import Graph, Node, read_graph
@@ -21,7 +22,7 @@ from .cached_lines import relocated
 from .kernels import graph_kernels
 
 
-@dataclass(frozen=True)
+@frozen
 class Origin:
     """The origin of a node of a stage, as far as it is known.
 

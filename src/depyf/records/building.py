@@ -26,7 +26,10 @@ def build(kind: Any, value: Any) -> Any:
 
 @functools.cache
 def _builder(kind: Any) -> _Builder:
-    """Return a function that builds what an annotation says. (A large model has a hundred thousand values.)"""
+    """Return a function that builds what an annotation says.
+
+    (Made once for each: a large model has a hundred thousand values.)
+    """
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _record(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)

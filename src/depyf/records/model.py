@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..frozen import frozen
+
 
 @dataclass(frozen=True, slots=True)
 class CompileId:
@@ -81,7 +83,7 @@ class UserFunction:
     wrappers: tuple[SourceLocation, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Guard:
     """One condition that must hold for a cache entry to be used.
 
@@ -101,7 +103,7 @@ class Guard:
     cause: SourceLocation | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class CodeText:
     """Decompiled source of one code object.
 
@@ -116,7 +118,7 @@ class CodeText:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class TransformedCode:
     """The code that Dynamo made of a frame.
 
@@ -144,7 +146,7 @@ class TransformedCode:
         return "def " in self.source.text
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheEntry:
     """A version of a frame.
 
@@ -163,7 +165,7 @@ class CacheEntry:
     tried: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Branch:
     """The branch that a resume function continues.
 
@@ -176,7 +178,7 @@ class Branch:
     held: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Frame:
     """A function whose frames Dynamo compiles: the user's, or a resume function.
 
@@ -217,7 +219,7 @@ class Frame:
     asked: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledFunction:
     """A function that torch.compile was asked about.
 
@@ -233,7 +235,7 @@ class CompiledFunction:
     old_file: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Caller:
     """A line of the user's that called Python code of torch's (``torch.func``, an optimiser), which made ``nodes``."""
 
@@ -241,7 +243,7 @@ class Caller:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class ModuleCall:
     """One call of an ``nn.Module`` while a graph was captured.
 
@@ -273,7 +275,7 @@ class GraphInput:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphStage:
     """A graph at one stage.
 
@@ -304,7 +306,7 @@ class GraphStage:
     callers: tuple[Caller, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelCall:
     """One call of a kernel in a generated module.
 
@@ -328,7 +330,7 @@ class KernelCall:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """A module that Inductor generated.
 
@@ -350,7 +352,7 @@ class Kernel:
     outline: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledGraph:
     """A graph that transformed code calls.
 
@@ -374,7 +376,7 @@ class CompiledGraph:
 
 
 # --- compilations ---------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class GraphBreak:
     """A place where a graph ended although the function went on.
 
@@ -412,7 +414,7 @@ class GraphBreak:
         return self.stack[-1] if self.stack else None
 
 
-@dataclass(frozen=True)
+@frozen
 class GuardFailure:
     """A reason for which an existing cache entry did not fit a call.
 
@@ -436,7 +438,7 @@ class GuardFailure:
     hint: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class SymbolDecision:
     """A decision about a dynamic shape.
 
@@ -460,7 +462,7 @@ class SymbolDecision:
     location: SourceLocation | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheKeyPart:
     """A part of the key that a compile cache was asked for.
 
@@ -473,7 +475,7 @@ class CacheKeyPart:
     digest: str
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheLookup:
     """One question to a compile cache of torch's.
 
@@ -492,7 +494,7 @@ class CacheLookup:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Phase:
     """Time that a compilation spent in a part of torch, in seconds. Parts nest: inner ones count in outer ones."""
 
@@ -500,7 +502,7 @@ class Phase:
     seconds: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """A span of time in which a compilation was in a part of torch.
 
@@ -517,7 +519,7 @@ class Span:
     depth: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Failure:
     """The reason for which a compilation gave no code. ``kind`` is the exception's name."""
 
@@ -526,7 +528,7 @@ class Failure:
     location: SourceLocation | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class TracedLines:
     """Lines of one file, in order, that Dynamo came to while it traced, whatever became of them."""
 
@@ -534,7 +536,7 @@ class TracedLines:
     lines: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Compilation:
     """One compilation of one frame, whatever came of it.
 
@@ -587,7 +589,7 @@ class Compilation:
     user_function: UserFunction | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class SourceFile:
     """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
 
@@ -596,7 +598,7 @@ class SourceFile:
 
 
 # --- while the run goes on ------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class StageOfGraph:
     """A stage of the graph of that name, once it is complete."""
 
@@ -604,7 +606,7 @@ class StageOfGraph:
     stage: GraphStage
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelOfGraph:
     """A generated module of the graph of that name."""
 
@@ -612,7 +614,7 @@ class KernelOfGraph:
     kernel: Kernel
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledCode:
     """The code of a cache entry: a run that was killed has this of it.
 
@@ -633,7 +635,7 @@ class CompiledCode:
     wrappers: tuple[SourceLocation, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class GuardsOfEntry:
     """Torch's printed guard tree of a cache entry."""
 
@@ -642,7 +644,7 @@ class GuardsOfEntry:
 
 
 # --- the whole ------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class Capture:
     """All records of a run; the docstring of this module shows them as a tree.
 

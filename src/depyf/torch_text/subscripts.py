@@ -15,7 +15,8 @@ from ..decompiler.trees import nodes_of
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
 #: A statement that takes a part of a value.
-_SUBSCRIPT = re.compile(r'(?P<before>[A-Za-z_]\w*(?:: "\w+(?:\[[\w, ]*\])*\w*")? = [A-Za-z_]\w*)(?P<subscript>\[[\w, ()-]+\])')
+_SUBSCRIPT = re.compile(r'(?P<before>[A-Za-z_]\w*(?:: "\w+(?:\[[\w, ]*\])*\w*")? = [A-Za-z_]\w*)'
+                        r'(?P<subscript>\[[\w, ()-]+\])')
 
 
 def with_slices(code: str) -> str:

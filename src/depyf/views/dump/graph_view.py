@@ -34,10 +34,11 @@ import keyword
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...decompiler.names import free_name
+from ...frozen import frozen
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...torch_text import wrapping
 from ...torch_text.legal import NOT_PYTHON
@@ -92,7 +93,7 @@ _LONGEST_NAME = 60
 _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphView:
     """A view of a graph, as :func:`graph_view` makes it.
 

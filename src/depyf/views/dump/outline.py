@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...frozen import frozen
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...torch_text.graph_text import Graph, Node
 from ..markdown import count
@@ -32,7 +33,7 @@ class _Block:
         return len(self.inside)
 
 
-@dataclass(frozen=True)
+@frozen
 class Line:
     """A line of an outline.
 
