@@ -66,7 +66,7 @@ def _status(words: list[str]) -> int:
         print("\ndepyf: interrupted" if sys.stderr.isatty() else "depyf: interrupted", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        if error.name not in ("rich", "markdown_it"):
+        if error.name != "rich":
             raise
         return refused(f"`depyf {given.command}` lays its text out with Rich, which is not installed: pip install rich")
     except BrokenPipeError:
