@@ -24,7 +24,7 @@ def frozen(cls: type[T]) -> type[T]:
     """Make a class of annotated fields a dataclass whose instances cannot be changed, compared by their values."""
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     fields = dataclasses.fields(made)
-    values = operator.attrgetter(*(field.name for field in fields))
+    values = operator.attrgetter(*(field.name for field in fields if field.compare))
 
     def same(self: object, other: object) -> bool:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented

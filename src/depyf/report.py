@@ -9,13 +9,12 @@ from dataclasses import replace
 
 from . import collector
 from . import page as pages
-from .capture import trace_log
 from .harmless import say
 from .provenance.sources import files_named, of_capture
 from .recorded_runs import directory_of, logged, readable, recorded
 from .records.file_names import only_written
 from .records.model import Capture
-from .records.run_directory import run_directory
+from .records.run_directory import rank_folders, run_directory
 from .records.store import RecordsError
 from .views import ranks
 from .views.dump import files as views
@@ -46,11 +45,13 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
         OSError: the output cannot be written.
     """
     path = directory_of(path)
-    if output is None and ranks.rank_folders(path):
+    if output is None and rank_folders(path):
         return _of_all_ranks(path, page, sources)
     captures = recorded(path)
     if output is None:
         if captures is None:
+            from .capture import trace_log  # (few have a log)
+
             trace_log.logs(path)  # raises where there is none
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
         captures = _sourced({"": _completed(path, captures[""])}, sources)

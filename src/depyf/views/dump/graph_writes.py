@@ -18,9 +18,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 #: A line without any of these writes to nothing. (Looking for them one by one is much faster than one pattern.)
-_SIGNS = ("_(", "_.", "] = ", "inplace", "out=", "out =", "batch_norm(", "instance_norm(")
-_OPERATORS_IN_PLACE = tuple(
-    f" {operator}= " for operator in ("+", "-", "*", "/", "//", "%", "@", "**", "&", "|", "^", "<<", ">>"))
+_SIGNS = ("_(", "_.", "] = ", "inplace", "out=", "out =", "batch_norm(", "instance_norm(",
+          *(f" {operator}= " for operator in ("+", "-", "*", "/", "//", "%", "@", "**", "&", "|", "^", "<<", ">>")))
 #: What gives a view of its first argument. (``reshape`` does where it can.)
 _VIEWS = frozenset({
     "view", "view_as", "reshape", "flatten", "unflatten", "transpose", "t", "permute", "movedim", "swapaxes", "squeeze",
@@ -50,8 +49,7 @@ def written_arguments(
         types: what torch prints of the parameters: ``"f32[2][1]cpu"``.
     """
     text = "\n".join(body)
-    in_place = text.count("= ") > text.count(" = ")
-    present = [sign for sign in (*_SIGNS, *_OPERATORS_IN_PLACE * in_place) if sign in text]
+    present = [sign for sign in _SIGNS if sign in text]
     signs = sorted({number for sign in present for number, line in enumerate(body) if sign in line})
     if not signs:
         return {}

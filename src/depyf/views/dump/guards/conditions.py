@@ -177,13 +177,15 @@ class _Words:
 
     def __init__(self, frame: Frame, local: Collection[str], objects: Collection[str]) -> None:
         self._frame, self._local, self._objects = frame, local, objects
-        self._known: dict[int, tuple[Guard, Condition]] = {}  # by identity of the guard, which stays alive with it
+        self._known: dict[tuple[object, ...], Condition] = {}  # by what they are made of: versions share most guards
         self._owners: dict[str, tuple[str, str, str]] = {}
 
     def of(self, guard: Guard) -> Condition:
-        if id(guard) not in self._known:
-            self._known[id(guard)] = guard, self._condition(guard)
-        return self._known[id(guard)][1]
+        key = guard.expression, guard.source, guard.kind, guard.cause
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._condition(guard)
+        return known
 
     def _condition(self, guard: Guard) -> Condition:
         expression = _without_clashes(guard.expression, self._local)
