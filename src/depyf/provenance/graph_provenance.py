@@ -12,8 +12,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from ..frozen import frozen
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.stages import AROUND
 from ..torch_text.graph_text import Graph, Node, read_graph
@@ -22,8 +22,7 @@ from .cached_lines import relocated
 from .kernels import graph_kernels
 
 
-@frozen
-class Origin:
+class Origin(NamedTuple):
     """The origin of a node of a stage, as far as it is known.
 
     Attributes:

@@ -18,7 +18,7 @@ import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..decompiler.trees import dotted_name
 from ..records.model import SourceLocation
@@ -79,9 +79,10 @@ class TensorType:
         return self.text if self.shape is None else f"{_SHORT.get(self.dtype, self.dtype)}[{', '.join(self.shape)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """One node of a graph.
+
+    (A tuple, which is quickly made: a large model has tens of thousands of nodes.)
 
     Attributes:
         name: torch's.
@@ -114,7 +115,7 @@ class Node:
     @property
     def operation(self) -> str:
         """The operation in short: ``"aten.mm"``, ``"linear"``, ``"add"``, ``"view"``."""
-        return _operation(self.target)
+        return operation_of(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,8 @@ class Graph:
 
 
 @functools.lru_cache(65536)
-def _operation(target: str) -> str:
+def operation_of(target: str) -> str:
+    """Return the operation in short, as of :attr:`Node.operation`."""
     parts = target.split(".")
     if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
         return ".".join(parts[2:4])
