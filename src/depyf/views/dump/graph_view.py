@@ -495,7 +495,14 @@ class _View:
         elif code.endswith("next(args_iter)") and (given := _NEXT.match(code)):
             self.write(number, *_with_comment(code, self.primal(given["name"]), indent))
         else:
-            self.write(number, *_with_comment(self.with_new_names(code), _mode(code), indent))
+            words = _mode(code)
+            if self.renamed:
+                code = self.with_new_names(code)
+            if words or indent + len(code) > wrapping.WIDTH:
+                self.write(number, *_with_comment(code, words, indent))
+            else:  # (most statements)
+                self.lines[number] = len(self.out) + 1
+                self.out.append(" " * indent + code)
         if second and not _is_among(second["name"], released):
             code = f"{second['name']}{second['type'] or ''} = {second['base']}"
             self.out += wrapping.wrapped(self.with_new_names(code), indent)

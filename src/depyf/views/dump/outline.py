@@ -102,17 +102,20 @@ def _graph(
 ) -> Iterator[Line]:
     root = _Block("", "")
     calls: dict[int, _Block] = {-1: root}
+    around: dict[int, list[_Block]] = {-1: []}  # a call and those that it was made in
     seen: dict[str, int] = {}
 
     def block(index: int) -> _Block:
         known = calls.get(index)
         if known is None:
             call = provenance.modules[index]
-            outer = block(call.outer if call.outer < index else -1)
+            outer_index = call.outer if call.outer < index else -1
+            outer = block(outer_index)
             number = seen[call.path] = seen.get(call.path, 0) + 1
             cls = call.cls if number == 1 else f"{call.cls} (call {number})"
             known = calls[index] = _Block(call.path or "the module", cls)
             outer.items.append(known)
+            around[index] = [known, *around[outer_index]]
         return known
 
     users: dict[str, set[str]] = {node.name: set() for node in graph.nodes}
@@ -125,10 +128,8 @@ def _graph(
             index = origin.module if origin is not None else -1
             caller = provenance.callers.get(origin.captured) if origin is not None else None
             block(index).items.append(node._replace(location=caller) if caller is not None else node)
-            while index >= 0:
-                calls[index].inside.append(node)
-                outer = provenance.modules[index].outer
-                index = outer if outer < index else -1
+            for call in around[index]:
+                call.inside.append(node)
     names = {node.name: node for node in graph.nodes if node.op != "placeholder"}
     yield from _items(root.items, 0, names, users)
 
