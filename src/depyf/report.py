@@ -22,6 +22,7 @@ from .views.dump.directory import Directory
 from .views.dump.later import is_kept
 from .views.index.index import FILE
 from .views.markdown import count
+from .views.remembered import remembered
 
 
 @collector.paused()
@@ -55,9 +56,10 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
             trace_log.logs(path)  # raises where there is none
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
         captures = _sourced({"": _completed(path, captures[""])}, sources)
-        if page:
-            pages.write(path, captures[""])
-        return ranks.write_index(path, pages.FILE if page else "", captures[""])
+        with remembered():
+            if page:
+                pages.write(path, captures[""])
+            return ranks.write_index(path, pages.FILE if page else "", captures[""])
     if captures is None:
         captures = logged(path)
     captures = _sourced(captures, sources)
