@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -40,6 +41,14 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     for name in [command] if command in COMMANDS else COMMANDS:
         importlib.import_module(f".{name}", __name__).add(commands)
     return command_line
+
+
+def command() -> int:
+    """Run the command that this process was started for; returns the exit status."""
+    status = main()
+    # Python looks for garbage once more when it ends. What is left goes with the process.
+    gc.freeze()
+    return status
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
