@@ -151,6 +151,7 @@ class _Placement:
         self.groups: dict[tuple[int, bool, int], list[Node]] = {}
         self._places: dict[str, int] = {}
         self._gradients: set[str] = set()
+        self._runs_at: dict[int, Sequence[int]] = {}  # by the identity of a location of the graph
         self._last = 0
         self._before, self._chunk = -1, 0
 
@@ -169,9 +170,14 @@ class _Placement:
             self._places[node.name] = self.runs.run_of[self.runs.positions[self.saved[node.name]]]
 
     def _add_call(self, node: Node) -> None:
-        taken = [self._places[name] for name in node.inputs if name in self._gradients]
-        needed = [self._places[name] for name in node.inputs if name in self._places and name not in self._gradients]
-        candidates = self.runs.lines.get(line_of(node) or ("", 0, ""), [])
+        taken: list[int] = []
+        needed: list[int] = []
+        for name in node.inputs:
+            if name in self._gradients:
+                taken.append(self._places[name])
+            elif name in self._places:
+                needed.append(self._places[name])
+        candidates = self._candidates(node)
         backward = bool(taken) or self.trusted and node.backward
         if backward:
             self._gradients.add(node.name)
@@ -184,6 +190,14 @@ class _Placement:
         if place != self._before:
             self._before, self._chunk = place, self._chunk + 1
         self.groups.setdefault((place, backward, 0 if backward else self._chunk), []).append(node)
+
+    def _candidates(self, node: Node) -> Sequence[int]:
+        """Return the runs of a node's line."""
+        known = self._runs_at.get(id(node.location))  # (which nodes share)
+        if known is None:
+            line = line_of(node)
+            known = self._runs_at[id(node.location)] = self.runs.lines.get(line, []) if line is not None else []
+        return known
 
     def _place(self, node: Node, candidates: Sequence[int], taken: Sequence[int], needed: Sequence[int]) -> int:
         """Return the run of its line that a node fits: before the gradients that it takes, behind all else."""
