@@ -47,7 +47,7 @@ _IN_PLACE = {name: "i" + name.rstrip("_") for name in _OPERATORS.values()}
 #: A call that stands in one line, as most statements of a large graph do; its arguments hold no call within a call.
 _CALL = re.compile(
     r'(?P<indent> +)(?P<name>[A-Za-z_]\w*)(?:: "(?P<type>[^"\\]*)")? = (?P<root>[A-Za-z_]\w*)\.(?P<path>[\w.]+)'
-    r'\((?P<arguments>(?:[^()"#;{}\\]|\([^()"#;{}\\]*\))*)\)(?:;  (?:\w+ = )+None)?$')
+    r'\((?P<arguments>[^()"#;{}\\]*(?:\([^()"#;{}\\]*\)[^()"#;{}\\]*)*)\)(?:;  (?:\w+ = )+None)?$')
 #: A line that gives a value another name.
 _ALIAS = re.compile(r" +(?P<name>[A-Za-z_]\w*) = (?P<value>(?!(?:None|True|False)$)[A-Za-z_]\w*)$")
 #: Lines that are read without Python's parser, by number, with their match of one of these.

@@ -57,7 +57,8 @@ _NUMBER = re.compile(r"Sym\((.*)\)")
 #: The name that a statement binds, and the first one that it reads: a global, if it calls one.
 _NAMES = re.compile(r'(?m)^ *(\w+)(?:: "[^"\n]*")? = (\w*)')
 _SECOND_NAMES = re.compile(r'(?m);  (\w+)(?:: "[^"\n]*")? = ')
-_NAME_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|(?<![\w.])[A-Za-z_]\w*')
+_NAME_OR_STRING = re.compile(
+    r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|(?<![\w.])[A-Za-z_]\w*')
 _RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
 #: What torch prints behind an operation in place: the node's name for what was changed.
 _SECOND_NAME = re.compile(r'(?P<first>.*);  (?P<name>\w+)(?P<type>: "[^"]*")? = (?P<base>\w+)$')
