@@ -1,7 +1,6 @@
 """Files that another process makes: it outlives the program, readers wait for it, and a dump that it left is completed."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -45,21 +44,27 @@ def files_of(path):
     return {name for name in os.listdir(path) if name not in (".depyf", making.FILE)}
 
 
-def numbered(text):
-    """A text with torch's numbers of graphs and resume functions, which it counts through the process, from 1."""
-    known = {}
-    return re.sub(r"(?<=__compiled_fn_)\d+|(?<=__resume_at_)\d+_\d+",
-                  lambda match: known.setdefault(match[0], str(len(known) + 1)), text)
+PROGRAM = """
+import sys, torch, depyf
+def broken(x):
+    y = x + 1
+    if y.sum() > 0:
+        return y * 2
+    return y - 1
+with depyf.prepare_debug(sys.argv[1], files=sys.argv[2]) as block:
+    torch.compile(broken, backend="eager")(torch.ones(2))
+block.wait()
+"""
 
 
 def test_the_same_files_whoever_makes_them(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
     texts = []
     for how in ("now", "background", "later"):
-        torch._dynamo.reset()
-        block = run(tmp_path / how, files=how)
-        block.wait()
-        texts.append({numbered(name): numbered((tmp_path / how / name).read_text()) for name in files_of(tmp_path / how)
-                      if name.endswith((".py", ".txt"))})
+        folder = tmp_path / how
+        subprocess.run([sys.executable, str(program), str(folder), how], check=True)
+        texts.append({name: (folder / name).read_text() for name in files_of(folder) if name.endswith((".py", ".txt"))})
     assert TEXT in texts[0] and texts[0] == texts[1] == texts[2]
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .finishing.recorded import read_records
 from .harmless import say
 from .records import store
 from .records.model import Capture
-from .records.run_directory import RANK
+from .records.run_directory import RANK, rank_folders
 from .records.store import RecordsError
 from .run_files import make
-from .views import rank_classes, ranks
-from .views.rank_classes import RankClass
+
+if TYPE_CHECKING:
+    from .views.rank_classes import RankClass
 
 _RANK_OF_LOG = re.compile(r"_rank_(\d+)_")
 
@@ -30,7 +32,7 @@ def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
         RecordsError: there are none; the message says what to give.
     """
     path = directory_of(path)
-    name = ranks.rank_folders(path).get(-1 if rank is None else rank, "")
+    name = rank_folders(path).get(-1 if rank is None else rank, "")
     if name and os.path.exists(os.path.join(path, name, store.FILE)):
         return {name: _read(os.path.join(path, name))}
     captures = recorded(path)
@@ -46,10 +48,16 @@ def shown(path: str) -> Capture | list[RankClass]:
     Raises:
         RecordsError: as :func:`captures_of`.
     """
-    if ranks.rank_folders(directory_of(path)):
+    if rank_folders(directory_of(path)):
+        from .views import ranks  # (most runs have one process)
+
         return readable(ranks.read(directory_of(path)))
     captures = captures_of(path)
-    return captures[""] if captures.keys() == {""} else rank_classes.classes_of(captures)
+    if captures.keys() == {""}:
+        return captures[""]
+    from .views import rank_classes
+
+    return rank_classes.classes_of(captures)
 
 
 def directory_of(path: str) -> str:
@@ -68,7 +76,7 @@ def recorded(path: str) -> dict[str, Capture] | None:
                            "records.jsonl, or a log of TORCH_TRACE.")
     if not os.path.isdir(path):
         return None
-    folders = ranks.rank_folders(path)
+    folders = rank_folders(path)
     if folders:
         return _of_ranks(path, list(folders.values()))
     return {"": _read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None

@@ -7,22 +7,24 @@ import os
 import warnings
 from dataclasses import replace
 
+from . import collector
 from . import page as pages
-from .capture import trace_log
 from .harmless import say
 from .provenance.sources import files_named, of_capture
 from .recorded_runs import directory_of, logged, readable, recorded
 from .records.file_names import only_written
 from .records.model import Capture
-from .records.run_directory import run_directory
+from .records.run_directory import rank_folders, run_directory
 from .records.store import RecordsError
 from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
 from .views.index.index import FILE
 from .views.markdown import count
+from .views.remembered import remembered
 
 
+@collector.paused()
 def report(path: str, output: str | None = None, page: bool = True, sources: bool = False) -> str:
     """Make the files of a run that are made of records.
 
@@ -43,17 +45,20 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
         OSError: the output cannot be written.
     """
     path = directory_of(path)
-    if output is None and ranks.rank_folders(path):
+    if output is None and rank_folders(path):
         return _of_all_ranks(path, page, sources)
     captures = recorded(path)
     if output is None:
         if captures is None:
+            from .capture import trace_log  # (few have a log)
+
             trace_log.logs(path)  # raises where there is none
             raise RecordsError(f"{path!r} holds a log of TORCH_TRACE; say where the files go: depyf report LOG -o DIR")
         captures = _sourced({"": _completed(path, captures[""])}, sources)
-        if page:
-            pages.write(path, captures[""])
-        return ranks.write_index(path, pages.FILE if page else "", captures[""])
+        with remembered():
+            if page:
+                pages.write(path, captures[""])
+            return ranks.write_index(path, pages.FILE if page else "", captures[""])
     if captures is None:
         captures = logged(path)
     captures = _sourced(captures, sources)

@@ -226,8 +226,47 @@ class GraphModule(torch.nn.Module):
 '''
 
 
-@pytest.mark.parametrize("text", [CAPTURED, JOINT, BOXED, CALLS, CALLS.replace("return (f", "return (f))")])
-def test_calls_in_one_line_are_what_python_s_parser_reads(text, monkeypatch):
+#: Calls and other names alone; the same in a graph within the graph; a string that looks like statements.
+ALONE = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[2]"):
+        l_x_ = L_x_
+
+        # File: model.py:3 in f, code: y = x.sin()
+        y: "f32[2]" = l_x_.sin()
+        # No stacktrace found for following nodes
+        z: "f32[2]" = torch.cos(y);  y = None
+'''
+WITHIN = ALONE + '''        body = self.body;  body = None
+        z += l_x_
+        iadd = z
+        return (iadd,)
+
+        # a comment
+    class body(torch.nn.Module):
+        def forward(self, L_y_: "f32[2]"):
+            l_y_ = L_y_
+            # File: model.py:4 in g, code: return x.cos()
+            cos: "f32[2]" = l_y_.cos();  l_y_ = None
+            same = cos
+            return (same, True)
+
+def other(x):
+    a = x.exp()
+    return a
+'''
+STRING = ALONE + """        t = torch.f(z, '''
+        u = torch.g(z)
+        ''')
+        return (t, z)
+"""
+TEXTS = [CAPTURED, JOINT, BOXED, CALLS, CALLS.replace("return (f", "return (f))"), ALONE, WITHIN, STRING,
+         WITHIN.replace("class GraphModule(torch.nn.Module):\n", "").replace("    class body", "class body")]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_is_read_without_python_s_parser_is_what_it_reads(text, monkeypatch):
     found = read_graph(text)
     monkeypatch.setattr(graph_text, "_CALL", re.compile("(?!)"))
+    monkeypatch.setattr(graph_text, "_ALIAS", re.compile("(?!)"))
     assert found == read_graph(text) and found.nodes

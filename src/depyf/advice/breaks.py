@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import with_lines, without_scalar
@@ -19,7 +19,7 @@ from .source import Site, called, is_own
 from .while_loops import on_while
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """One row.
 

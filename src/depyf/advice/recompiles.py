@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ..frozen import frozen
 from ..torch_text.user_expressions import parsed_expression
 
 _LIMIT = "`torch._dynamo.config.recompile_limit`"
@@ -14,7 +15,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 
 
-@dataclass(frozen=True)
+@frozen
 class ValueChange:
     """What changed at a recompile.
 
@@ -34,7 +35,7 @@ class ValueChange:
     hint: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Circumstances:
     """The circumstances that advice on a change depends on.
 

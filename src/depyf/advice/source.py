@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
+from ..frozen import frozen
 from ..records.model import GraphBreak, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library
 
@@ -14,7 +14,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
-@dataclass(frozen=True)
+@frozen
 class Site:
     """A break with the statement that it is in.
 

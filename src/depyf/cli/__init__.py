@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -42,6 +43,14 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     return command_line
 
 
+def command() -> int:
+    """Run the command that this process was started for; returns the exit status."""
+    status = main()
+    # Python looks for garbage once more when it ends. What is left goes with the process.
+    gc.freeze()
+    return status
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
@@ -66,7 +75,7 @@ def _status(words: list[str]) -> int:
         print("\ndepyf: interrupted" if sys.stderr.isatty() else "depyf: interrupted", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        if error.name not in ("rich", "markdown_it"):
+        if error.name != "rich":
             raise
         return refused(f"`depyf {given.command}` lays its text out with Rich, which is not installed: pip install rich")
     except BrokenPipeError:

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .. import collector
 from .status import DONE, refused
 from .terminal import add_color, console_on
 
@@ -28,6 +29,7 @@ def add(commands: Any) -> None:
     command.set_defaults(run=explain)
 
 
+@collector.paused()
 def explain(given: argparse.Namespace) -> int:
     """Run ``depyf explain``."""
     from ..recorded_runs import captures_of, shown

@@ -52,6 +52,7 @@ class CapturedRuns:
         self.placeholders = [node.name for node in captured.nodes if node.op == "placeholder"]
         self.users: dict[str, list[int]] = {}  # placeholder -> positions
         self._flatten(captured, "", {})
+        self.operations = [plain_operation(node) for node in self.nodes]
         before: _Line | None = None
         for position, node in enumerate(self.nodes):
             line = line_of(node)
@@ -82,6 +83,20 @@ class CapturedRuns:
                 self.positions[prefix + node.name] = len(self.nodes)
                 self.names.append(prefix + node.name)
                 self.nodes.append(node)
+
+    @functools.cached_property
+    def given_shapes(self) -> list[tuple[str, ...] | None]:
+        """The shapes of what captured nodes give."""
+        return [None if node.type is None else node.type.shape for node in self.nodes]
+
+    @functools.cached_property
+    def taken_shapes(self) -> list[frozenset[tuple[str, ...] | None]]:
+        """The shapes of what captured nodes take."""
+        result = []
+        for name, node in zip(self.names, self.nodes):
+            prefix = "".join(name.rpartition(".")[:2])
+            result.append(frozenset(self.types.get(prefix + each) for each in node.inputs))
+        return result
 
     def parameter(self, name: str) -> str:
         """Return the captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``.
@@ -136,6 +151,7 @@ class _Placement:
         self.groups: dict[tuple[int, bool, int], list[Node]] = {}
         self._places: dict[str, int] = {}
         self._gradients: set[str] = set()
+        self._runs_at: dict[int, Sequence[int]] = {}  # by the identity of a location of the graph
         self._last = 0
         self._before, self._chunk = -1, 0
 
@@ -154,9 +170,14 @@ class _Placement:
             self._places[node.name] = self.runs.run_of[self.runs.positions[self.saved[node.name]]]
 
     def _add_call(self, node: Node) -> None:
-        taken = [self._places[name] for name in node.inputs if name in self._gradients]
-        needed = [self._places[name] for name in node.inputs if name in self._places and name not in self._gradients]
-        candidates = self.runs.lines.get(line_of(node) or ("", 0, ""), [])
+        taken: list[int] = []
+        needed: list[int] = []
+        for name in node.inputs:
+            if name in self._gradients:
+                taken.append(self._places[name])
+            elif name in self._places:
+                needed.append(self._places[name])
+        candidates = self._candidates(node)
         backward = bool(taken) or self.trusted and node.backward
         if backward:
             self._gradients.add(node.name)
@@ -169,6 +190,14 @@ class _Placement:
         if place != self._before:
             self._before, self._chunk = place, self._chunk + 1
         self.groups.setdefault((place, backward, 0 if backward else self._chunk), []).append(node)
+
+    def _candidates(self, node: Node) -> Sequence[int]:
+        """Return the runs of a node's line."""
+        known = self._runs_at.get(id(node.location))  # (which nodes share)
+        if known is None:
+            line = line_of(node)
+            known = self._runs_at[id(node.location)] = self.runs.lines.get(line, []) if line is not None else []
+        return known
 
     def _place(self, node: Node, candidates: Sequence[int], taken: Sequence[int], needed: Sequence[int]) -> int:
         """Return the run of its line that a node fits: before the gradients that it takes, behind all else."""
@@ -190,19 +219,19 @@ def _align_group(
 ) -> None:
     """Align nodes that belong to one run, and add them to those that were found."""
     positions = runs.runs[place]
+    fit = _Fit(runs, backward, shapes)
     chosen = {name: runs.positions[known[name]] for known in (saved, aligned) for node in nodes for name in node.inputs
               if name in known and runs.positions[known[name]] in positions}
-    asked = {plain_operation(runs.nodes[position]) for position in positions}
+    asked = {runs.operations[position] for position in positions}
     # What a backward graph computes once more stands where it is needed, in no order.
     in_order = backward or not saved
-    for node, position in zip(nodes, _within(runs, positions, nodes, backward, shapes, in_order)):
+    for node, position in zip(nodes, _within(fit, positions, nodes, in_order)):
         # What fits nothing, or was moved behind other work, goes with the value that it takes.
         giver = next((chosen[name] for name in node.inputs if name in chosen), position)
-        operation = plain_operation(node)
-        if giver != position and (
-                operation in _RESHAPES and operation not in asked
-                or not _fit(runs, position, node, backward, shapes)):
-            position = giver
+        if giver != position:
+            operation = plain_operation(node)
+            if operation in _RESHAPES and operation not in asked or not fit.of(node, [position])[0]:
+                position = giver
         chosen[node.name] = position
         aligned[node.name] = runs.names[position]
 
@@ -225,26 +254,27 @@ _RESHAPES = frozenset({"t", "unsafe_view", "detach", "alias", "permute"})
 _PAIRS = 250_000
 
 
-def _within(
-    runs: CapturedRuns, positions: Sequence[int], nodes: Sequence[Node], backward: bool,
-    shapes: Mapping[str, tuple[str, ...] | None], in_order: bool,
-) -> list[int]:
+def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node], in_order: bool) -> list[int]:
     """For each node the captured node of the run; in order, for gradients from the end."""
-    order = list(reversed(positions)) if backward else list(positions)
+    order = list(reversed(positions)) if fit.backward else list(positions)
     if len(order) == 1:
         return order * len(nodes)
     if not in_order:
-        return [max(order, key=lambda position: _fit(runs, position, node, backward, shapes)) for node in nodes]
+        chosen = []
+        for node in nodes:
+            scores = fit.of(node, order)
+            chosen.append(order[scores.index(max(scores))])
+        return chosen
     if len(order) * len(nodes) > _PAIRS:
         return [order[index * len(order) // len(nodes)] for index in range(len(nodes))]
     best: list[float] = [0.0] * len(order)
     came: list[list[int]] = []
     for node in nodes:
         row, steps, top, where = [], [], float("-inf"), 0
-        for column, position in enumerate(order):
+        for column, score in enumerate(fit.of(node, order)):
             if best[column] > top:
                 top, where = best[column], column
-            row.append(top + _fit(runs, position, node, backward, shapes))
+            row.append(top + score)
             steps.append(where)
         best = row
         came.append(steps)
@@ -256,30 +286,57 @@ def _within(
     return chosen[::-1]
 
 
-def _fit(
-    runs: CapturedRuns, position: int, node: Node, backward: bool, shapes: Mapping[str, tuple[str, ...] | None]
-) -> float:
-    captured = runs.nodes[position]
-    ours, theirs = plain_operation(captured), plain_operation(node)
-    shape = shapes.get(node.name)
-    if backward:
-        prefix = "".join(runs.names[position].rpartition(".")[:2])
-        same_shape = shape is not None and any(runs.types.get(prefix + name) == shape for name in captured.inputs)
-    else:
-        same_shape = shape is not None and captured.type is not None and captured.type.shape == shape
+class _Fit:
+    """How well nodes of a later stage fit captured ones.
+
+    Args:
+        runs: the captured graph.
+        backward: the nodes compute gradients.
+        shapes: of the nodes of the later stage, by name.
+    """
+
+    def __init__(self, runs: CapturedRuns, backward: bool, shapes: Mapping[str, tuple[str, ...] | None]) -> None:
+        self.runs, self.backward, self.shapes = runs, backward, shapes
+
+    def of(self, node: Node, positions: Sequence[int]) -> list[float]:
+        """Return the scores of a node at positions of captured nodes."""
+        runs, operation, shape = self.runs, plain_operation(node), self.shapes.get(node.name)
+        parameters = {runs.parameter(name) for name in node.inputs if _PRIMAL.match(name)}
+        scores = []
+        for position in positions:
+            same_shape = shape is not None and (
+                shape in runs.taken_shapes[position] if self.backward else runs.given_shapes[position] == shape)
+            score = _likeness(runs.operations[position], operation, same_shape, None if shape is None else len(shape))
+            if parameters and not parameters.isdisjoint(runs.nodes[position].inputs):
+                score += 3.0
+            scores.append(score)
+        return scores
+
+
+@functools.lru_cache(65536)
+def _likeness(ours: str, theirs: str, same_shape: bool, rank: int | None) -> float:
+    """Return how well an operation of a later stage fits a captured one.
+
+    Args:
+        ours: the captured operation.
+        theirs: that of the later stage.
+        same_shape: it gives a value of the same shape; of a gradient: of the shape of a value that the captured one
+            takes.
+        rank: dimensions of the value that it gives, where they are known.
+    """
     score = 1.0 if same_shape else 0.0
     if ours == theirs:
         # A call of many parts has reshapes of its own among them.
-        score += 3.0 if same_shape or shape is None else 1.0
+        score += 3.0 if same_shape or rank is None else 1.0
     elif theirs in _BECOMES.get(ours, ()):
         score += 1.5
-        if theirs in ("view", "unsafe_view") and shape is not None:
-            score += 0.5 * (len(shape) == _RANKS.get(ours, -1))
+        if theirs in ("view", "unsafe_view") and rank is not None:
+            score += 0.5 * (rank == _RANKS.get(ours, -1))
     elif len(ours) > 2 and len(theirs) > 2 and (ours in theirs or theirs in ours):
         score += 2.0
-    if any(runs.parameter(name) in captured.inputs for name in node.inputs if _PRIMAL.match(name)):
-        score += 3.0
     return score
+
+
 #: Dimensions of what ``mm`` and ``bmm`` take.
 _RANKS = {"linear": 2, "matmul": 3, "scaled_dot_product_attention": 3}
 

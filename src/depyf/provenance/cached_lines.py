@@ -56,7 +56,7 @@ def _words(place: SourceLocation) -> tuple[str, str]:
 
 
 def _replaced(graph: Graph, table: dict[SourceLocation, SourceLocation | None]) -> Graph:
-    nodes = tuple(dataclasses.replace(node, location=table[node.location]) if node.location is not None else node
+    nodes = tuple(node._replace(location=table[node.location]) if node.location is not None else node
                   for node in graph.nodes)
     return dataclasses.replace(
         graph, nodes=nodes, subgraphs=tuple(_replaced(inner, table) for inner in graph.subgraphs))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.stages import AROUND
@@ -21,8 +22,7 @@ from .cached_lines import relocated
 from .kernels import graph_kernels
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """The origin of a node of a stage, as far as it is known.
 
     Attributes:

@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ..bytecode.packed import PackedCode
+from ..frozen import frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class UserFunction:
     wrappers: tuple[SourceLocation, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Guard:
     """One condition that must hold for a cache entry to be used.
 
@@ -104,7 +105,7 @@ class Guard:
     cause: SourceLocation | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class CodeText:
     """Decompiled source of one code object.
 
@@ -119,7 +120,7 @@ class CodeText:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class TransformedCode:
     """The code that Dynamo made of a frame.
 
@@ -147,7 +148,7 @@ class TransformedCode:
         return "def " in self.source.text
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheEntry:
     """A version of a frame.
 
@@ -166,7 +167,7 @@ class CacheEntry:
     tried: int | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class Branch:
     """The branch that a resume function continues.
 
@@ -179,7 +180,7 @@ class Branch:
     held: bool
 
 
-@dataclass(frozen=True)
+@frozen
 class Frame:
     """A function whose frames Dynamo compiles: the user's, or a resume function.
 
@@ -220,7 +221,7 @@ class Frame:
     asked: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledFunction:
     """A function that torch.compile was asked about.
 
@@ -236,7 +237,7 @@ class CompiledFunction:
     old_file: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Caller:
     """A line of the user's that called Python code of torch's (``torch.func``, an optimiser), which made ``nodes``."""
 
@@ -244,7 +245,7 @@ class Caller:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class ModuleCall:
     """One call of an ``nn.Module`` while a graph was captured.
 
@@ -276,7 +277,7 @@ class GraphInput:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphStage:
     """A graph at one stage.
 
@@ -307,7 +308,7 @@ class GraphStage:
     callers: tuple[Caller, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelCall:
     """One call of a kernel in a generated module.
 
@@ -331,7 +332,7 @@ class KernelCall:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Kernel:
     """A module that Inductor generated.
 
@@ -353,7 +354,7 @@ class Kernel:
     outline: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class CompiledGraph:
     """A graph that transformed code calls.
 
@@ -377,7 +378,7 @@ class CompiledGraph:
 
 
 # --- compilations ---------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class GraphBreak:
     """A place where a graph ended although the function went on.
 
@@ -415,7 +416,7 @@ class GraphBreak:
         return self.stack[-1] if self.stack else None
 
 
-@dataclass(frozen=True)
+@frozen
 class GuardFailure:
     """A reason for which an existing cache entry did not fit a call.
 
@@ -439,7 +440,7 @@ class GuardFailure:
     hint: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class SymbolDecision:
     """A decision about a dynamic shape.
 
@@ -463,7 +464,7 @@ class SymbolDecision:
     location: SourceLocation | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheKeyPart:
     """A part of the key that a compile cache was asked for.
 
@@ -476,7 +477,7 @@ class CacheKeyPart:
     digest: str
 
 
-@dataclass(frozen=True)
+@frozen
 class CacheLookup:
     """One question to a compile cache of torch's.
 
@@ -495,7 +496,7 @@ class CacheLookup:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Phase:
     """Time that a compilation spent in a part of torch, in seconds. Parts nest: inner ones count in outer ones."""
 
@@ -503,7 +504,7 @@ class Phase:
     seconds: float
 
 
-@dataclass(frozen=True)
+@frozen
 class Span:
     """A span of time in which a compilation was in a part of torch.
 
@@ -520,7 +521,7 @@ class Span:
     depth: int = 0
 
 
-@dataclass(frozen=True)
+@frozen
 class Failure:
     """The reason for which a compilation gave no code. ``kind`` is the exception's name."""
 
@@ -529,7 +530,7 @@ class Failure:
     location: SourceLocation | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class TracedLines:
     """Lines of one file, in order, that Dynamo came to while it traced, whatever became of them."""
 
@@ -537,7 +538,7 @@ class TracedLines:
     lines: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Compilation:
     """One compilation of one frame, whatever came of it.
 
@@ -590,7 +591,7 @@ class Compilation:
     user_function: UserFunction | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class SourceFile:
     """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
 
@@ -599,7 +600,7 @@ class SourceFile:
 
 
 # --- while the run goes on ------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class StageOfGraph:
     """A stage of the graph of that name, once it is complete."""
 
@@ -607,7 +608,7 @@ class StageOfGraph:
     stage: GraphStage
 
 
-@dataclass(frozen=True)
+@frozen
 class KernelOfGraph:
     """A generated module of the graph of that name."""
 
@@ -615,7 +616,7 @@ class KernelOfGraph:
     kernel: Kernel
 
 
-@dataclass(frozen=True)
+@frozen
 class CodeObject:
     """A code object of the program's: bytecodes name it by its number."""
 
@@ -623,7 +624,7 @@ class CodeObject:
     code: PackedCode
 
 
-@dataclass(frozen=True)
+@frozen
 class MeantFunction:
     """The function that the user means by a frame.
 
@@ -638,7 +639,7 @@ class MeantFunction:
     wrappers: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class ResumeOfBytecode:
     """A resume function that transformed code calls.
 
@@ -657,7 +658,7 @@ class ResumeOfBytecode:
     meant: str
 
 
-@dataclass(frozen=True)
+@frozen
 class TracedCode:
     """A function as Dynamo traced it: with other instructions for some of its own.
 
@@ -670,7 +671,7 @@ class TracedCode:
     resumes: dict[str, str]
 
 
-@dataclass(frozen=True)
+@frozen
 class Bytecode:
     """Code that Dynamo made, as it made it: the text is written when somebody wants to read it.
 
@@ -702,7 +703,7 @@ class Bytecode:
     traced: TracedCode | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class OrderOfEntries:
     """The order in which torch tried the versions of a code object when the run ended.
 
@@ -717,7 +718,7 @@ class OrderOfEntries:
     asked: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class EndOfRecording:
     """The run came to its end, and what is made of its records is still to be made.
 
@@ -733,7 +734,7 @@ class EndOfRecording:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class GuardsOfEntry:
     """Torch's printed guard tree of a cache entry."""
 
@@ -741,7 +742,7 @@ class GuardsOfEntry:
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Unwritten:
     """Records of which functions are made (:mod:`depyf.finishing`): those of a run whose texts are not written yet.
 
@@ -761,7 +762,7 @@ class Unwritten:
 
 
 # --- the whole ------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class Capture:
     """All records of a run; the docstring of this module shows them as a tree.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import keyword
 import re
 import unicodedata
@@ -32,6 +31,8 @@ def legal_identifier(name: str) -> str:
 def _shortened(cleaned: str, name: str) -> str:
     if len(cleaned.encode()) <= LONGEST:
         return cleaned
+    import hashlib  # (most names are short)
+
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     head = cleaned.encode()[: LONGEST - 9].decode("utf-8", "ignore")
     return f"{head}_{digest}"

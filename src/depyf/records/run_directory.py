@@ -24,6 +24,14 @@ def numbered(names: Iterable[str], beginning: str) -> dict[int, str]:
         (int(name.removeprefix(beginning)), name) for name in names if re.fullmatch(beginning + r"\d+", name)))
 
 
+def rank_folders(directory: str) -> dict[int, str]:
+    """Return the folders of ranks in a directory, by rank."""
+    try:
+        return numbered(os.listdir(directory), RANK)
+    except OSError:
+        return {}
+
+
 class DirectoryError(OSError):
     """The directory cannot be used; the message says which, why and what to do."""
 

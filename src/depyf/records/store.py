@@ -11,13 +11,11 @@ import dataclasses
 import functools
 import json
 import os
-import types
-import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from . import model as records
 from . import plain_lines
+from .building import build
 from .model import (
     Bytecode,
     Capture,
@@ -173,7 +171,7 @@ def read_line(text: str) -> Any:
     """
     try:
         value = json.loads(text)
-        return _built(_KINDS[value.pop("record")], value)
+        return build(_KINDS[value.pop("record")], value)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordsError(f"a line of {FILE} is not a record of depyf ({error}).") from error
 
@@ -185,7 +183,7 @@ def checked(record: Any) -> Any:
         RecordsError: one has not.
     """
     try:
-        return _built(type(record), _plain(record, {}))
+        return build(type(record), _plain(record, {}))
     except (TypeError, ValueError) as error:
         raise RecordsError(f"not a {type(record).__name__}: {error}") from error
 
@@ -221,7 +219,7 @@ def _read(path: str, file: Iterable[str]) -> Capture:
                     f"{path} is of schema {value.get('version')!r}; this depyf reads schema {SCHEMA}. "
                     "Read it with the version that wrote it (the file .depyf beside it names that).")
             try:
-                environment = _built(dict[str, str], value.get("environment") or {})
+                environment = build(dict[str, str], value.get("environment") or {})
             except (TypeError, ValueError) as error:
                 raise RecordsError(f"{path}:1: the environment cannot be read ({error}).") from error
         elif kind == "note":
@@ -230,7 +228,7 @@ def _read(path: str, file: Iterable[str]) -> Capture:
             ended = True
         elif kind in _KINDS:
             try:
-                record = _built(_KINDS[kind], value)
+                record = build(_KINDS[kind], value)
                 if isinstance(record, CompiledFunction) and not record.frames:
                     raise ValueError("it has no frames")
             except (TypeError, ValueError, KeyError) as error:
@@ -272,38 +270,3 @@ def _identity(record: Any, number: int) -> Any:
     if isinstance(record, Compilation):
         return record.compile_id.key
     return number
-
-
-@functools.cache
-def _fields(cls: type) -> dict[str, Any]:
-    hints = typing.get_type_hints(cls, vars(records))
-    return {field.name: hints[field.name] for field in dataclasses.fields(cls)}
-
-
-def _built(kind: Any, value: Any) -> Any:
-    """Build from a value of JSON what a field's annotation says."""
-    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-        if not isinstance(value, dict):
-            raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
-        fields = _fields(kind)
-        # A later version may add fields; what is not known here is left out.
-        return kind(**{name: _built(fields[name], item) for name, item in value.items() if name in fields})
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        inner = [argument for argument in arguments if argument is not type(None)]
-        return None if value is None else _built(inner[0], value)
-    if origin is tuple:
-        if not isinstance(value, list):
-            raise TypeError(f"a list expected, not {type(value).__name__}")
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return tuple(_built(arguments[0], item) for item in value)
-        return tuple(_built(argument, item) for argument, item in zip(arguments, value, strict=True))
-    if origin is dict:
-        if not isinstance(value, dict):
-            raise TypeError(f"a dictionary expected, not {type(value).__name__}")
-        return {key: _built(arguments[1], item) for key, item in value.items()}
-    if kind is float and isinstance(value, int):
-        return float(value)
-    if isinstance(kind, type) and not isinstance(value, kind):
-        raise TypeError(f"{kind.__name__} expected, not {type(value).__name__}")
-    return value

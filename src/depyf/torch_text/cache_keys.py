@@ -8,7 +8,6 @@ options. They are put together by name.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 
@@ -32,5 +31,7 @@ def parts(payload: str) -> tuple[CacheKeyPart, ...]:
         match = _COMPONENT.match(component) if isinstance(component, str) else None
         if match is not None:
             digests.setdefault(match["name"], []).append(f"{match['place'] or ''}{match['digest']}")
+    import hashlib  # (most runs have no such key)
+
     return tuple(CacheKeyPart(name, hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest()[:_LENGTH])
                  for name, each in digests.items())

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..decompiler.trees import dotted_name
+from ..frozen import frozen
 
 _SOURCES = re.compile(r"#\s*(?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>.*?)\], "
                       r"Original ATen: \[(?P<aten>.*?)\]")
@@ -37,7 +38,7 @@ _LIBRARIES = frozenset({"extern_kernels", "aten", "inductor_ops", "_quantized", 
 _PARTITION = re.compile(r"partition_(\d+)$")
 
 
-@dataclass(frozen=True)
+@frozen
 class Definition:
     """A kernel that the module defines.
 
@@ -59,7 +60,7 @@ class Definition:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class Buffer:
     """An allocation: numbers of elements as torch writes them, dtype without ``torch.``."""
 
@@ -67,7 +68,7 @@ class Buffer:
     dtype: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Launch:
     """A call of a kernel.
 

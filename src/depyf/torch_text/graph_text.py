@@ -16,8 +16,9 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from ..decompiler.trees import dotted_name
 from ..records.model import SourceLocation
@@ -46,7 +47,11 @@ _IN_PLACE = {name: "i" + name.rstrip("_") for name in _OPERATORS.values()}
 #: A call that stands in one line, as most statements of a large graph do; its arguments hold no call within a call.
 _CALL = re.compile(
     r'(?P<indent> +)(?P<name>[A-Za-z_]\w*)(?:: "(?P<type>[^"\\]*)")? = (?P<root>[A-Za-z_]\w*)\.(?P<path>[\w.]+)'
-    r'\((?P<arguments>(?:[^()"#;{}\\]|\([^()"#;{}\\]*\))*)\)(?:;  (?:\w+ = )+None)?$')
+    r'\((?P<arguments>[^()"#;{}\\]*(?:\([^()"#;{}\\]*\)[^()"#;{}\\]*)*)\)(?:;  (?:\w+ = )+None)?$')
+#: A line that gives a value another name.
+_ALIAS = re.compile(r" +(?P<name>[A-Za-z_]\w*) = (?P<value>(?!(?:None|True|False)$)[A-Za-z_]\w*)$")
+#: Lines that are read without Python's parser, by number, with their match of one of these.
+_Simple: TypeAlias = Mapping[int, "re.Match[str]"]
 #: In arguments: a string; a name that is neither an attribute nor that of an argument.
 _STRING_OR_NAME = re.compile(r"'[^']*'|(?<![\w.])(?P<name>[A-Za-z_]\w*)\b(?!\s?=(?!=))")
 
@@ -74,9 +79,10 @@ class TensorType:
         return self.text if self.shape is None else f"{_SHORT.get(self.dtype, self.dtype)}[{', '.join(self.shape)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """One node of a graph.
+
+    (A tuple, which is quickly made: a large model has tens of thousands of nodes.)
 
     Attributes:
         name: torch's.
@@ -109,7 +115,7 @@ class Node:
     @property
     def operation(self) -> str:
         """The operation in short: ``"aten.mm"``, ``"linear"``, ``"add"``, ``"view"``."""
-        return _operation(self.target)
+        return operation_of(self.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,8 @@ class Graph:
 
 
 @functools.lru_cache(65536)
-def _operation(target: str) -> str:
+def operation_of(target: str) -> str:
+    """Return the operation in short, as of :attr:`Node.operation`."""
     parts = target.split(".")
     if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
         return ".".join(parts[2:4])
@@ -163,30 +170,45 @@ def read_graph(text: str) -> Graph:
 
 def _read(text: str) -> Graph:
     lines = text.split("\n")
-    # To parse these calls takes most of the time: Python's parser gets a number for each, and so still reads the rest.
-    calls = {number: call for number, line in enumerate(lines, 1) if (call := _CALL.match(line)) is not None}
-    left = "\n".join(f"{calls[number]['indent']}0" if number in calls else line for number, line in enumerate(lines, 1))
+    if '"""' in text or "'''" in text:  # (a line of such a string may look like a statement)
+        return _parsed(lines, {}) or _damaged(lines)
+    # To parse all lines takes most of the time: Python's parser gets those that are not read without it.
+    simple = {number: match for number, line in enumerate(lines, 1)
+              if (match := _CALL.match(line) or _ALIAS.match(line)) is not None}
+    return _parsed(lines, simple) or _parsed(lines, {}) or _damaged(lines)
+
+
+def _parsed(lines: list[str], simple: _Simple) -> Graph | None:
+    """Return the graph that Python's parser finds; ``None`` where the text without the simple lines is not Python."""
+    left = "\n".join("" if number in simple or line.lstrip().startswith("#") else line
+                     for number, line in enumerate(lines, 1))
     try:
-        tree: ast.Module | None = ast.parse(left)
+        body = ast.parse(left).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        tree = None
-    classes = [item for item in tree.body if isinstance(item, ast.ClassDef)] if tree is not None else []
-    if classes:
-        return _class(classes[0], lines, calls)
-    functions = [item for item in tree.body if isinstance(item, ast.FunctionDef)] if tree is not None else []
-    if functions:
-        return Graph(functions[0].name, _Reader(lines, calls).function(functions[0]))
-    return _damaged(lines)
+        return None
+    parts = list(zip(body, _ends(body, len(lines))))
+    for item, end in parts:
+        if isinstance(item, ast.ClassDef):
+            return _class(item, end, lines, simple)
+    for item, end in parts:
+        if isinstance(item, ast.FunctionDef):
+            return Graph(item.name, _Reader(lines, simple).function(item, end))
+    return None
 
 
-def _class(definition: ast.ClassDef, lines: list[str], calls: Mapping[int, re.Match[str]]) -> Graph:
+def _ends(body: Sequence[ast.stmt], last: int) -> list[int]:
+    """Return the last line that belongs to each statement: the simple ones are not in the tree."""
+    return [*(following.lineno - 1 for following in body[1:]), last]
+
+
+def _class(definition: ast.ClassDef, last: int, lines: list[str], simple: _Simple) -> Graph:
     nodes: tuple[Node, ...] = ()
     inner = []
-    for item in definition.body:
+    for item, end in zip(definition.body, _ends(definition.body, last)):
         if isinstance(item, ast.FunctionDef) and not nodes:
-            nodes = _Reader(lines, calls).function(item)
+            nodes = _Reader(lines, simple).function(item, end)
         elif isinstance(item, ast.ClassDef):
-            inner.append(_class(item, lines, calls))
+            inner.append(_class(item, end, lines, simple))
     return Graph(definition.name, nodes, tuple(inner))
 
 
@@ -227,12 +249,12 @@ class _Reader:
 
     Args:
         lines: of the text.
-        calls: by number, those that are calls, for which the tree has a placeholder.
+        simple: those that are not in the tree.
     """
 
-    def __init__(self, lines: list[str], calls: Mapping[int, re.Match[str]]) -> None:
+    def __init__(self, lines: list[str], simple: _Simple) -> None:
         self.lines = lines
-        self.calls = calls
+        self.simple = simple
         self.nodes: list[Node] = []
         self.names: set[str] = set()
         #: Parameters that no statement has renamed so far, with their annotations.
@@ -244,22 +266,31 @@ class _Reader:
         self.flattened = False
 
     # --- a function as a whole --------------------------------------------------------------------
-    def function(self, definition: ast.FunctionDef) -> tuple[Node, ...]:
+    def function(self, definition: ast.FunctionDef, end: int) -> tuple[Node, ...]:
+        """Read the function whose last line is ``end``."""
         self.parameters(definition)
-        # Comments are lines of their own between statements.
-        reached = definition.body[0].lineno if definition.body else definition.lineno
-        reached = min(reached, definition.lineno + 1)
+        parsed: dict[int, list[ast.stmt]] = {}
         for statement in definition.body:
-            for number in range(reached, statement.lineno):
+            parsed.setdefault(statement.lineno, []).append(statement)
+        number = min(definition.body[0].lineno, definition.lineno + 1)
+        while number <= end:
+            match = self.simple.get(number)
+            if match is not None:
+                if match.re is _ALIAS:
+                    self.alias(match, number)
+                else:
+                    self.call_in_one_line(match, number)
+            elif number in parsed:
+                last = number
+                for statement in parsed[number]:
+                    self.statement(statement, number)
+                    last = max(last, statement.end_lineno or number)
+                number = last
+            else:
                 line = self.lines[number - 1].lstrip()
                 if line.startswith("#"):
                     self.comment(line)
-            reached = (statement.end_lineno or statement.lineno) + 1
-            call = self.calls.get(statement.lineno)
-            if call is not None:
-                self.call_in_one_line(call, statement.lineno)
-            else:
-                self.statement(statement, statement.lineno)
+            number += 1
         return self.done()
 
     def parameters(self, definition: ast.FunctionDef) -> None:
@@ -287,12 +318,9 @@ class _Reader:
         return tuple(self.nodes)
 
     def comment(self, line: str) -> None:
-        match = _LOCATION.search(line)
-        if match is not None:
-            self.location = _location(match["file"], int(match["line"]), match["function"], match["text"])
-            self.backward = _BACKWARD in line[: match.start()]
-        elif _NO_LOCATION in line:
-            self.location, self.backward = None, False
+        place = _place(line)
+        if place is not None:
+            self.location, self.backward = place
 
     # --- statements -------------------------------------------------------------------------------
     def statement(self, statement: ast.stmt, line: int) -> None:
@@ -319,17 +347,21 @@ class _Reader:
 
     def call_in_one_line(self, call: re.Match[str], line: int) -> None:
         """Add the node of a line; what :meth:`statement` does for its tree."""
-        root, path = call["root"], call["path"]
-        kind = None if call["type"] is None else tensor_type(call["type"])
-        inputs = self._named(call["arguments"])
+        _, name, annotation, root, path, arguments = call.groups()
+        kind = None if annotation is None else tensor_type(annotation)
+        inputs = self._named(arguments)
         self.in_place = None
         if root == "self":
-            self._call(call["name"], "call_module", path, inputs, kind, line)
+            self._call(name, "call_module", path, inputs, kind, line)
         elif root in self.names or root in self.arguments:
             inputs = tuple(dict.fromkeys((root, *inputs)))
-            self._call(call["name"], "call_method", path.rpartition(".")[2], inputs, kind, line)
+            self._call(name, "call_method", path.rpartition(".")[2], inputs, kind, line)
         else:
-            self._call(call["name"], "call_function", f"{root}.{path}", inputs, kind, line)
+            self._call(name, "call_function", f"{root}.{path}", inputs, kind, line)
+
+    def alias(self, alias: re.Match[str], line: int) -> None:
+        """Add the node of a line that gives a value another name."""
+        self._renamed(alias["name"], alias["value"], None, line)
 
     def _named(self, arguments: str) -> tuple[str, ...]:
         """Return what :meth:`_inputs` does, of the text of arguments."""
@@ -342,13 +374,10 @@ class _Reader:
         return tuple(result)
 
     def _assignment(self, name: str, value: ast.expr, kind: TensorType | None, line: int) -> None:
-        in_place, self.in_place = self.in_place, None
         if isinstance(value, ast.Name):
-            if in_place is not None:
-                self._call(name, "call_function", in_place[0], in_place[1], kind, line)
-            elif value.id in self.arguments:
-                self._placeholder(name, value.id, self.arguments[value.id] or kind, line)
+            self._renamed(name, value.id, kind, line)
             return
+        self.in_place = None
         if isinstance(value, (ast.List, ast.Tuple)):
             self.lists[name] = self._inputs(value)  # arguments, put together before a call that empties the list
             return
@@ -364,6 +393,13 @@ class _Reader:
         op, target, inputs = self._described(value)
         if op:
             self._call(name, op, target, inputs, kind, line)
+
+    def _renamed(self, name: str, value: str, kind: TensorType | None, line: int) -> None:
+        in_place, self.in_place = self.in_place, None
+        if in_place is not None:
+            self._call(name, "call_function", in_place[0], in_place[1], kind, line)
+        elif value in self.arguments:
+            self._placeholder(name, value, self.arguments[value] or kind, line)
 
     def _described(self, value: ast.expr) -> tuple[str, str, tuple[str, ...]]:
         """Return ``(op, target, inputs)`` of an expression that torch prints for a node."""
@@ -467,6 +503,19 @@ def _attribute_asked(value: ast.Call) -> str | None:
             and isinstance(value.args[1], ast.Constant):
         return str(value.args[1].value)
     return None
+
+
+@functools.lru_cache(65536)
+def _place(comment: str) -> tuple[SourceLocation | None, bool] | None:
+    """Return the place that a comment gives the nodes below, and whether they are of the backward pass.
+
+    ``None`` for a comment that says nothing of a place. (Layers share their comments.)
+    """
+    match = _LOCATION.search(comment)
+    if match is not None:
+        return (_location(match["file"], int(match["line"]), match["function"], match["text"]),
+                _BACKWARD in comment[: match.start()])
+    return (None, False) if _NO_LOCATION in comment else None
 
 
 @functools.lru_cache(65536)

@@ -25,6 +25,8 @@ _ANNOTATION = re.compile(r'(?<=: ")(?P<type>\w+)\[(?P<shape>[^"\[\]]*)\](?P<rest
 #: A symbol of torch's for an open size or number: ``s77``, ``u0`` (unbacked), ``zf3`` (a float), ``zuf1``.
 SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
 _OPERATOR = re.compile(r"[-+*/]")
+#: The begin of an annotation with a size that is computed.
+_COMPUTED = re.compile(r': "\w+\[[^"\[\]]*[-+*/]')
 _SHORTEST = 8
 
 
@@ -33,7 +35,7 @@ def size_names(lines: Sequence[str]) -> dict[str, str]:
     result: dict[str, str] = {}
     free = _free_names(lines)
     for line in lines:
-        if '"' not in line or _OPERATOR.search(line) is None:
+        if '"' not in line or _COMPUTED.search(line) is None:
             continue
         for annotation in _ANNOTATION.finditer(line):
             for size in wrapping.items(annotation["shape"]):

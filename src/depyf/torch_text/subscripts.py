@@ -7,17 +7,30 @@ code does.
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from typing import TypeVar
 
 from ..decompiler.trees import nodes_of
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
+#: A statement that takes a part of a value.
+_SUBSCRIPT = re.compile(r'(?P<before>[A-Za-z_]\w*(?:: "\w+(?:\[[\w, ]*\])*\w*")? = [A-Za-z_]\w*)'
+                        r'(?P<subscript>\[[\w, ()-]+\])')
 
 
 def with_slices(code: str) -> str:
     """Return a statement of torch's print with ``a:b`` for ``slice(a, b, None)`` and ``...`` for ``Ellipsis``."""
     if "slice(" not in code and "Ellipsis" not in code or not code.isascii():
         return code
+    match = _SUBSCRIPT.fullmatch(code)
+    if match is not None:  # (layers share their subscripts)
+        return match["before"] + _with_slices("x" + match["subscript"])[1:]
+    return _with_slices(code)
+
+
+@functools.lru_cache(1024)
+def _with_slices(code: str) -> str:
     try:
         tree = ast.parse(code)
         written = code

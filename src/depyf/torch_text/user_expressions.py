@@ -39,7 +39,8 @@ def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
         The expression rewritten. Where it is no Python expression, ``source`` itself, or with its simple parts
         rewritten.
     """
-    source = _MEMBER_OF_DICTIONARY.sub(r".\1", source)
+    if ".__dict__[" in source:
+        source = _MEMBER_OF_DICTIONARY.sub(r".\1", source)
     plain = None if names else _plain(source)
     return _rewritten(source, tuple(sorted((names or {}).items()))) if plain is None else plain
 
@@ -52,6 +53,7 @@ FRAME_PATH = re.compile(
     rf"(?<![\w'])[LG]\['[^'\\\n]*'\](?:\.(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*|\[(?:'[^'\\\n]*'|0|[1-9]\d*)\])*")
 _SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
+_MODULE = "._modules['"
 #: Forms that have to be parsed.
 _PARSED = ('"', "\\", "\n", "dict(type(", "dict.__getitem__(", "dict.keys(")
 #: Members of modules that are not read by their names, or not from a path.
@@ -63,8 +65,9 @@ def _plain(source: str) -> str | None:
 
     (A large model has ten thousands of conditions, many on the same objects.)
     """
-    if any(form in source for form in _PARSED):
-        return None
+    for form in _PARSED:
+        if form in source:
+            return None
     parts: list[str] = []
     at = 0
     for path in FRAME_PATH.finditer(source):
@@ -81,12 +84,15 @@ def _plain(source: str) -> str | None:
 @lru_cache(maxsize=16384)
 def _plain_path(path: str) -> str | None:
     """Return the same for what is read from a frame step by step."""
+    owner, found, key = path.rpartition(_MODULE)
+    if found:  # (modules are members of modules; layers share what follows)
+        owner_words, member_words = _plain_path(owner), _plain_members(found + key)
+        return None if owner_words is None or member_words is None else owner_words + member_words
     scope = _SCOPE.match(path)
     assert scope is not None
-    members = path[scope.end() :]
-    if any(keyword.iskeyword(match["member"] or "") for match in _MEMBER.finditer(members)):
+    members = _plain_members(path[scope.end() :])
+    if members is None:
         return None
-    members = _MEMBER.sub(lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
     name, builtin = scope["name"], scope["builtin"]
     if builtin and name.startswith(BUILTINS_PREFIX) and scope["scope"] == "G":
         return builtin + members
@@ -96,6 +102,14 @@ def _plain_path(path: str) -> str | None:
     if scope["scope"] == "L" and "." in name:
         return None
     return (f"{name}['{builtin}']" if builtin else name) + members
+
+
+@lru_cache(maxsize=16384)
+def _plain_members(members: str) -> str | None:
+    """Return the same for what is read from a value step by step."""
+    if any(keyword.iskeyword(match["member"] or "") for match in _MEMBER.finditer(members)):
+        return None
+    return _MEMBER.sub(lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
 
 
 @lru_cache(maxsize=65536)

@@ -15,7 +15,7 @@ from ..decompiler.emit.layout import WIDTH
 
 INDENT = 4
 
-_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|[()\[\]{},]')
+_MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\'[^\'\\]*(?:\\.[^\'\\]*)*\'|[()\[\]{},]')
 _STRING = re.compile(r'(?P<before>\w+ = )?(?P<string>"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')(?P<after>,?)$')
 _ASSIGNED = re.compile(r'(?P<target>\w+)(?P<annotation>: "(?:[^"\\]|\\.)*")? = (?P<value>.*)$')
 _UNPACKED = re.compile(r"(?P<targets>(?:\w+, ?)+) ?= (?P<value>.*)$")
@@ -24,6 +24,8 @@ _OPERATOR = re.compile(r" (?:[-+*/%@&|^<>]|//|\*\*|<<|>>|[<>=!]=) ")
 
 def wrapped(code: str, indent: int) -> list[str]:
     """Return the lines of one statement at an indentation."""
+    if indent + len(code) <= WIDTH:  # (most do)
+        return [" " * indent + code]
     return _first(code, indent, _in_brackets, _of_names, _in_parentheses)
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import comparison
 from ..torch_text.user_expressions import parsed_expression, user_expression
@@ -49,7 +49,7 @@ def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
             if is_made_anew(failure) and (name := _STACK_VALUE.fullmatch(user_expression(failure.source)))}
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """A change that one recompile was for.
 

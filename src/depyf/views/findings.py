@@ -10,8 +10,8 @@ behind the last graph break of a function) nothing is lost by it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..records.model import Compilation, SourceLocation
 from .causes import cause
 from .function_summary import FunctionSummary
@@ -20,7 +20,7 @@ from .run_index import RunIndex
 from .verdict import why_plain
 
 
-@dataclass(frozen=True)
+@frozen
 class Finding:
     """One thing that counts.
 
@@ -106,7 +106,7 @@ def _seconds(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
                       compilation.seconds)
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind:
     """A kind of finding, which a budget can be set for.
 

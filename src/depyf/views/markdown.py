@@ -7,7 +7,7 @@ theirs goes through :func:`code` or :func:`prose`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote
 
 
@@ -71,9 +71,12 @@ def fenced(text: str, language: str = "") -> list[str]:
                                 for line in text.splitlines()), fence]
 
 
+#: A code span, whose marks have a name; no other of as many backticks is in it.
+_CODE = r"(?P<{0}>(?<!`)`+(?!`))(?:(?!(?<!`)(?P={0})(?!`)).)+(?P={0})"
 _SPAN = re.compile(
-    r"(?P<fence>(?<!`)`+(?!`))(?P<code>.+?)(?<!`)(?P=fence)(?!`)|\*\*(?P<bold>.+?)\*\*(?!\*)"
-    r"|\[(?P<link>(?:[^\[\]\\`]|\\.|(?P<ticks>`+).+?(?P=ticks))*)\]\([^()\s]*\)"
+    r"(?P<fence>(?<!`)`+(?!`))(?P<code>.+?)(?<!`)(?P=fence)(?!`)"
+    rf"|\*\*(?P<bold>(?:[^\\`*]|\\.|{_CODE.format('bold_marks')}|\*(?!\*))+)\*\*(?!\*)"
+    rf"|\[(?P<link>(?:[^\[\]\\`]|\\.|{_CODE.format('link_marks')}|\[[^\[\]\\`]*\](?!\())*)\]\([^()\s]*\)"
     r"|\\(?P<escaped>[^a-zA-Z0-9\s])|(?P<amp>&amp;)")
 
 
@@ -84,25 +87,41 @@ def spans(markdown: str, kind: str = "") -> list[list[str]]:
 
     ``"a **bold `x`**"`` is ``[["", "a "], ["bold", "bold "], ["code", "x"]]``.
     """
-    parts: list[list[str]] = []
-    end = 0
-    for match in _SPAN.finditer(markdown):
-        parts.append([kind, markdown[end : match.start()]])
-        end = match.end()
-        if match["code"] is not None:
-            inner = match["code"]
-            parts.append(["code", inner[1:-1] if inner[0] == inner[-1] == " " and inner.strip() else inner])
-        elif match["bold"] is not None or match["link"] is not None:
-            parts += spans(match["bold"], "bold") if match["bold"] is not None else spans(match["link"], kind)
-        else:
-            parts.append([kind, match["escaped"] or "&"])
     merged: list[list[str]] = []
-    for kind_of_part, text in (*parts, (kind, markdown[end:])):
-        if text and merged and merged[-1][0] == kind_of_part != "code":
+    for kinds, text in nested_spans(markdown, (kind,)):
+        kind_of_part = kinds[-1]
+        if merged and merged[-1][0] == kind_of_part != "code":
             merged[-1][1] += text
-        elif text:
+        else:
             merged.append([kind_of_part, text])
     return merged
+
+
+def nested_spans(markdown: str, kinds: tuple[str, ...] = ("",)) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield ``(kinds, text)`` as :func:`spans` does, with the kinds of all that a part is in, the innermost last.
+
+    ``"**bold `x`**"`` gives ``(("", "bold"), "bold ")`` and ``(("", "bold", "code"), "x")``.
+    """
+    text, end = "", 0
+    for match in _SPAN.finditer(markdown):
+        text += markdown[end : match.start()]
+        end = match.end()
+        if match["escaped"] or match["amp"]:
+            text += match["escaped"] or "&"
+            continue
+        if text:
+            yield kinds, text
+            text = ""
+        if match["code"] is not None:
+            inner = match["code"]
+            yield (*kinds, "code"), inner[1:-1] if inner[0] == inner[-1] == " " and inner.strip() else inner
+        elif match["bold"] is not None:
+            yield from nested_spans(match["bold"], (*kinds, "bold"))
+        else:
+            yield from nested_spans(match["link"], kinds)
+    text += markdown[end:]
+    if text:
+        yield kinds, text
 
 
 def unmarked(markdown: str) -> str:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..finishing.recorded import read_records
+from ..frozen import frozen
 from ..records import alike, store
 from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, Guard, Kernel
 from ..records.run_directory import RANK
@@ -63,7 +64,7 @@ class Member:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True)
+@frozen
 class RankClass:
     """Ranks that did the same.
 

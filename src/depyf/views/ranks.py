@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ..finishing.recorded import read_records
 from ..records import store
 from ..records.model import Capture, Compilation
-from ..records.run_directory import RANK, numbered
+from ..records.run_directory import RANK, rank_folders
 from ..torch_text.resumes import plain_name
 from . import rank_classes
 from .changes import changes
@@ -94,14 +94,6 @@ def rank_ended(directory: str) -> None:
             _write_shared(above)
         except OSError:
             pass  # the directory has warned
-
-
-def rank_folders(directory: str) -> dict[int, str]:
-    """Return the folders of ranks in a directory, by rank."""
-    try:
-        return numbered(os.listdir(directory), RANK)
-    except OSError:
-        return {}
 
 
 def _state(directory: str, folders: Mapping[int, str]) -> list[object]:

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from rich import markdown
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich import table as tables
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Table
+from rich.style import Style
 from rich.text import Text
 from rich.theme import Theme
 
 from ..harmless import harmless
+from .markdown import nested_spans
+from .markdown_blocks import Block, Bullets, CodeBlock, Heading, Table, blocks
 
 _THEME = Theme({
     "markdown.code": "cyan", "markdown.h1": "bold blue", "markdown.h2": "bold blue", "markdown.h3": "bold",
     "markdown.table.header": "dim", "code.added": "green", "code.removed": "red", "code.same": "dim"})
+
+_STYLES = {"bold": "markdown.strong", "code": "markdown.code"}
 
 
 def console_for(stream: TextIO, colours: bool, width: int) -> Console:
@@ -35,71 +39,75 @@ def show(text: str, console: Console) -> None:
     console.print(_Document(harmless(text)), crop=False, end="")
 
 
-class _Heading(markdown.Heading):
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self.text if self.tag in ("h1", "h2") else Text.assemble("  ", self.text)
-
-
-class _CodeBlock(markdown.CodeBlock):
-    indent = ""
-
-    def on_enter(self, context: markdown.MarkdownContext) -> None:
-        super().on_enter(context)
-        self.indent = "    " if len(context.stack) == 1 else ""  # (that of an item stands below its text)
+class _Document:
+    def __init__(self, text: str) -> None:
+        self.blocks = list(blocks(text.split("\n")))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in self.text.plain.splitlines():
-            style = {"+": "code.added", "-": "code.removed"}.get(line[:1], "code.same")
-            yield Text(self.indent + line, style, no_wrap=True, overflow="ignore")
+        begun = False
+        for number, block in enumerate(self.blocks):
+            if number and begun:
+                yield Segment.line()
+            for line in Segment.split_lines(console.render(_laid_out(block, console, outermost=True), options)):
+                # Without the spaces at the ends of lines and empty lines at the beginning.
+                while line and not line[-1].text.strip():
+                    line.pop()
+                begun = begun or bool(line)
+                if not begun:
+                    continue
+                yield from line[:-1]
+                yield from (Segment(segment.text.rstrip(), segment.style) for segment in line[-1:])
+                yield Segment.line()
 
 
-class _Table(markdown.TableElement):
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="markdown.table.header")
-        if self.header is not None and self.header.row is not None:
-            for cell in self.header.row.cells:
-                table.add_column(cell.content, overflow="fold")
-        for row in self.body.rows if self.body is not None else ():
-            table.add_row(*(cell.content for cell in row.cells))
-        yield Padding(table, (0, 0, 0, 2))
+def _laid_out(block: Block, console: Console, outermost: bool = False) -> RenderableType:
+    """Return a block as Rich lays it out.
+
+    Args:
+        block: the block.
+        console: has the styles.
+        outermost: it stands in no list.
+    """
+    if isinstance(block, Heading):
+        text = _text(block.text, console, f"markdown.h{block.level}")
+        return text if block.level < 3 else Text.assemble("  ", text)
+    if isinstance(block, CodeBlock):
+        return Group(*(Text(("    " if outermost else "") + line, _style_of_code(line), no_wrap=True, overflow="ignore")
+                       for line in block.lines))
+    if isinstance(block, Bullets):
+        return _List(block, console, outermost)
+    if isinstance(block, Table):
+        table = tables.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="markdown.table.header")
+        for head in block.heads:
+            table.add_column(_text(head, console, justify="default"), overflow="fold")
+        for row in block.rows:
+            table.add_row(*(_text(cell, console, justify="default") for cell in row))
+        return Padding(table, (0, 0, 0, 2))
+    return _text(block.text, console, justify="left")
 
 
-class _List(markdown.ListElement):
-    indent = ""
+def _style_of_code(line: str) -> str:
+    return {"+": "code.added", "-": "code.removed"}.get(line[:1], "code.same")
 
-    def on_enter(self, context: markdown.MarkdownContext) -> None:
-        self.indent = "  " if len(context.stack) == 1 else ""
+
+class _List:
+    def __init__(self, bullets: Bullets, console: Console, outermost: bool) -> None:
+        self.indent = "  " if outermost else ""
+        self.items = [Group(*(_laid_out(block, console) for block in item)) for item in bullets.items]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         inner = options.update(width=max(options.max_width - len(self.indent) - 2, 20))
         for item in self.items:
-            for number, line in enumerate(Segment.split_lines(console.render(item.elements, inner))):
+            for number, line in enumerate(Segment.split_lines(console.render(item, inner))):
                 yield Segment(self.indent + ("  " if number else "- "))
                 yield from line
                 yield Segment.line()
 
 
-class _Document(markdown.Markdown):
-    elements = {
-        **markdown.Markdown.elements, "heading_open": _Heading, "fence": _CodeBlock, "table_open": _Table,
-        "bullet_list_open": _List}
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        for token in self.parsed:
-            if token.children:
-                token.children = [child for child in token.children if child.type not in ("link_open", "link_close")]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # Without the spaces at the ends of lines and the empty line with which a list begins.
-        begun = False
-        segments = (part for part in super().__rich_console__(console, options) if isinstance(part, Segment))
-        for line in Segment.split_lines(segments):
-            while line and not line[-1].text.strip():
-                line.pop()
-            begun = begun or bool(line)
-            if not begun:
-                continue
-            yield from line[:-1]
-            yield from (Segment(segment.text.rstrip(), segment.style) for segment in line[-1:])
-            yield Segment.line()
+def _text(markdown: str, console: Console, style: str = "none", justify: JustifyMethod | None = None) -> Text:
+    """Return running text with its styles; a link is its text."""
+    text = Text(justify=justify)
+    for kinds, part in nested_spans(markdown):
+        names = [style, *(_STYLES[kind] for kind in kinds if kind)]
+        text.append(part, Style.combine(map(console.get_style, names)))
+    return text

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from ..records.model import SourceFile, SourceLocation
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-@dataclass(frozen=True)
+@frozen
 class Definition:
     """A function of a file: its name with what it is defined in, its first line (of its first decorator), its last."""
 

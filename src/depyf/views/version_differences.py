@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
+from ..frozen import frozen
 from .changes import in_words, value
 from .dump.guards.changes import NOTHING, changes
 from .dump.guards.facts import INTERNALS, is_literal
@@ -26,7 +26,7 @@ _NO_VALUE = re.compile(r"any \w|one certain ")
 _KEYWORD = re.compile(r"\bkwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 
 
-@dataclass(frozen=True)
+@frozen
 class Difference:
     """One difference between two versions.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...frozen import frozen
 from ...records.model import Capture
 from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
@@ -18,7 +19,7 @@ from .budget import Budget, BudgetError
 _PART = "only a part of the run is here"
 
 
-@dataclass(frozen=True)
+@frozen
 class Result:
     """A budget, held against one process.
 
@@ -43,7 +44,7 @@ class Result:
         return self.amount <= self.budget.limit
 
 
-@dataclass(frozen=True)
+@frozen
 class Judgement:
     """All results, in the order of the budgets.
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...frozen import frozen
 from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ...records.store import NOT_ENDED
 from ...torch_text.graph_text import read_graph
@@ -325,7 +326,7 @@ class _Comparison:
 
 
 # --- facts of a function ----------------------------------------------------------------------------
-@dataclass(frozen=True)
+@frozen
 class _Fact:
     """Something that happened: two are equal if what they are compared by is.
 

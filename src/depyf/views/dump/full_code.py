@@ -11,8 +11,8 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text.resumes import resumed_function
@@ -85,7 +85,7 @@ def full_code(
     return f"{head.rstrip()}\n\n\n{body}\n"
 
 
-@dataclass(frozen=True)
+@frozen
 class ShownGraph:
     """A graph as it stands in the full code.
 

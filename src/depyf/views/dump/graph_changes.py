@@ -42,7 +42,7 @@ def like_before(text: str, shown: Mapping[str, str]) -> str:
         text: the graph as a function.
         shown: graphs that stand above it, by name.
     """
-    mine = _statements(text)
+    mine = _statements(text) if shown else ()
     if len(mine) < SHORT:
         return ""
     best: tuple[str, _Sizes, list[str]] | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...records.model import GraphInput, GraphStage
 from ...records.stages import title
 from ...torch_text import wrapping
@@ -14,7 +14,7 @@ from .graph_view import GraphView, graph_view
 _IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphFile:
     """A file of a graph.
 

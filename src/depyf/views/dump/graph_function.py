@@ -129,13 +129,13 @@ def _body(lines: Sequence[str], inner: Mapping[str, _Graph], name: str) -> list[
         body.extend(f"    {line}" if line else "" for line in [
             *inner[member].role, *_function(inner[member], function), ""])
 
-    named = {match["member"] for line in lines if (match := _INNER.match(line))}
+    named = {match["member"] for line in lines if " = self." in line and (match := _INNER.match(line))}
     for member in inner:
         if member not in named:
             define(member, member)
     paragraph: list[str] = []
     for line in lines:
-        match = _INNER.match(line)
+        match = _INNER.match(line) if inner else None
         if match is not None and match["member"] in inner:
             if match["member"] not in members:
                 define(match["member"], match["name"])
@@ -146,7 +146,8 @@ def _body(lines: Sequence[str], inner: Mapping[str, _Graph], name: str) -> list[
             body += [*paragraph, line]
             paragraph = []
         else:
-            paragraph.append(_SELF.sub(lambda part: _without_self(part, members, name), line))
+            paragraph.append(
+                _SELF.sub(lambda part: _without_self(part, members, name), line) if "self" in line else line)
     return [*body, *paragraph]
 
 

@@ -34,10 +34,11 @@ import keyword
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...decompiler.names import free_name
+from ...frozen import frozen
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...torch_text import wrapping
 from ...torch_text.legal import NOT_PYTHON
@@ -56,7 +57,8 @@ _NUMBER = re.compile(r"Sym\((.*)\)")
 #: The name that a statement binds, and the first one that it reads: a global, if it calls one.
 _NAMES = re.compile(r'(?m)^ *(\w+)(?:: "[^"\n]*")? = (\w*)')
 _SECOND_NAMES = re.compile(r'(?m);  (\w+)(?:: "[^"\n]*")? = ')
-_NAME_OR_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|(?<![\w.])[A-Za-z_]\w*')
+_NAME_OR_STRING = re.compile(
+    r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|(?<![\w.])[A-Za-z_]\w*')
 _RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
 #: What torch prints behind an operation in place: the node's name for what was changed.
 _SECOND_NAME = re.compile(r'(?P<first>.*);  (?P<name>\w+)(?P<type>: "[^"]*")? = (?P<base>\w+)$')
@@ -92,7 +94,7 @@ _LONGEST_NAME = 60
 _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
 
 
-@dataclass(frozen=True)
+@frozen
 class GraphView:
     """A view of a graph, as :func:`graph_view` makes it.
 
@@ -186,6 +188,7 @@ class _View:
         self.names: dict[str, str] = {}
         self.places = {line: match for line in dict.fromkeys(line.strip() for line in self.source if "File: " in line)
                        if (match := _FILE.match(line))}
+        self.comments: dict[tuple[str, int], list[str]] = {}  # what these and their indentation become
         self.files = _short_names(dict.fromkeys([
             *(match["file"] for match in self.places.values()), *(caller.location.filename for caller in callers)]))
         self.words = [_words(given.source) if given.source else "" for given in inputs]
@@ -313,7 +316,8 @@ class _View:
     def body(self, signature: int) -> list[str]:
         """Return the lines of a function behind the last line of its signature."""
         lines = self.source[signature:]
-        end = next((at for at, line in enumerate(lines) if line.lstrip().startswith("class ")), len(lines))
+        end = next((at for at, line in enumerate(lines) if "class " in line and line.lstrip().startswith("class ")),
+                   len(lines))
         return lines[:end]
 
     def shown_names(self, names: Sequence[str], other: Mapping[str, str], first: int, indent: int) -> dict[str, str]:
@@ -423,7 +427,8 @@ class _View:
         """Return the user's line behind the node that follows on a comment."""
         if not self.callers:
             return None
-        following = next((line for line in self.source[number:] if line.strip()[:1] not in ("", "#")), "")
+        lines = map(self.source.__getitem__, range(number, len(self.source)))
+        following = next((line for line in lines if line.strip()[:1] not in ("", "#")), "")
         name = _BOUND.match(following)
         return self.callers.get(self.prefix + name["name"]) if name is not None else None
 
@@ -432,10 +437,15 @@ class _View:
         before, self.called_from = self.called_from, caller if match is not None else None
         if match is None:
             return wrapping.comment(code.lstrip("# "), indent)
-        lead = "  by " if caller is not None else ""
+        if caller is None:  # (layers share their lines)
+            known = self.comments.get((code, indent))
+            if known is None:
+                known = self.comments[code, indent] = self.place(
+                    match["file"], match["line"], match["function"], match["code"], match["before"], indent)
+            return known
         inner = self.place(
-            match["file"], match["line"], match["function"], match["code"], match["before"], indent, lead)
-        if caller is None or caller == before:
+            match["file"], match["line"], match["function"], match["code"], match["before"], indent, "  by ")
+        if caller == before:
             return inner
         return [*self.place(caller.filename, str(caller.line), caller.function, caller.text, "", indent), *inner]
 
@@ -469,28 +479,32 @@ class _View:
                 return number
 
     def statement(self, number: int, code: str, indent: int) -> None:
-        released: set[str] = set()
-        match = _RELEASE.match(code, code.rfind(";  ")) if code.endswith(" = None") and ";  " in code else None
-        if match:
-            released = set(match["names"].replace("=", " ").split())
-            code = code[: match.start()]
-        second = _SECOND_NAME.match(code) if ";  " in code else None
-        if second:
-            code = second["first"]
-        else:
-            unused = _UNUSED_CALL.match(code) if released else None
-            if unused and unused["name"] in released:
+        released, second = "", None
+        if ";  " in code:
+            match = _RELEASE.match(code, code.rfind(";  ")) if code.endswith(" = None") else None
+            if match:
+                released = match["names"]
+                code = code[: match.start()]
+            second = _SECOND_NAME.match(code) if ";  " in code else None
+            if second:
+                code = second["first"]
+            elif match and (unused := _UNUSED_CALL.match(code)) and _is_among(unused["name"], released):
                 code = unused["call"]
         code = with_slices(code)
-        described = _DESCRIBED.match(code) if "  # " in code else None
-        given = _NEXT.match(code) if code.endswith("next(args_iter)") else None
-        if described:
+        if "  # " in code and (described := _DESCRIBED.match(code)):
             self.write(number, *_with_comment(described["code"], self.words_of(described["comment"]), indent))
-        elif given:
+        elif code.endswith("next(args_iter)") and (given := _NEXT.match(code)):
             self.write(number, *_with_comment(code, self.primal(given["name"]), indent))
         else:
-            self.write(number, *_with_comment(self.with_new_names(code), _mode(code), indent))
-        if second and second["name"] not in released:
+            words = _mode(code)
+            if self.renamed:
+                code = self.with_new_names(code)
+            if words or indent + len(code) > wrapping.WIDTH:
+                self.write(number, *_with_comment(code, words, indent))
+            else:  # (most statements)
+                self.lines[number] = len(self.out) + 1
+                self.out.append(" " * indent + code)
+        if second and not _is_among(second["name"], released):
             code = f"{second['name']}{second['type'] or ''} = {second['base']}"
             self.out += wrapping.wrapped(self.with_new_names(code), indent)
 
@@ -498,6 +512,11 @@ class _View:
         if not self.renamed:
             return code
         return _NAME_OR_STRING.sub(lambda match: self.renamed.get(match[0], match[0]), code)
+
+
+def _is_among(name: str, released: str) -> bool:
+    """Return whether a name is one of those that ``x = y = `` lets go of."""
+    return name in released.replace("=", " ").split()
 
 
 def _words(source: str) -> str:
@@ -528,11 +547,10 @@ def _name_of(parameter: str) -> str:
 
 def _with_comment(code: str, words: str, indent: int) -> list[str]:
     """Return a line of code and a comment, behind it or above it."""
-    line = " " * indent + code
     if not words:
         return wrapping.wrapped(code, indent)
-    if len(line) + len(words) + 4 <= wrapping.WIDTH:
-        return [f"{line}  # {words}"]
+    if indent + len(code) + len(words) + 4 <= wrapping.WIDTH:
+        return [f"{' ' * indent}{code}  # {words}"]
     return [*wrapping.comment(words, indent), *wrapping.wrapped(code, indent)]
 
 

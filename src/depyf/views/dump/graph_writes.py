@@ -50,12 +50,12 @@ def written_arguments(
     """
     text = "\n".join(body)
     present = [sign for sign in _SIGNS if sign in text]
-    signs = [line for line in body if any(sign in line for sign in present)] if present else []
+    signs = sorted({number for sign in present for number, line in enumerate(body) if sign in line})
     if not signs:
         return {}
     writes = _Writes(parameters, text, types or {})
-    for line in signs:
-        for statement in _statements(line):
+    for number in signs:
+        for statement in _statements(body[number]):
             writes.statement(statement)
     return {name: name in writes.written for name in parameters if {name, _PERHAPS + name} & writes.written}
 

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...frozen import frozen
 from ...provenance.graph_provenance import Provenance, StageNodes
-from ...torch_text.graph_text import Graph, Node
+from ...torch_text.graph_text import Graph, Node, operation_of
 from ..markdown import count
 from ..remembered import Same, once
 
@@ -32,7 +33,7 @@ class _Block:
         return len(self.inside)
 
 
-@dataclass(frozen=True)
+@frozen
 class Line:
     """A line of an outline.
 
@@ -101,33 +102,35 @@ def _graph(
 ) -> Iterator[Line]:
     root = _Block("", "")
     calls: dict[int, _Block] = {-1: root}
+    around: dict[int, list[_Block]] = {-1: []}  # a call and those that it was made in
     seen: dict[str, int] = {}
 
     def block(index: int) -> _Block:
         known = calls.get(index)
         if known is None:
             call = provenance.modules[index]
-            outer = block(call.outer if call.outer < index else -1)
+            outer_index = call.outer if call.outer < index else -1
+            outer = block(outer_index)
             number = seen[call.path] = seen.get(call.path, 0) + 1
             cls = call.cls if number == 1 else f"{call.cls} (call {number})"
             known = calls[index] = _Block(call.path or "the module", cls)
             outer.items.append(known)
+            around[index] = [known, *around[outer_index]]
         return known
 
-    users: dict[str, set[str]] = {}
+    users: dict[str, set[str]] = {node.name: set() for node in graph.nodes}
     for node in graph.nodes:
         for name in node.inputs:
-            users.setdefault(name, set()).add(node.name)
+            if name in users:
+                users[name].add(node.name)
         if node.is_call:
             origin = stage.origins.get(prefix + node.name)
             index = origin.module if origin is not None else -1
             caller = provenance.callers.get(origin.captured) if origin is not None else None
-            block(index).items.append(replace(node, location=caller) if caller is not None else node)
-            while index >= 0:
-                calls[index].inside.append(node)
-                outer = provenance.modules[index].outer
-                index = outer if outer < index else -1
-    names = {node.name: node for node in graph.nodes}
+            block(index).items.append(node._replace(location=caller) if caller is not None else node)
+            for call in around[index]:
+                call.inside.append(node)
+    names = {node.name: node for node in graph.nodes if node.op != "placeholder"}
     yield from _items(root.items, 0, names, users)
 
 
@@ -193,9 +196,8 @@ def _block(
     block: _Block, depth: int, names: dict[str, Node], users: dict[str, set[str]]
 ) -> Iterator[Line]:
     inside = {node.name for node in block.inside}
-    taken = [names[name] for node in block.inside for name in node.inputs
-             if name not in inside and name in names and names[name].op != "placeholder"]
-    given = [node for node in block.inside if users.get(node.name, set()) - inside]
+    taken = [names[name] for node in block.inside for name in node.inputs if name not in inside and name in names]
+    given = [node for node in block.inside if not inside.issuperset(users[node.name])]
     border = _border(taken, given)
     first = min((node.line for node in block.inside), default=1)
     yield Line(depth, f"{block.path}: {block.cls} ({block.operations}){border}", first, first)
@@ -227,7 +229,7 @@ def operations(nodes: Sequence[Node]) -> str:
     """Return ``"view, mul x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
     counted: list[list[str | int]] = []
     for node in nodes:
-        name = _operation(node)
+        name = _operation(node.target)
         if counted and counted[-1][0] == name:
             counted[-1][1] = int(counted[-1][1]) + 1
         else:
@@ -239,10 +241,11 @@ def operations(nodes: Sequence[Node]) -> str:
     return f"{shown} -> {last.short}" if last is not None else shown
 
 
-def _operation(node: Node) -> str:
-    """Return ``mm`` for ``aten.mm``, ``softmax_backward_data`` for ``aten._softmax_backward_data``.
+@functools.lru_cache(65536)
+def _operation(target: str) -> str:
+    """Return ``mm`` for ``torch.ops.aten.mm.default``, ``softmax_backward_data`` for ``aten._softmax_backward_data``.
 
     The underscore of an operation in place, ``add_``, stays.
     """
-    name = node.operation.rpartition(".")[2]
-    return name.strip("_") if node.target.startswith("operator.") else name.lstrip("_")
+    name = operation_of(target).rpartition(".")[2]
+    return name.strip("_") if target.startswith("operator.") else name.lstrip("_")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ...frozen import frozen
 from ...records.model import Compilation
 from ..run_index import RunIndex
 
 
-@dataclass(frozen=True)
+@frozen
 class Totals:
     """The numbers of a run.
 

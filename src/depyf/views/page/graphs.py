@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...provenance.graph_provenance import Provenance, StageNodes
-from ...records.model import CompiledGraph, GraphStage
+from ...records.model import CompiledGraph, GraphStage, SourceLocation
 from ...records.stages import ADJECTIVES, direction, title
 from ...torch_text.graph_text import Graph
 from ..dump import outline
@@ -56,15 +56,24 @@ def _stage(
 ) -> int:
     record = stage.record
     view = stage_view(record, graph.inputs)
-    names, flat = [], []
+    names: list[str] = []
+    flat: list[int] = []
+    places: dict[int, int] = {id(None): -1}  # by the identity of the location, which nodes share
+    computed: dict[int, SourceLocation | None] = {}
     for name, node in stage.nodes():
-        origin = stage.origins[name]
-        place = run.place(origin.location)
-        if place >= 0 and node.is_call and origin.location is not None:
-            run.statuses.in_graph(origin.location, number)
+        origin, is_call = stage.origins[name], node.is_call
+        key = id(origin.location)
+        place = places.get(key)
+        if place is None:
+            place = places[key] = run.place(origin.location)
+        if is_call:
+            computed[key] = origin.location
         names.append(view.names.get(name, name))
-        flat += [view.line(node.line), place, captured.get(origin.captured, -1), origin.module if node.is_call else -1,
-                 int(node.is_call)]
+        flat += (view.line(node.line), place, captured.get(origin.captured, -1), origin.module if is_call else -1,
+                 int(is_call))
+    for key, location in computed.items():
+        if location is not None and places[key] >= 0:
+            run.statuses.in_graph(location, number)
     shown = title(record)
     lines = outline.outline_lines(provenance, stage, view.line)
     return run.document(

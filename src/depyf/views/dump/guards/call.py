@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
+from ....frozen import frozen
 from ....torch_text.wrapping import comment
 from ...line_breaks import WIDTH, broken
 from ...markdown import count
@@ -31,7 +31,7 @@ _INDENT = 8
 _ON_STACK = re.compile(r"___stack\d+")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Shown:
     """Something that is shown: its lines, without the ``and`` before it, and the conditions that it stands for."""
 

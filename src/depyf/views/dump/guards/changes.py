@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from ....decompiler.dynamo.global_names import BUILTINS_PREFIX, module_of_import
+from ....frozen import frozen
 from ....torch_text.wrapping import comment
 from ...markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition
@@ -18,7 +18,7 @@ NOTHING = "not looked at"
 _APART = "\x1f"
 
 
-@dataclass(frozen=True)
+@frozen
 class Change:
     """One difference between two versions.
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from ....frozen import frozen
 from ....records.model import Frame, Guard, SourceLocation
 from ....torch_text.user_expressions import parsed_expression, user_expression
 from .arithmetic import plain_sums
@@ -42,7 +42,7 @@ _PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+(?!\w*\()|\[(?:\d+|'[^'\\]*')\])*")
 _SHORT = (("bfloat", "bf"), ("complex", "c"), ("float", "f"), ("uint", "u"), ("int", "i"))
 
 
-@dataclass(frozen=True)
+@frozen
 class Tensor:
     """The properties that a guard wants of a tensor. A size or stride is ``None`` where any will do."""
 
@@ -95,7 +95,7 @@ def orders_of_dimensions(count: int) -> Iterator[tuple[str, Sequence[int]]]:
         yield "channels last", [1, *range(count - 1, 1, -1), 0]
 
 
-@dataclass(frozen=True)
+@frozen
 class Condition:
     """A guard in the user's words.
 
@@ -177,13 +177,15 @@ class _Words:
 
     def __init__(self, frame: Frame, local: Collection[str], objects: Collection[str]) -> None:
         self._frame, self._local, self._objects = frame, local, objects
-        self._known: dict[int, tuple[Guard, Condition]] = {}  # by identity of the guard, which stays alive with it
+        self._known: dict[tuple[object, ...], Condition] = {}  # by what they are made of: versions share most guards
         self._owners: dict[str, tuple[str, str, str]] = {}
 
     def of(self, guard: Guard) -> Condition:
-        if id(guard) not in self._known:
-            self._known[id(guard)] = guard, self._condition(guard)
-        return self._known[id(guard)][1]
+        key = guard.expression, guard.source, guard.kind, guard.cause
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._condition(guard)
+        return known
 
     def _condition(self, guard: Guard) -> Condition:
         expression = _without_clashes(guard.expression, self._local)

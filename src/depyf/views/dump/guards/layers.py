@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from ....frozen import frozen
 
 LETTERS = "ijklmnpqrstuvw"
 #: The number of a member. (Those of sizes and strides are none.)
@@ -25,7 +26,7 @@ _UNCLOSED = re.compile(r"^.*\((?=[^()]*$)")
 Payload = TypeVar("Payload")
 
 
-@dataclass(frozen=True)
+@frozen
 class Item(Generic[Payload]):
     """One text about one object.
 
@@ -39,7 +40,7 @@ class Item(Generic[Payload]):
     payload: Payload
 
 
-@dataclass(frozen=True)
+@frozen
 class Block(Generic[Payload]):
     """Texts that hold for several members of one container.
 

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....decompiler.names import free_name
+from ....frozen import frozen
 from ....records.model import Compilation, Frame
 from ....torch_text.user_expressions import parsed_expression, user_expression
 from .arithmetic import least, polynomial
@@ -32,7 +33,7 @@ _FARTHEST = 1000
 _LETTERS = "nmklpqrstuvwxyz"
 
 
-@dataclass(frozen=True)
+@frozen
 class OpenSize:
     """A size that calls may choose.
 
