@@ -8,6 +8,7 @@ from ..errors import EMIT, CannotDecompile
 from ..names import check
 from ..nodes import OneItem, OnItsLine, at_line, line_of
 from .new_syntax import too_new
+from .unparse import unparse
 
 
 def number(stmts: list[ast.stmt]) -> None:
@@ -66,6 +67,6 @@ def text_of(tree: ast.Module, has_marks: bool = False) -> str:
         if has_marks:
             _Marks().visit(tree)  # (changes the tree itself: no module is marked)
         number(tree.body)
-        return ast.unparse(tree) + "\n"
+        return unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error

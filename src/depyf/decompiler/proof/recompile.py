@@ -9,7 +9,7 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
-from ...bytecode.code import Code
+from ...bytecode.code import CO_OPTIMIZED, Code
 from ...unwarned import unwarned
 from ..names import is_name, is_private
 
@@ -46,6 +46,8 @@ def compile_function(
     """
     if code.name == "<module>":
         return _view(compiler(tree, FILENAME))
+    if not code.freevars and _is_without_classes(code):
+        return _view(_function_in(compiler(tree, FILENAME)))  # what stands around it changes its qualified name only
     free = [n for n in code.freevars if is_name(n) and n != "__class__"]
     parents = _parents(code, constants)
     kinds = {kind for kind, _ in parents}
@@ -59,6 +61,12 @@ def compile_function(
     for _ in parents:
         compiled = _function_in(compiled)
     return _view(_function_in(compiled))
+
+
+def _is_without_classes(code: Code) -> bool:
+    """Return whether code is of a function that defines no class; a class has its qualified name as a constant."""
+    return bool(code.flags & CO_OPTIMIZED) and all(
+        _is_without_classes(const) for const in code.consts if isinstance(const, Code))
 
 
 def _parents(code: Code, constants: bool) -> list[tuple[str, str]]:
