@@ -7,7 +7,7 @@ import itertools
 import keyword
 import unicodedata
 from collections.abc import Container
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ..bytecode.errors import shown
@@ -107,6 +107,7 @@ def _without_parameters(name: str) -> str:
     return name
 
 
+@lru_cache(maxsize=1024)
 def is_name(name: str, dotted: bool = False) -> bool:
     """Return whether a name can be written, and is read as itself."""
     if name.isascii() and name.isidentifier() and not keyword.iskeyword(name):

@@ -96,7 +96,10 @@ _opcodes = cache(_Opcodes)
 @cache
 def _selection(opcodes: frozenset[int]) -> bytes:
     """Return a table for ``bytes.translate`` that leaves 1 for some opcodes and 0 for all others."""
-    return bytes(opcode in opcodes for opcode in range(256))
+    selection = bytearray(256)
+    for opcode in opcodes:
+        selection[opcode] = 1
+    return bytes(selection)
 
 
 def _is_none(code: Code, index: int) -> bool:
