@@ -74,7 +74,7 @@ _SUITES, _PARTS = frozenset({"body", "orelse", "finalbody"}), frozenset({"handle
 
 
 @cache
-def _fields_of_suites(kind: type[Any]) -> tuple[str, ...]:
+def _fields_of_suites(kind: Any) -> tuple[str, ...]:
     """Return the fields of a class of statements that hold suites, or what has them."""
     if issubclass(kind, SCOPES):
         return ()
@@ -84,7 +84,8 @@ def _fields_of_suites(kind: type[Any]) -> tuple[str, ...]:
 def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     """Return the suites of a statement that is not a definition, in the order of the text."""
     suites: list[list[ast.stmt]] = []
-    for field in _fields_of_suites(stmt.__class__):
+    kind: Any = stmt.__class__
+    for field in _fields_of_suites(kind):
         if field in _PARTS:
             suites += [part.body for part in getattr(stmt, field)]
         else:
