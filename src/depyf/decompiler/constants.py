@@ -21,7 +21,9 @@ from ..bytecode.operations import Op, Program
 from ..bytecode.opspec import NO_FALL_THROUGH, effect
 from .dynamo.global_names import CONSTANT_PREFIX
 
-_LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
+_LITERALS = frozenset({int, float, complex, str, bytes, bool, type(None), type(...)})
+#: What may load an object that source cannot say.
+_LOADS = frozenset({o.CONST, o.LOAD_CLOSURE})
 _SUBSCRIPTS = (o.GETITEM, o.SETITEM, o.DELITEM)
 
 
@@ -71,12 +73,14 @@ def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str
     cells: dict[str, Any] = {}
     known: list[tuple[str, Any]] = []
     for index, op in enumerate(program.ops):
-        if op.kind is o.LOAD_CLOSURE and not _builds_closure(program.ops, index):
-            name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"
-            names[name] = f"the cell of the variable {op.arg}"
-            cells[name] = CellOf(op.arg)
-            ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
-        if op.kind is not o.CONST:
+        if op.kind not in _LOADS:
+            continue
+        if op.kind is o.LOAD_CLOSURE:
+            if not _builds_closure(program.ops, index):
+                name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"
+                names[name] = f"the cell of the variable {op.arg}"
+                cells[name] = CellOf(op.arg)
+                ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
             continue
         value = op.arg
         if isinstance(value, Code):

@@ -15,12 +15,14 @@ from typing import Any
 #: The visitor of ``ast.unparse``, private as it is.
 _Host: Any = getattr(ast, "_Unparser", object)
 _ATOM: Any = _Host is not object and ast._Precedence.ATOM  # type: ignore[attr-defined]
+#: Whether statements must have line numbers: ``ast.unparse`` looks for type comments by them.
+NEEDS_LINES = _Host is object
 #: Types of constants that are written as ``repr`` has them (strings inside of f-strings are not).
 _PLAIN = frozenset({int, bool, type(None), bytes})
 
 
 def unparse(tree: ast.AST) -> str:
-    """Return what ``ast.unparse`` returns."""
+    """Return what ``ast.unparse`` returns for a tree without type comments."""
     text: str = _Unparser().visit(tree) if _Host is not object else ast.unparse(tree)
     return text
 
@@ -107,6 +109,9 @@ class _Unparser(_Host):  # type: ignore[misc]
         """Write a suite."""
         self._source.append(":" + extra if extra else ":")
         return _Block(self)
+
+    def get_type_comment(self, node: ast.stmt) -> None:
+        """Return nothing: no type comment is in bytecode."""
 
     # --- the most frequent nodes ------------------------------------------------------------------
     def visit_Name(self, node: ast.Name) -> None:
