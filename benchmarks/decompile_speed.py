@@ -224,7 +224,7 @@ def main() -> None:
         parts.append(against_peer(chosen.peer, chosen.functions, chosen.seed, chosen.rounds))
         print(parts[-1])
     parts.append("Cost against size:\n\n" + growth(chosen.rounds))
-    parts.append("Where the time goes (with proof, the recompiled code is read and made canonical, too):\n\n"
+    parts.append("Where the time goes (with proof, recompiled code whose bytes differ is read, too):\n\n"
                  + layers(chosen.functions, chosen.seed))
     if chosen.write:
         with open(chosen.write, "w", encoding="utf-8") as file:

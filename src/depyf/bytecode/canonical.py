@@ -23,7 +23,7 @@ from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .opspec import KEPT, NO_FALL_THROUGH, effect
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
-from .rules.common import Known
+from .rules.common import Known, nothing
 from .unfold import unfold
 from .validate import MAX_STACK, check_head, check_instructions, check_table, check_wrapper
 
@@ -103,6 +103,7 @@ class Translator:
         blocks: the block stack (3.10 and before), innermost last; see ``rules/blocks.py``.
         names, locals, cells, consts: what arguments index.
         keywords: names of the keyword arguments of the next call (``KW_NAMES``).
+        null_is_above: whether the ``NULL`` beside a callable lies above it (from 3.13 on).
     """
 
     def __init__(self, code: Code) -> None:
@@ -110,7 +111,6 @@ class Translator:
         check_head(code)
         self.instructions, self.index_of = decode_indexed(code)
         check_instructions(code, self.instructions)
-        self.rules = rules_for(code.version)
         self.names = code.names
         self.consts = code.consts
         if code.version < (3, 9):
@@ -123,6 +123,7 @@ class Translator:
             shared = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
             self.locals = self.cells = shared
         self.cell_names = frozenset(cells)
+        self.rules = rules_for(code.version, bool(cells))
         self.pools: tuple[Any, ...] = (None, self.names, self.locals, self.cells, self.consts, range(1 << 31))
         self.stack: list[int] = []
         self.ops: list[Op] = []
@@ -132,6 +133,7 @@ class Translator:
         self.handler = -1
         self.blocks: tuple[Any, ...] = ()
         self.keywords: tuple[str, ...] = ()
+        self.null_is_above = code.version >= (3, 13)
         self.handlers: list[Handler] = []
         self._handler_ids: dict[tuple[Any, ...], int] = {}
         self._entry_states: dict[int, tuple[tuple[int, ...], tuple[Any, ...]]] = {}
@@ -163,9 +165,14 @@ class Translator:
         """Append an operation, and do to the stack and to control what its row says."""
         popped, pushed = effect(self.emit(kind, arg, target))
         kept = KEPT.get(kind, 0)
-        self.need(popped)
-        self.pop(popped - kept)
-        self.stack.extend((1,) * (pushed - kept))
+        stack = self.stack
+        if popped:
+            if popped > len(stack) or 0 in stack[-popped:]:
+                raise self.unsupported("operand is missing or not a value")
+            if popped > kept:
+                del stack[kept - popped:]
+        if pushed > kept:
+            stack += (1,) * (pushed - kept)
         if target >= 0:
             self.flow_to(target)
         if kind in NO_FALL_THROUGH:
@@ -367,7 +374,7 @@ class Translator:
         instructions, position, is_entry = self.instructions, self._position, self._is_entry
         entry_of, run_of, number = self._entry_numbers, self._run_of, len(self._runs)
         count = len(instructions)
-        stack, ops = self.stack, self.ops
+        stack, ops, rules = self.stack, self.ops, self.rules
         current = -2
         while index >= 0:
             if index >= count:
@@ -388,12 +395,12 @@ class Translator:
             run_of[index] = number
             instruction = instructions[index]
             index += 1
-            rule = self.rules[instruction.opcode]
+            rule = rules[instruction.opcode]
             if isinstance(rule, tuple):
                 ops.append(self._operation(rule, instruction))
             elif rule is None:
                 raise self.unsupported("no rule for this instruction")
-            else:
+            elif rule is not nothing:
                 self.next = index
                 rule(self, instruction)
                 if len(stack) > MAX_STACK:

@@ -78,7 +78,8 @@ class Code:
 
     @classmethod
     def _of(cls, code: CodeType, views: dict[int, Code]) -> Code:
-        return cls(
+        self = cls.__new__(cls)
+        self.__dict__.update(  # (at once: the constructor of a frozen class makes a call for each)
             version=sys.version_info[:2],
             name=code.co_name,
             qualname=getattr(code, "co_qualname", code.co_name),
@@ -99,6 +100,7 @@ class Code:
             exceptiontable=getattr(code, "co_exceptiontable", b""),
             origin=code,
         )
+        return self
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -89,8 +89,7 @@ def decode_indexed(code: Code) -> tuple[list[Instruction], list[int]]:
 
 def _decode(code: Code) -> tuple[list[Instruction], list[int]]:
     numbers = table(code.version)
-    names, caches, jumps, extended = numbers.names, numbers.caches, numbers.jumps, numbers.extended_arg
-    unit = numbers.jump_unit
+    rows, extended, unit = numbers.rows, numbers.extended_arg, numbers.jump_unit
     raw = code.bytecode
     size = len(raw)
     lines = _line_of_units(code, size)
@@ -98,11 +97,11 @@ def _decode(code: Code) -> tuple[list[Instruction], list[int]]:
     index_of: list[int] = []
     pending: list[tuple[Instruction, int]] = []
     append = result.append
-    position = prefix = start = 0
+    position = prefix = start = count = 0
     while position < size - 1:
         opcode = raw[position]
         arg = raw[position + 1] | prefix
-        index_of.append(len(result))
+        index_of.append(count)
         if opcode == extended:
             prefix = arg << 8
             if prefix > _MAX_PREFIX:
@@ -110,15 +109,15 @@ def _decode(code: Code) -> tuple[list[Instruction], list[int]]:
             position += 2
             continue
         prefix = 0
-        instruction = Instruction(position, opcode, names[opcode], arg, lines[position >> 1], start)
+        name, skipped, jump = rows[opcode]
+        instruction = Instruction(position, opcode, name, arg, lines[position >> 1], start)
         append(instruction)
-        skipped = caches[opcode]
+        count += 1
         position += 2
         if skipped:
-            index_of.extend([len(result)] * skipped)
+            index_of += [count] * skipped
             position += 2 * skipped
         start = position
-        jump = jumps[opcode]
         if jump:
             pending.append((instruction, arg * unit if jump == 2 else position + arg * unit * jump))
     if too_many := budgets.INSTRUCTIONS.exceeded(len(result)):

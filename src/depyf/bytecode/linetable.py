@@ -86,33 +86,34 @@ def _read_positions(code: Code) -> list[Position | None]:
     size = len(data)
     while at < size:
         first = data[at]
-        kind, length = (first >> 3) & 15, (first & 7) + 1
+        length = (first & 7) + 1
         position: Position | None
-        if first < 128:
-            raise MalformedTable("line table has an entry that does not start where one can")
-        if kind < _KIND_NO_COLUMNS:
-            if at + 2 + (kind >= 10) > size:
+        short = _SHORT_ENTRIES[first]
+        if short is not None:
+            _, taken, delta = short
+            if at + taken > size:
                 raise MalformedTable("line table ends in the middle of an entry")
-            if kind < 10:
-                column = kind << 3 | data[at + 1] >> 4
+            if taken == 2:
+                column = first & 0x78 | data[at + 1] >> 4
                 position = _position((line, line, column, column + (data[at + 1] & 15)))
-                at += 2
             else:
-                line += kind - 10
+                line += delta
                 position = _position((line, line, data[at + 1], data[at + 2]))
-                at += 3
-        elif kind == _KIND_NONE:
+            at += taken
+        elif first < 128:
+            raise MalformedTable("line table has an entry that does not start where one can")
+        elif (kind := (first >> 3) & 15) == _KIND_NONE:
             position = None
             at += 1
         else:
             delta, at = _read_signed(data, at + 1)
             line += delta
-            position = Position(line, line, None, None)
+            position = _position((line, line, None, None))
             if kind == _KIND_LONG:
                 lines, at = _read_location_number(data, at)
                 column, at = _read_location_number(data, at)
                 end, at = _read_location_number(data, at)
-                position = Position(line, line + lines, column - 1 if column else None, end - 1 if end else None)
+                position = _position((line, line + lines, column - 1 if column else None, end - 1 if end else None))
         if length == 1:
             result.append(position)
         else:

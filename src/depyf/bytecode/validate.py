@@ -118,10 +118,12 @@ class _Checker:
         self.started = False
 
     def run(self) -> None:
+        checks, body = _CHECKS, self.body
         for index, i in enumerate(self.instructions):
-            for check in _CHECKS.get(i.opname, ()):
-                check(self, index, i)
-            if i.target >= 0:
+            if i.opname in checks:
+                for check in checks[i.opname]:
+                    check(self, index, i)
+            if 0 <= i.target < body:
                 self.jump(i)
         if self.code.version < (3, 11) or not self.instructions:
             return
@@ -195,9 +197,8 @@ class _Checker:
 
     def jump(self, i: Instruction) -> None:
         """Refuse a jump by which what CPython does once, before the body, would be done again."""
-        if i.target < self.body and any(
-            other.opname in _ONCE or other.opname == "MAKE_CELL" for other in self.instructions[i.target : self.body]
-        ):
+        if any(other.opname in _ONCE or other.opname == "MAKE_CELL"
+               for other in self.instructions[i.target : self.body]):
             raise self.wrong(i, "jumps back to before the body")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ..cfg.graph import Cfg
 from .structure.evidence import Evidence
 from .structure.region_cfg import RegionCfg
 from .structure.search import Search
@@ -34,9 +33,9 @@ class Body:
         "_facts", "arranged", "cfg", "has_patterns", "executor", "reducer", "scope", "search", "statements",
     )
 
-    def __init__(self, scope: CodeScope, graph: Cfg, executor: SymbolicExecutor, search: Search) -> None:
+    def __init__(self, scope: CodeScope, cfg: RegionCfg, executor: SymbolicExecutor, search: Search) -> None:
         self.scope = scope
-        self.cfg = RegionCfg(graph)
+        self.cfg = cfg
         self.executor = executor
         self.reducer: Reducer | None = None
         self.has_patterns = False

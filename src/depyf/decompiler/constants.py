@@ -22,7 +22,9 @@ from ..bytecode.opspec import NO_FALL_THROUGH, effect
 from ..bytecode.packed import ObjectConstant
 from .dynamo.global_names import CONSTANT_PREFIX
 
-_LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
+_LITERALS = frozenset({int, float, complex, str, bytes, bool, type(None), type(...)})
+#: What may load an object that source cannot say.
+_LOADS = frozenset({o.CONST, o.LOAD_CLOSURE})
 _SUBSCRIPTS = (o.GETITEM, o.SETITEM, o.DELITEM)
 
 
@@ -73,12 +75,14 @@ def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str
     known: dict[str, Any] = {}
     meanings: dict[str, str] = {}  # of those that mean the same, wherever they are: the name
     for index, op in enumerate(program.ops):
-        if op.kind is o.LOAD_CLOSURE and not _builds_closure(program.ops, index):
-            name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"
-            names[name] = f"the cell of the variable {op.arg}"
-            cells[name] = CellOf(op.arg)
-            ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
-        if op.kind is not o.CONST:
+        if op.kind not in _LOADS:
+            continue
+        if op.kind is o.LOAD_CLOSURE:
+            if not _builds_closure(program.ops, index):
+                name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"
+                names[name] = f"the cell of the variable {op.arg}"
+                cells[name] = CellOf(op.arg)
+                ops[index] = Op(o.LOAD_GLOBAL, name, op.offset, op.line, op.target, op.handler)
             continue
         value = op.arg
         if isinstance(value, Code):

@@ -7,7 +7,7 @@ import itertools
 import keyword
 import unicodedata
 from collections.abc import Container
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ..bytecode.errors import shown
@@ -69,12 +69,11 @@ def check(tree: ast.AST) -> None:
             names, inner = _fields(node.__class__)
             for field in names:
                 value = getattr(node, field)
-                for name in value if isinstance(value, list) else (value,):
-                    if name not in known:
-                        if is_name(name):
-                            known.add(name)
-                        else:
-                            _check_in_node(name, node)
+                if value.__class__ is list:
+                    for name in value:
+                        _check_name(name, node, known)
+                elif value not in known:
+                    _check_name(value, node, known)
             for field in inner:
                 value = getattr(node, field, None)
                 if isinstance(value, list):
@@ -82,6 +81,15 @@ def check(tree: ast.AST) -> None:
                 elif value is not None:
                     below.append(value)
         level = below
+
+
+def _check_name(name: str, node: ast.AST, known: set[str | None]) -> None:
+    """Note a name that is good anywhere; refuse one that cannot stand in this node."""
+    if name not in known:
+        if is_name(name):
+            known.add(name)
+        else:
+            _check_in_node(name, node)
 
 
 def _check_in_node(name: str, node: ast.AST) -> None:
@@ -107,6 +115,7 @@ def _without_parameters(name: str) -> str:
     return name
 
 
+@lru_cache(maxsize=1024)
 def is_name(name: str, dotted: bool = False) -> bool:
     """Return whether a name can be written, and is read as itself."""
     if name.isascii() and name.isidentifier() and not keyword.iskeyword(name):

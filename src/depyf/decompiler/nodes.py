@@ -8,6 +8,7 @@ that it refines: nothing is converted when the tree is written.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -72,13 +73,22 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SUITES, _PARTS = frozenset({"body", "orelse", "finalbody"}), frozenset({"handlers", "cases"})
 
 
+@cache
+def _fields_of_suites(kind: Any) -> tuple[str, ...]:
+    """Return the fields of a class of statements that hold suites, or what has them."""
+    if issubclass(kind, SCOPES):
+        return ()
+    return tuple(field for field in kind._fields if field in _PARTS or field in _SUITES)
+
+
 def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     """Return the suites of a statement that is not a definition, in the order of the text."""
     suites: list[list[ast.stmt]] = []
-    for field in stmt._fields:
+    kind: Any = stmt.__class__
+    for field in _fields_of_suites(kind):
         if field in _PARTS:
             suites += [part.body for part in getattr(stmt, field)]
-        elif field in _SUITES and not isinstance(stmt, SCOPES):
+        else:
             suite: list[ast.stmt] = getattr(stmt, field, None) or []
             if suite or field == "body":
                 suites.append(suite)

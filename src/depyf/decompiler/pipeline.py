@@ -376,7 +376,7 @@ class _Job:
     def result(self, text: str, tree: ast.Module | None, proofs: Sequence[Proof]) -> Decompiled:
         by_code = {proof.code: proof for proof in proofs}
         parts = tuple(self.part(code, by_code.get(code)) for code in self.tiers.names)
-        fidelity = max((part.fidelity for part in parts), key=tuple(Fidelity).index)
+        fidelity = max((part.fidelity for part in parts), key=_WORSE.__getitem__)
         inner = [f"{part.name}: {part.reason}" for part in parts[1:] if part.reason]
         if len(inner) > _REASONS_SHOWN:
             inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
@@ -429,6 +429,8 @@ class _Job:
                 for name, value in self.constants.items() if name not in in_text]
 
 
+#: Fidelities, from the best to the worst.
+_WORSE = {fidelity: number for number, fidelity in enumerate(Fidelity)}
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
 _MEMBERS = "self.layer stands for reads of module dictionaries (checked)"

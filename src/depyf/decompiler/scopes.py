@@ -34,6 +34,7 @@ from .nodes import AnnotateDefinition, Comprehension
 from .options import Options
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.fold_expressions import SET_ASIDE
+from .structure.region_cfg import RegionCfg
 from .tiers import Tier
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields
@@ -115,13 +116,14 @@ class CodeScope(CompiledScope):
         """
         if self.program is None:
             self.program = canonicalise(self.code)
-        if too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops)):
-            raise CannotDecompile(STRUCTURE, too_many)
+        if budgets.JUMPS.exceeded(len(self.program.ops)):
+            if too_many := budgets.JUMPS.exceeded(sum(op.target >= 0 for op in self.program.ops)):
+                raise CannotDecompile(STRUCTURE, too_many)
         graph = self.options.graph(self.code)
+        cfg = RegionCfg(graph) if graph is not None else RegionCfg(build(self.program), is_shared=False)
         executor = SymbolicExecutor(self, self.options.spills(self.code))
         executor.hidden.update(hidden or {})
-        body = Body(
-            self, graph if graph is not None else build(self.program), executor, self.options.search(self.code))
+        body = Body(self, cfg, executor, self.options.search(self.code))
         self.has_places = self.options.has_places(self.code)
         body.arranged = self.code not in self.options.unarranged
         passes.run(passes.RESTRUCTURE, body, self.options.trace)

@@ -18,7 +18,7 @@ from functools import cache
 from ..versions import table
 from . import blocks, common, modern, since_3_14
 from .common import applies
-from .simple import EVERYWHERE, NAMES, OPERATOR_INSTRUCTIONS, Rule, Rules, one
+from .simple import EVERYWHERE, LOCALS, NAMES, OPERATOR_INSTRUCTIONS, Rule, Rules, one
 
 _SHARED: Rules = {
     **EVERYWHERE,
@@ -191,14 +191,23 @@ _RULES = {(3, 9): _V3_9, (3, 10): _V3_10, (3, 11): _V3_11, (3, 12): _V3_12, (3, 
           (3, 14): _V3_14}
 
 
+#: What can load a cell, where there is none.
+_WITHOUT_CELLS: Rules = dict.fromkeys(("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW"), one("LOAD_FAST", LOCALS))
+
+
 @cache
-def rules_for(version: tuple[int, int]) -> list[Rule | None]:
-    """For each opcode number of ``version`` its rule, or ``None`` (up to 3.8: ``UNFOLDED_NUMBERS``)."""
+def rules_for(version: tuple[int, int], has_cells: bool = True) -> list[Rule | None]:
+    """For each opcode number of ``version`` its rule, or ``None`` (up to 3.8: ``UNFOLDED_NUMBERS``).
+
+    Args:
+        version: of the code.
+        has_cells: whether the code has cells, or free variables.
+    """
     if version < (3, 9):
         return [*_UNFOLDED.values(), *([None] * (256 - len(_UNFOLDED)))]
     rules: list[Rule | None] = [None] * 256
     numbers = table(version)
-    for name, rule in _RULES[version].items():
+    for name, rule in (_RULES[version] if has_cells else {**_RULES[version], **_WITHOUT_CELLS}).items():
         number = numbers.opcodes.get(name)
         if number is not None:
             rules[number] = rule

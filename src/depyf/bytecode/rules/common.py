@@ -157,7 +157,8 @@ def load_fast(t: Translator, i: Instruction) -> None:
 def load_local(t: Translator, index: int) -> None:
     """Push a local, or the cell of a variable that is one."""
     name = t.locals[index]
-    t.apply("LOAD_CLOSURE" if name in t.cell_names else "LOAD_FAST", name)
+    t.emit("LOAD_CLOSURE" if name in t.cell_names else "LOAD_FAST", name)
+    t.stack.append(1)
 
 
 def load_method(t: Translator, i: Instruction) -> None:

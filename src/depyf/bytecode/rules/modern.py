@@ -22,7 +22,7 @@ def push_callable(t: Translator, with_null: bool) -> None:
     """Push a callable, with the ``NULL`` beside it on the side where the version has it."""
     if not with_null:
         t.stack.append(1)
-    elif t.code.version >= (3, 13):
+    elif t.null_is_above:
         t.stack += (1, 0)
     else:
         t.stack += (0, 1)
@@ -60,7 +60,8 @@ def call_kw(t: Translator, i: Instruction) -> None:
 
 def finish_call(t: Translator, count: int, names: Any) -> None:
     """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
-    names = common.keyword_names(t, names)
+    if names != ():
+        names = common.keyword_names(t, names)
     t.pop(count)
     positional = count - len(names) + callable_slots(t)
     if positional < 0:
@@ -72,7 +73,7 @@ def finish_call(t: Translator, count: int, names: Any) -> None:
 def callable_slots(t: Translator) -> int:
     """Pops the callable and its NULL (or ``self``); how many of the two are arguments."""
     upper, lower = t.stack.pop(), t.stack.pop()
-    if t.code.version >= (3, 13):
+    if t.null_is_above:
         if not lower:
             raise t.unsupported("the callable is a NULL")
         return upper

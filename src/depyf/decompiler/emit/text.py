@@ -8,10 +8,11 @@ from ..errors import EMIT, CannotDecompile
 from ..names import check
 from ..nodes import OneItem, OnItsLine, at_line, line_of
 from .new_syntax import too_new
+from .unparse import NEEDS_LINES, unparse
 
 
 def number(stmts: list[ast.stmt]) -> None:
-    """Give statements the line numbers that ``ast.unparse`` asks for."""
+    """Give statements the line numbers that ``ast.unparse`` and compilers ask for."""
     for stmt in stmts:
         at_line(stmt, line_of(stmt) or 1)
         for field in ("body", "orelse", "finalbody"):
@@ -47,6 +48,7 @@ def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
         return text, ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         if isinstance(error, SyntaxError) and too_new(tree):
+            number(tree.body)
             return text, tree
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error
 
@@ -65,7 +67,8 @@ def text_of(tree: ast.Module, has_marks: bool = False) -> str:
         check(tree)
         if has_marks:
             _Marks().visit(tree)  # (changes the tree itself: no module is marked)
-        number(tree.body)
-        return ast.unparse(tree) + "\n"
+        if NEEDS_LINES:
+            number(tree.body)
+        return unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error

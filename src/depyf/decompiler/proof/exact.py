@@ -166,8 +166,9 @@ def line_map(verdict: Verdict, recompiled: CodeType) -> dict[int, int]:
 def same_instructions(a: Code, b: Code) -> bool:
     """Return whether two code objects have the same bytes, and tables that mean the same, nested code aside.
 
-    Nine of ten recompiled functions do: these need no walk, and theirs need not be made canonical. (Before 3.11 the
-    qualified name of nested code is a constant beside it, and the canonical program has one that knows its name.)
+    Of 100 functions of the standard library, recompiled, 95 to 98 do (3.11 to 3.13): these need no walk, and what
+    was recompiled need not be made canonical. (Before 3.11 the qualified name of nested code is a constant beside it,
+    and the canonical program has one that knows its name.)
     """
     return (a.bytecode == b.bytecode and a.version == b.version and a.exceptiontable == b.exceptiontable
             and a.names == b.names and a.varnames == b.varnames and a.cellvars == b.cellvars

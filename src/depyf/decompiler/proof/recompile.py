@@ -9,7 +9,8 @@ from functools import cache
 from types import CodeType
 from typing import Any
 
-from ...bytecode.code import Code
+from ...bytecode.code import CO_OPTIMIZED, Code
+from ...bytecode.versions import table
 from ...unwarned import unwarned
 from ..names import is_name, is_private
 
@@ -46,6 +47,10 @@ def compile_function(
     """
     if code.name == "<module>":
         return _view(compiler(tree, FILENAME))
+    if not code.freevars and _is_without_classes(code):
+        if isinstance(tree, str) and (modules := sorted(called_modules(code))):
+            tree = f"{tree}import {', '.join(modules)}\n"
+        return _view(_function_in(compiler(tree, FILENAME)))  # what stands around it changes its qualified name only
     free = [n for n in code.freevars if is_name(n) and n != "__class__"]
     parents = _parents(code, constants)
     kinds = {kind for kind, _ in parents}
@@ -59,6 +64,38 @@ def compile_function(
     for _ in parents:
         compiled = _function_in(compiled)
     return _view(_function_in(compiled))
+
+
+def called_modules(code: Code) -> set[str]:
+    """Return the globals of whose calls ``module.f()`` the compiler knew that they are of a module.
+
+    It makes a method call of ``x.f()``, unless ``x`` is a name that the module around imports (``is_import_originated``
+    in compile.c, 3.11 and later). To the program that is the same; with the imports the same bytes come back, which are
+    compared in a moment. (A name that is none of a module does no harm here.)
+    """
+    result: set[str] = set()
+    if code.version < (3, 11):
+        return result
+    numbers, raw = table(code.version), code.bytecode
+    load_global, load_attr, push_null = map(numbers.opcodes.__getitem__, ("LOAD_GLOBAL", "LOAD_ATTR", "PUSH_NULL"))
+    size = 2 + 2 * numbers.caches[load_global]
+    behind = size + 2 + 2 * numbers.caches[load_attr]
+    at = raw.find(load_global)
+    while 0 <= at < len(raw) - behind:
+        if not at & 1 and raw[at + size] == load_attr:
+            # (up to 3.12 the low bit of LOAD_GLOBAL is the PUSH_NULL)
+            is_call = raw[at + 1] & 1 if code.version < (3, 13) else raw[at + behind] == push_null
+            name = code.names[raw[at + 1] >> 1 : (raw[at + 1] >> 1) + 1]
+            if is_call and name and is_name(name[0]):
+                result.add(name[0])
+        at = raw.find(load_global, at + 1)
+    return result.union(*(called_modules(const) for const in code.consts if isinstance(const, Code)))
+
+
+def _is_without_classes(code: Code) -> bool:
+    """Return whether code is of a function that defines no class; a class has its qualified name as a constant."""
+    return bool(code.flags & CO_OPTIMIZED) and all(
+        _is_without_classes(const) for const in code.consts if isinstance(const, Code))
 
 
 def _parents(code: Code, constants: bool) -> list[tuple[str, str]]:

@@ -75,7 +75,7 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
             raise CannotDecompile(STRUCTURE, "a value crosses a join")
     written = make_if(test, positive, body, orelse, block.line)
     for stmt in written:
-        if line_of(stmt) is None:
+        if not hasattr(stmt, "lineno"):  # (asked of all that follows a guard: a call of ours would be a slow answer)
             at_line(stmt, block.line)
             if block.end_op is not None:
                 from_ops(stmt, since, block.end_op.offset)

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import compress
+from typing import NamedTuple
 
 from ...bytecode.code import Code
 from ...bytecode.instructions import decode
@@ -46,8 +46,7 @@ _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 INDENTATION = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(NamedTuple):
     """A statement of one word.
 
     Attributes:
@@ -96,7 +95,10 @@ _opcodes = cache(_Opcodes)
 @cache
 def _selection(opcodes: frozenset[int]) -> bytes:
     """Return a table for ``bytes.translate`` that leaves 1 for some opcodes and 0 for all others."""
-    return bytes(opcode in opcodes for opcode in range(256))
+    selection = bytearray(256)
+    for opcode in opcodes:
+        selection[opcode] = 1
+    return bytes(selection)
 
 
 def _is_none(code: Code, index: int) -> bool:
@@ -317,7 +319,7 @@ class Evidence:
         units, line = self._whole_units_of(stmt), line_of(stmt)
         lines = [line] if line is not None else []
         if units is not None:
-            lines += [begin for begin, _ in self._lines[units] if begin]
+            lines += filter(None, self._first_lines[units])
         if lines or not isinstance(stmt, ast.Try):
             return min(lines, default=None)
         inner = self.first_line(stmt.body[0])
@@ -331,7 +333,7 @@ class Evidence:
                 last = max([last, *(line_of(each) or 0 for each in ast.walk(stmt) if isinstance(each, ast.stmt))])
             units = self._whole_units_of(stmt)
             if units is not None:
-                last = max(last, *(end for _, end in self._lines[units]))
+                last = max(last, *self._last_lines[units])
             last = max(last, line_of(stmt) or 0)
         return last or None
 
@@ -346,9 +348,14 @@ class Evidence:
         return slice(units[0], units[1] + 1) if units is not None and 0 <= units[0] <= units[1] else None
 
     @cached_property
-    def _lines(self) -> list[tuple[int, int]]:
-        """The first and the last line of each code unit; 0 where they are not known."""
-        return [(0, 0) if each is None else (each.line, each.end_line) for each in self.positions]
+    def _first_lines(self) -> list[int]:
+        """The first line of each code unit; 0 where it is not known."""
+        return [0 if each is None else each.line for each in self.positions]
+
+    @cached_property
+    def _last_lines(self) -> list[int]:
+        """The last line of each code unit; 0 where it is not known."""
+        return [0 if each is None else each.end_line for each in self.positions]
 
     @cached_property
     def _lines_in_order(self) -> list[int]:

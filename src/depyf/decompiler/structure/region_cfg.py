@@ -22,11 +22,12 @@ class RegionCfg(Cfg):
         nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
     """
 
-    def __init__(self, graph: Cfg) -> None:
-        """Copy a graph, to change it."""
-        super().__init__(graph.code, {
+    def __init__(self, graph: Cfg, is_shared: bool = True) -> None:
+        """Take a graph to change it: a copy of it, if it is shared."""
+        blocks = graph.blocks if not is_shared else {
             id: Block(id, list(block.ops), block.end, block.successors, block.arg, block.end_op, block.region)
-            for id, block in graph.blocks.items()}, graph.entry)
+            for id, block in graph.blocks.items()}
+        super().__init__(graph.code, blocks, graph.entry)
         self.groups: set[int] = set()
         self.kinds: dict[int, str] = {}
         self.resumes: dict[int, int | None] = {}

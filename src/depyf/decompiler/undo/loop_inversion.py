@@ -25,6 +25,8 @@ from ..structure.region_cfg import RegionCfg
 
 def undo_loop_inversion(cfg: RegionCfg) -> None:
     """Make one of the copies of each loop's test."""
+    if len(cfg.blocks) == 1:
+        return
     _split_returns(cfg)
     again = True
     rounds = 0
@@ -75,10 +77,13 @@ def _merge_comprehensions(cfg: RegionCfg) -> bool:
     The rest of the test, behind them, has been found before: both loops leave to it.
     """
     done = False
+    loops = [block for block in cfg.blocks.values() if block.end == "for"]
+    if len(loops) < 2:
+        return False
     preds = cfg.predecessors()
     heads: dict[int, list[Block]] = {}
-    for block in sorted(cfg.blocks.values(), key=lambda block: cfg.order[block.id]):
-        if block.end == "for" and any(_fills(cfg.blocks[pred]) for pred in preds[block.id]):
+    for block in sorted(loops, key=lambda block: cfg.order[block.id]):
+        if any(_fills(cfg.blocks[pred]) for pred in preds[block.id]):
             heads.setdefault(block.successors[1], []).append(block)
     for alike in heads.values():
         for first, other in itertools.combinations(alike, 2):
@@ -142,9 +147,9 @@ def _merge_before(cfg: RegionCfg, id: int) -> None:
             break
 
 
-def _arms(cfg: RegionCfg) -> set[frozenset[int]]:
+def _arms(cfg: RegionCfg, preds: dict[int, list[int]] | None = None) -> set[frozenset[int]]:
     """Return the two edges of each test that nothing else leads to: they are no copies (``a if x else a``)."""
-    preds = cfg.predecessors()
+    preds = cfg.predecessors() if preds is None else preds
     return {
         frozenset(block.successors) for block in cfg.blocks.values()
         if block.end == "branch" and all(len(preds[succ]) == 1 and succ != cfg.entry for succ in block.successors)
@@ -220,8 +225,9 @@ def _merge_equal(cfg: RegionCfg) -> bool:
     """
     seen: dict[tuple[object, ...], int] = {}
     done = False
-    arms = _arms(cfg)
-    returning = _returning_arms(cfg)
+    preds = cfg.predecessors()
+    arms = _arms(cfg, preds)
+    returning = _returning_arms(cfg, preds)
     for id in sorted(cfg.blocks, key=cfg.order.__getitem__):
         block = cfg.blocks.get(id)
         if block is None or id == cfg.entry or id in cfg.kinds:
@@ -246,14 +252,13 @@ def _merge_equal(cfg: RegionCfg) -> bool:
     return done
 
 
-def _returning_arms(cfg: RegionCfg) -> dict[int, tuple[object, ...]]:
+def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tuple[object, ...]]:
     """Return blocks that only return what was computed in the protected body they leave.
 
     That is ``return (a, b if c else d)`` in a ``try``. With each comes what tells that two of them are of one
     expression: its test, and what both arms end in.
     """
     blocks = cfg.blocks
-    preds = cfg.predecessors()
     result: dict[int, tuple[object, ...]] = {}
     for id, block in blocks.items():
         if block.end != "return" or block.ops or len(preds[id]) != 1:

@@ -27,7 +27,8 @@ from ..structure.region_cfg import RegionCfg, copied_op
 if TYPE_CHECKING:
     from ..body import Body
 
-#: Operations that only patterns have: without one of them (or an equality of a copy) there is nothing to find.
+#: Operations with which the code of a pattern begins, after names and attributes.
+_BEGIN = frozenset({"COPY", "MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS"})
 _NAMES = {"LOAD_FAST", "LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF"}
 _STORES = {"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"}
 
@@ -479,6 +480,8 @@ def _starts(block: Block, follows: bool) -> list[tuple[int, bool]]:
     """
     starts: list[tuple[int, bool]] = [(0, False)] if follows else []
     kinds = [op.kind for op in block.ops]
+    if _BEGIN.isdisjoint(kinds):
+        return starts
     for index, kind in enumerate(kinds):
         if kind == "COPY" and block.ops[index].arg == 1:
             starts += [(index, False), (index, True)]

@@ -1,0 +1,160 @@
+"""``ast.unparse``, faster: what most nodes of a tree pass through is written out, the rest is the host's.
+
+The text is that of ``ast.unparse``, character by character. Up to 3.13 that is a visitor, which looks its methods up by
+name for each node, and makes a generator for each bracket and block; here both are done without. Where ``ast`` has no
+such visitor (3.14), ``ast.unparse`` itself writes the text.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+#: The visitor of ``ast.unparse``, private as it is.
+_Host: Any = getattr(ast, "_Unparser", object)
+_ATOM: Any = _Host is not object and ast._Precedence.ATOM  # type: ignore[attr-defined]
+#: Whether statements must have line numbers: ``ast.unparse`` looks for type comments by them.
+NEEDS_LINES = _Host is object
+#: Types of constants that are written as ``repr`` has them (strings inside of f-strings are not).
+_PLAIN = frozenset({int, bool, type(None), bytes})
+
+
+def unparse(tree: ast.AST) -> str:
+    """Return what ``ast.unparse`` returns for a tree without type comments."""
+    text: str = _Unparser().visit(tree) if _Host is not object else ast.unparse(tree)
+    return text
+
+
+class _Methods(dict[type, Callable[[Any, Any], None]]):
+    """The method that writes a node, by class of node."""
+
+    def __missing__(self, kind: type) -> Callable[[Any, Any], None]:
+        self[kind] = getattr(_Unparser, f"visit_{kind.__name__}", None) or _Unparser.generic_visit
+        return self[kind]
+
+
+_METHODS = _Methods()
+_nothing = nullcontext()
+
+
+class _Delimited:
+    """A context that writes one text when it is entered and another when it is left."""
+
+    __slots__ = ("end", "start", "unparser")
+
+    def __init__(self, unparser: _Unparser, start: str, end: str) -> None:
+        self.unparser = unparser
+        self.start = start
+        self.end = end
+
+    def __enter__(self) -> None:
+        self.unparser._source.append(self.start)
+
+    def __exit__(self, *error: object) -> None:
+        self.unparser._source.append(self.end)
+
+
+class _Block:
+    """A context in which statements are indented by one more level."""
+
+    __slots__ = ("unparser",)
+
+    def __init__(self, unparser: _Unparser) -> None:
+        self.unparser = unparser
+
+    def __enter__(self) -> None:
+        self.unparser._indent += 1
+
+    def __exit__(self, *error: object) -> None:
+        self.unparser._indent -= 1
+
+
+class _Unparser(_Host):  # type: ignore[misc]
+    """The host's visitor, with its own way to find methods, and to open and close brackets and blocks."""
+
+    _source: list[str]
+    _indent: int
+
+    # --- how it writes ----------------------------------------------------------------------------
+    def traverse(self, node: Any) -> None:
+        """Write a node, or nodes."""
+        if node.__class__ is list:
+            for item in node:
+                _METHODS[item.__class__](self, item)
+        else:
+            _METHODS[node.__class__](self, node)
+
+    def write(self, *text: str) -> None:
+        """Add text."""
+        self._source += text
+
+    def fill(self, text: str = "") -> None:
+        """Begin a line."""
+        source = self._source
+        if source:
+            source.append("\n")
+        source.append("    " * self._indent + text)
+
+    def delimit(self, start: str, end: str) -> _Delimited:
+        """Write something between two texts."""
+        return _Delimited(self, start, end)
+
+    def delimit_if(self, start: str, end: str, condition: bool) -> Any:
+        """Write something between two texts, or without them."""
+        return _Delimited(self, start, end) if condition else _nothing
+
+    def block(self, *, extra: str | None = None) -> _Block:
+        """Write a suite."""
+        self._source.append(":" + extra if extra else ":")
+        return _Block(self)
+
+    def get_type_comment(self, node: ast.stmt) -> None:
+        """Return nothing: no type comment is in bytecode."""
+
+    # --- the most frequent nodes ------------------------------------------------------------------
+    def visit_Name(self, node: ast.Name) -> None:
+        """Write a name."""
+        self._source.append(node.id)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """Write an attribute; that of a name at once."""
+        if isinstance(node.value, ast.Name):
+            self._source += (node.value.id, ".", node.attr)
+        else:
+            super().visit_Attribute(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """Write a constant; most are as ``repr`` has them."""
+        value: Any = node.value
+        if node.kind is None and (
+            type(value) in _PLAIN or type(value) is str and not getattr(self, "_avoid_backslashes", False)
+        ):
+            self._source.append(repr(value))
+        else:
+            super().visit_Constant(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Write a call."""
+        source = self._source
+        function = node.func
+        self._precedences[function] = _ATOM
+        _METHODS[function.__class__](self, function)
+        separator = "("
+        for argument in (*node.args, *node.keywords):
+            source.append(separator)
+            _METHODS[argument.__class__](self, argument)
+            separator = ", "
+        source.append(")" if separator == ", " else "()")
+
+    def _write_docstring(self, node: ast.Constant) -> None:
+        """Write a docstring; most need no escapes."""
+        value: Any = node.value
+        if node.kind is None and "\\" not in value and '"""' not in value and value[-1:] != '"' and (
+            value.replace("\n", "").replace("\t", "").isprintable()
+        ):
+            self.fill('"""')
+            self._source += (value, '"""')
+        else:
+            super()._write_docstring(node)
