@@ -2,12 +2,14 @@
 
     python benchmarks/cold.py [--rounds 5] [--models bert ...] [--backend eager] [--caches off] [--write FILE]
 
-Each run is a process of its own: plain, inside ``prepare_debug`` (once more with ``later=True``), with ``TORCH_TRACE``
+Each run is a process of its own: plain, inside ``prepare_debug`` (once more with ``files="now"``), with ``TORCH_TRACE``
 and with ``TORCH_COMPILE_DEBUG``, in turns; the order is turned round each round.  "Seconds" are from before the first
-call at two input lengths to the end of ``prepare_debug``; importing torch and transformers and making the model comes
-before.  Ratios are medians of those within a round.  torch's compile caches are off, empty (a folder of its own for
-each run) or full (of the same peer's first run, which is not counted).  "Entering and leaving" is ``prepare_debug``
-round nothing, with torch imported and depyf not.  Modules are compiled to ``.pyc`` before, as an installer does.
+call at two input lengths to the end of ``prepare_debug``, where the program goes on; importing torch and transformers
+and making the model comes before.  "Files there" is the same until the process that makes the files is done, too (the
+program waits for it here, so that a next run begins when nothing else runs).  Ratios are medians of those within a
+round.  torch's compile caches are off, empty (a folder of its own for each run) or full (of the same peer's first run,
+which is not counted).  "Entering and leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.
+Modules are compiled to ``.pyc`` before, as an installer does.
 """
 
 from __future__ import annotations
@@ -27,17 +29,22 @@ import tempfile
 import time
 import warnings
 from importlib.metadata import version
+from typing import Any
 
 from _shared import dated, table
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src"
 MODELS = ("bert", "electra", "gpt2", "opt", "llama", "phi3", "mixtral", "t5", "deberta-v2", "resnet", "vit", "whisper")
-PEERS = ("plain", "depyf", "depyf, later", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
+PEERS = ("plain", "depyf", "depyf, now", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
+#: The second figure of runs with depyf.
+THERE = "depyf, files there"
+COLUMNS = ("depyf", THERE, "depyf, now", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 LENGTHS = (8, 12)
 HEAD = """# What watching costs a fresh process
 
-From the first call to the end of all writing, each run in a process of its own. Ratios to the plain run, medians of the
-rounds (`benchmarks/cold.py` says how). "depyf, later" writes records only (`prepare_debug(later=True)`).
+From the first call to where the program goes on, each run in a process of its own. Ratios to the plain run, medians of
+the rounds (`benchmarks/cold.py` says how). "depyf": as it is by default, where a process beside the program makes the
+files; "files there": until that one is done, too. "depyf, now": the program makes them (`prepare_debug(files="now")`).
 """
 
 
@@ -57,21 +64,24 @@ def child(name: str, backend: str, peer: str) -> None:
         inputs = [ARCHITECTURES[name].inputs(length) for length in LENGTHS]
     with torch.no_grad():
         begun = time.perf_counter()
-        block: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+        block: Any = contextlib.nullcontext()
         if peer.startswith("depyf"):
             import depyf
 
-            block = depyf.prepare_debug("dump", later=peer == "depyf, later")
+            block = depyf.prepare_debug("dump", files="now" if peer == "depyf, now" else "background")
         with block:
             if model is not None:
                 compiled = torch.compile(model, backend=backend)
                 for one in inputs:
                     compiled(**one)
-        print(json.dumps(time.perf_counter() - begun))
+        left = time.perf_counter() - begun
+        if peer == "depyf":
+            block.wait()
+        print(json.dumps([left, time.perf_counter() - begun]))
 
 
-def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> float:
-    """Return what one process took.
+def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> tuple[float, float]:
+    """Return what one process took, until the program went on and until all files were there.
 
     Args:
         name: of the model; empty: none.
@@ -95,7 +105,8 @@ def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> fl
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
         if done.returncode:
             raise SystemExit(f"{name} {peer} failed:\n{done.stderr[-3000:]}")
-        return float(json.loads(done.stdout.splitlines()[-1]))
+        left, there = json.loads(done.stdout.splitlines()[-1])
+        return float(left), float(there)
 
 
 def measure(name: str, backend: str, rounds: int, caches: str) -> tuple[float, dict[str, float]]:
@@ -112,14 +123,14 @@ def measure(name: str, backend: str, rounds: int, caches: str) -> tuple[float, d
 def _measured(
     name: str, backend: str, rounds: int, folders: dict[str, str | None],
 ) -> tuple[float, dict[str, float]]:
-    ratios: dict[str, list[float]] = {peer: [] for peer in PEERS[1:]}
+    ratios: dict[str, list[float]] = {column: [] for column in COLUMNS}
     plain = []
     for number in range(rounds):
         order = PEERS if number % 2 == 0 else PEERS[::-1]
         times = {peer: seconds(name, backend, peer, folders[peer]) for peer in order}
-        plain.append(times["plain"])
-        for peer in ratios:
-            ratios[peer].append(times[peer] / times["plain"])
+        plain.append(times["plain"][0])
+        for column in ratios:
+            ratios[column].append((times["depyf"][1] if column == THERE else times[column][0]) / times["plain"][0])
     return statistics.median(plain), {peer: statistics.median(values) for peer, values in ratios.items()}
 
 
@@ -139,14 +150,14 @@ def main() -> None:
         return
     compileall.compile_dir(SOURCE, quiet=2)
     seconds(chosen.models[0], chosen.backend, "plain")  # (torch's own modules are compiled by the first who comes)
-    entering = statistics.median(seconds("", chosen.backend, "depyf") for _ in range(chosen.rounds))
+    entering = statistics.median(seconds("", chosen.backend, "depyf")[0] for _ in range(chosen.rounds))
     rows, all_ratios = [], []
     for name in chosen.models:
         plain, ratios = measure(name, chosen.backend, chosen.rounds, chosen.caches)
         all_ratios.append(ratios)
-        rows.append((name, f"{plain:.2f} s", *(f"{ratios[peer]:.2f}" for peer in PEERS[1:])))
+        rows.append((name, f"{plain:.2f} s", *(f"{ratios[column]:.2f}" for column in COLUMNS)))
         print(*rows[-1], flush=True)
-    medians = [statistics.median(each[peer] for each in all_ratios) for peer in PEERS[1:]]
+    medians = [statistics.median(each[column] for each in all_ratios) for column in COLUMNS]
     rows.append(("**median**", "", *(f"**{each:.2f}**" for each in medians)))
     words = [word for word in sys.argv[1:] if word not in ("--append", "--write", chosen.write)]
     caches = "" if chosen.caches == "off" else f", compile caches {chosen.caches}"
@@ -154,7 +165,7 @@ def main() -> None:
         f"## {chosen.backend}{caches}\n\n{dated()}, Python {platform.python_version()}, torch {version('torch')}, "
         f"{os.cpu_count()} cores, {chosen.rounds} rounds. Command: "
         f"`{' '.join(['python benchmarks/cold.py', *words])}`.\n\n"
-        + table(("model", "plain", *PEERS[1:]), rows)
+        + table(("model", "plain", *COLUMNS), rows)
         + f"\nEntering and leaving `prepare_debug` with nothing compiled: {1000 * entering:.0f} ms.\n")
     print(part)
     if chosen.write:

@@ -240,12 +240,12 @@ def asked_of_dump(watched: Watched, path: str) -> list[tuple[Asked, Asked]]:
     """What a dump says of the calls, and what torch says now: twice, the second time what is not given is the same."""
     import depyf
     from depyf.capture.called_frame import called_frame
+    from depyf.finishing.recorded import read_records
     from depyf.fitting.described import Described
     from depyf.fitting.given import described_call
     from depyf.fitting.oracle import fit
     from depyf.fitting.values import Opaque
     from depyf.records.store import RecordsError
-    from depyf.finishing.recorded import read_records
 
     try:
         capture = read_records(path)

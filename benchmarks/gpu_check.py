@@ -105,7 +105,7 @@ def trained(make: Callable[[], nn.Module], shape: tuple[int, ...], device: str, 
 
     if not dump:
         return steps()
-    with depyf.prepare_debug(dump):
+    with depyf.prepare_debug(dump, files="now"):
         return steps()
 
 

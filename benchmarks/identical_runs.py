@@ -91,7 +91,7 @@ def work(group: str, only: list[str], folder: pathlib.Path) -> None:
         torch._dynamo.reset()
         for seed in (torch.manual_seed, numpy.random.seed, random.seed):
             seed(0)
-        with depyf.prepare_debug(str(folder / name)):
+        with depyf.prepare_debug(str(folder / name), files="now"):
             try:
                 program()
             except Exception as error:  # (some programs of the zoo are there to raise)

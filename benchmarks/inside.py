@@ -48,7 +48,7 @@ else:
             return (yield)
         import depyf
 
-        with tempfile.TemporaryDirectory(dir=folder) as dump, depyf.prepare_debug(dump):
+        with tempfile.TemporaryDirectory(dir=folder) as dump, depyf.prepare_debug(dump, files="now"):
             return (yield)
 
 

@@ -39,7 +39,7 @@ def worker(arguments: argparse.Namespace) -> None:
         return x * 2
 
     compiled = torch.compile(double, backend="eager", dynamic=False)
-    with depyf.prepare_debug(arguments.directory):
+    with depyf.prepare_debug(arguments.directory, files="now"):
         for size in range(2, arguments.recompiles + 3):
             if rank == arguments.kill and size == arguments.at + 2:
                 with open(f"{arguments.directory}.compiled", "w") as file:

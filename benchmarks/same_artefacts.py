@@ -41,7 +41,7 @@ from programs import PROGRAMS, Compiled
 warnings.simplefilter("ignore")
 for seed in (torch.manual_seed, numpy.random.seed, random.seed):
     seed(0)
-with depyf.prepare_debug(sys.argv[1]):
+with depyf.prepare_debug(sys.argv[1], files="now"):
     try:
         PROGRAMS[{name!r}](Compiled({backend!r}))
     except Exception as error:

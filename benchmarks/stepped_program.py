@@ -22,7 +22,7 @@ if __name__ == "__main__":
     compiled, before = {}, {}
     for name in names:
         compiled[name] = torch.compile(PROGRAMS[name].function, backend=backend)
-        with depyf.prepare_debug(os.path.join(directory, name)):
+        with depyf.prepare_debug(os.path.join(directory, name), files="now"):
             before[name] = [step(compiled[name], PROGRAMS[name], seed) for seed in range(RUNS)]
     with depyf.debug():
         for name in names:

@@ -34,7 +34,7 @@ def main():
     torch.manual_seed(0)
     shutil.rmtree(DIRECTORY, ignore_errors=True)
     generator = torch.compile(Generator(), backend="eager")
-    with torch.no_grad(), depyf.prepare_debug(str(DIRECTORY)):
+    with torch.no_grad(), depyf.prepare_debug(str(DIRECTORY), files="now"):
         tokens = torch.randint(3, 100, (1, 8))
         for _ in range(3):  # the length grows: a recompile, then dynamic shapes
             tokens = generator(tokens)

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import pickle
 
 import pytest
@@ -69,7 +70,7 @@ def outcome(action):
     lambda cls: pickle.loads(pickle.dumps(cls("a", 2))),
     lambda cls: copy.deepcopy(cls("a", 2)),
     lambda cls: vars(cls("a")),
-], ids=str)
+], ids=itertools.count())
 def test_it_does_what_a_frozen_dataclass_does(action):
     assert outcome(lambda: action(Ours)) == outcome(lambda: action(Theirs))
 

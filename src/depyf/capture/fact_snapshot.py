@@ -13,17 +13,21 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..decompiler.dynamo.facts import WELL_KNOWN
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from .live_facts import LiveFacts, Path
-from .static_lookup import MISSING, attribute, class_entry, is_module, is_of, own_attributes
+from .static_lookup import MISSING, attribute, class_entry, own_attributes
 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
+#: The name that a ``setattr`` stores to is loaded no more instructions behind it.
+_NEAR = 8
 _DICTIONARIES = (dict, OrderedDict)
-_SCALARS = (int, float, complex, str, bytes, bool, type(None))
+_CONTAINERS = (list, dict, set, OrderedDict)
+#: From these nothing is read that facts tell of.
+_LEAVES = (int, float, complex, str, bytes, bool, type(None), types.FunctionType, types.BuiltinFunctionType)
 #: Functions that a text may call though the code does not, where they are what they were.
 _BUILTINS = tuple(each.removeprefix("builtins.") for each in sorted(WELL_KNOWN) if each.startswith("builtins."))
 _IMPORTED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -37,7 +41,22 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
         variables: of the frame that was compiled: its locals and free variables.
         namespace: its globals.
     """
-    return json.dumps(_Walk(code, variables, namespace).nodes(), separators=(",", ":"))
+    walk = _Walk(code, variables, namespace)
+    return json.dumps([walk.nodes(), walk.shared], separators=(",", ":"))
+
+
+class _Kind(NamedTuple):
+    """What is asked of each object of a class.
+
+    Attributes:
+        is_type: it is a class itself.
+        is_imported: it may be had by an import.
+        is_container: it is a module that holds others by keys.
+    """
+
+    is_type: bool
+    is_imported: bool
+    is_container: bool
 
 
 class _Walk:
@@ -59,11 +78,17 @@ class _Walk:
         for name in (*self.names, *_BUILTINS):
             self.roots["global", name] = None
         self.stores = _stores(code)
+        self.read = list(self.names)  # of modules and classes, which no string names
         self.names.update(self.strings)
-        self.classes: dict[type, bool] = {}  # whether it is a class of modules
+        self.kinds: dict[type, _Kind] = {}
+        self.shared: list[dict[str, Any]] = []
+        self.places: dict[type, int] = {}  # of classes in ``shared``
 
     def nodes(self) -> list[list[Any]]:
-        """Return ``[node it is reached from, kind of step, its name or key, answers]`` of each object."""
+        """Return ``[node it is reached from, kind of step, its name or key, answers]`` of each object.
+
+        Answers of classes are in ``shared``, once for each; what stands here is their place.
+        """
         nodes: list[list[Any]] = []
         pending: deque[tuple[int, Path, Any, frozenset[int]]] = deque()
 
@@ -71,8 +96,9 @@ class _Walk:
             if len(nodes) >= MOST or id(value) in above:
                 return
             kind, key = path[-1]
-            nodes.append([parent, kind, key, self._answers(path, value)])
-            if type(value) not in _SCALARS:
+            nodes.append([parent, kind, key, self._of_class_of(path, value) if kind == "class"
+                          else self._answers(path, value)])
+            if kind != "class" and type(value) not in _LEAVES:
                 pending.append((len(nodes) - 1, path, value, above))
 
         for root in self.roots:
@@ -101,8 +127,8 @@ class _Walk:
             for number in self.numbers:
                 if -len(value) <= number < len(value):
                     yield ("item", number), value[number]
-        if kind is types.ModuleType or is_of(value, type):
-            for name in self.names:
+        if kind is types.ModuleType or self._kind(kind).is_type:
+            for name in self.read:
                 inner = attribute(value, name)
                 if inner is not MISSING:
                     yield ("attr", name), inner
@@ -113,7 +139,7 @@ class _Walk:
                     yield ("attr", name), inner
             if "__dict__" in self.names and kind.__dictoffset__:
                 yield ("attr", "__dict__"), object.__getattribute__(value, "__dict__")
-        if self.stores and path[-1][0] != "class":
+        if self.stores and kind.__dictoffset__:
             yield ("class", ""), kind
 
     def _answers(self, path: Path, value: Any) -> dict[str, Any]:
@@ -130,33 +156,43 @@ class _Walk:
             elif refused := live.refusal(path):
                 answers["refused"] = refused
         kind = type(value)
-        if self._is_module_class(kind):
+        of_kind = self._kind(kind)
+        if of_kind.is_container:
             self._of_container(path, value, answers)
         elif kind in (list, tuple):
             answers["length"] = len(value)
-        if is_of(value, *_IMPORTED):
+        if of_kind.is_imported:
             if known := live.well_known(path):
                 answers["well_known"] = known
             if imported := live.imported(path):
                 answers["imported"] = imported
-        if is_of(value, type):
+        if of_kind.is_type:
             self._of_class(path, value, answers)
-        methods = [name for name in self.names if live.builtin_method(path, name)] if kind in _CONTAINERS else []
-        if methods:
-            answers["builtin_method"] = methods
+        if kind in _CONTAINERS:
+            answers["container"] = kind.__name__
         return answers
 
-    def _is_module_class(self, kind: type) -> bool:
-        known = self.classes.get(kind)
+    def _of_class_of(self, path: Path, cls: type) -> int:
+        """Return the place of the answers about the class of an object."""
+        place = self.places.get(cls)
+        if place is None:
+            place = self.places[cls] = len(self.shared)
+            self.shared.append(self._answers(path, cls))
+        return place
+
+    def _kind(self, kind: type) -> _Kind:
+        """Return what is asked of each object of a class."""
+        known = self.kinds.get(kind)
         if known is None:
-            known = self.classes[kind] = any(
-                each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module" for each in kind.__mro__)
+            bases = kind.__mro__
+            known = self.kinds[kind] = _Kind(
+                type in bases, any(each in bases for each in _IMPORTED),
+                class_entry(kind, "__getitem__") is not MISSING and any(
+                    each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module" for each in bases))
         return known
 
     def _of_container(self, path: Path, value: Any, answers: dict[str, Any]) -> None:
         """Add the answers about a list or dictionary of modules or parameters."""
-        if not is_module(value) or class_entry(type(value), "__getitem__") is MISSING:
-            return
         length = self.live.length(path)
         if length:
             answers["length"] = length
@@ -190,9 +226,6 @@ class _Walk:
             answers["ancestor"] = ancestors
 
 
-_CONTAINERS = (list, dict, set, OrderedDict)
-
-
 def _collect(code: CodeType, names: dict[str, None], strings: dict[str, None], numbers: dict[int, None]) -> None:
     """Take the names and constants of a code object and of those in it."""
     names.update(dict.fromkeys(code.co_names))
@@ -217,13 +250,16 @@ def _small_numbers(code: CodeType) -> list[int]:
 
 
 def _stores(code: CodeType) -> list[str]:
-    """Return the names of attributes that a code object may store: of instances that it makes anew."""
+    """Return the names of attributes that a code object may store, by a statement or a call of a ``setattr``."""
     names: dict[str, None] = {}
+    near = 0  # instructions that may load the arguments of such a call
     for each in dis.get_instructions(code):
+        near -= 1
         if each.opname == "STORE_ATTR":
             names[str(each.argval)] = None
-    if any("setattr" in name for name in code.co_names):
-        for value in code.co_consts:
-            if type(value) is str and value.isidentifier():
-                names[value] = None
+        elif each.opname == "LOAD_CONST":
+            if near > 0 and type(each.argval) is str:
+                names[each.argval] = None
+        elif type(each.argval) is str and "setattr" in each.argval:
+            near = _NEAR
     return list(names)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 from .facts import NoFacts, Path, as_text
 
+_CONTAINERS = {kind.__name__: kind for kind in (list, dict, set, OrderedDict)}
 _STEPS = ("local", "global", "attr", "item", "class")
 
 
@@ -15,7 +17,8 @@ class RecordedFacts(NoFacts):
     """Answers as :mod:`depyf.capture.fact_snapshot` writes them; what does not stand there is not known.
 
     Args:
-        text: a list of ``[node it is reached from (-1: a variable), kind of step, name or key, answers]``.
+        text: a list of ``[node it is reached from (-1: a variable), kind of step, name or key, answers]``, and a list
+            of answers; a number stands for those at that place.
 
     Raises:
         ValueError: the text is none of that.
@@ -26,7 +29,10 @@ class RecordedFacts(NoFacts):
         self._refused: dict[Path, str] = {}
         paths: list[Path] = []
         try:
-            for parent, kind, key, answers in json.loads(text or "[]"):
+            nodes, shared = json.loads(text or "[[],[]]")
+            for parent, kind, key, answers in nodes:
+                if type(answers) is int and 0 <= answers < len(shared):
+                    answers = shared[answers]
                 if kind not in _STEPS or type(key) not in (str, int, bool) or type(answers) is not dict \
                         or type(parent) is not int or not -1 <= parent < len(paths):
                     raise ValueError("an object that is reached in no way that is known")
@@ -106,7 +112,8 @@ class RecordedFacts(NoFacts):
 
     def builtin_method(self, path: Path, name: str) -> bool:
         """Return whether an object is a plain list, dict or set, and so ``object.name`` its own bound method."""
-        return name in self._of(path, "builtin_method", [])
+        kind = _CONTAINERS.get(self._of(path, "container", ""))
+        return kind is not None and callable(getattr(kind, name, None))
 
     def _rows(self, path: Path, question: str, length: int) -> list[list[Any]]:
         return [row for row in self._of(path, question, []) if type(row) is list and len(row) == length]
