@@ -146,7 +146,8 @@ def _counted(text: str) -> str:
 def _as_dynamo_writes(case: Case) -> tuple[str, str]:
     import torch
 
-    from depyf.capture.live_facts import LiveFacts
+    from depyf.capture.fact_snapshot import snapshot
+    from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
 
     names: dict = {
         "torch": torch, "nn": torch.nn, "OrderedDict": collections.OrderedDict, "__compiled_fn_1": lambda *args: args,
@@ -155,6 +156,6 @@ def _as_dynamo_writes(case: Case) -> tuple[str, str]:
     _program(case, "in", names)
     code = names["f"].__code__
     parameters = code.co_varnames[: code.co_argcount + bool(code.co_flags & 8)]
-    facts = LiveFacts({name: names[name] for name in parameters}, names)
+    facts = RecordedFacts(snapshot(code, {name: names[name] for name in parameters}, names))
     found = decompile_code(code, simplify=True, facts=facts)
     return found.text, found.fidelity.value

@@ -22,8 +22,6 @@ from .static_lookup import MISSING, attribute, class_entry, own_attributes
 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
-#: The name that a ``setattr`` stores to is loaded no more instructions behind it.
-_NEAR = 8
 _DICTIONARIES = (dict, OrderedDict)
 _CONTAINERS = (list, dict, set, OrderedDict)
 #: From these nothing is read that facts tell of.
@@ -42,7 +40,7 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
         namespace: its globals.
     """
     walk = _Walk(code, variables, namespace)
-    return json.dumps([walk.nodes(), walk.shared], separators=(",", ":"))
+    return json.dumps([walk.nodes(), walk.shared, sorted(walk.stores)], separators=(",", ":"))
 
 
 class _Kind(NamedTuple):
@@ -217,10 +215,12 @@ class _Walk:
         allocates = [self.live.allocates(path), self.live.allocates(path, True)]
         if any(allocates):
             answers["allocates"] = allocates
-        plainly = [[name, generic] for name in self.stores for generic in (False, True)
-                   if self.live.stores_plainly(path, name, generic)]
-        if plainly:
-            answers["stores_plainly"] = plainly
+        if self.stores and cls.__dictoffset__:
+            bases = type.__getattribute__(cls, "__mro__")
+            entries = {name for each in bases for name in vars(each) if name in self.stores}
+            generic = class_entry(cls, "__setattr__") is object.__setattr__
+            answers["stores"] = [generic, sorted(
+                name for name in entries if not self.live.stores_plainly(path, name, False))]
         ancestors = [[index, base] for index in range(len(cls.__mro__)) if (base := self.live.ancestor(path, index))]
         if ancestors:
             answers["ancestor"] = ancestors
@@ -249,17 +249,9 @@ def _small_numbers(code: CodeType) -> list[int]:
     return [int(each.argval) for each in dis.get_instructions(code) if each.opname == "LOAD_SMALL_INT"]
 
 
-def _stores(code: CodeType) -> list[str]:
-    """Return the names of attributes that a code object may store, by a statement or a call of a ``setattr``."""
-    names: dict[str, None] = {}
-    near = 0  # instructions that may load the arguments of such a call
-    for each in dis.get_instructions(code):
-        near -= 1
-        if each.opname == "STORE_ATTR":
-            names[str(each.argval)] = None
-        elif each.opname == "LOAD_CONST":
-            if near > 0 and type(each.argval) is str:
-                names[each.argval] = None
-        elif type(each.argval) is str and "setattr" in each.argval:
-            near = _NEAR
-    return list(names)
+def _stores(code: CodeType) -> frozenset[str]:
+    """Return the names of attributes that a code object may store, by a statement or by what takes a name as a value."""
+    names = {str(each.argval) for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
+    if any("setattr" in name or name in ("__dict__", "vars") for name in code.co_names):
+        names.update(value for value in code.co_consts if type(value) is str and value.isidentifier())
+    return frozenset(names)

@@ -7,8 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from depyf.capture.fact_snapshot import snapshot
 from depyf.capture.live_facts import LiveFacts
 from depyf.decompiler import decompile_code
+from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
 
 FIELDS = ("norm", "proj", "items", "layers", "keys", "weight", "s")
 
@@ -127,7 +129,9 @@ def identities(value):
 
 def check(source, live):
     globals = scope(source)
-    found = decompile_code(globals["f"].__code__, simplify=True, facts=LiveFacts(live, globals))
+    code = globals["f"].__code__
+    found = decompile_code(code, simplify=True, facts=RecordedFacts(snapshot(code, live, globals)))
+    assert found.text == decompile_code(code, simplify=True, facts=LiveFacts(live, globals)).text
     assert found.runs is not None, found.note  # the first form was good
     expected = identities(globals["f"](*live.values()))
     assert identities(scope(ast.fix_missing_locations(found.runs))["f"](*live.values())) == expected

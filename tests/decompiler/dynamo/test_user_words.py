@@ -10,8 +10,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from depyf.capture.fact_snapshot import snapshot
 from depyf.capture.live_facts import LiveFacts
 from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
 
 CASES = {}
 
@@ -605,7 +607,9 @@ def test_case(name):
     source, expected, live = CASES[name]
     globals = module_globals()
     code = function(source, globals).__code__
-    found = decompile_code(code, simplify=True, facts=LiveFacts(live, globals))
+    found = decompile_code(code, simplify=True, facts=RecordedFacts(snapshot(code, live, globals)))
+    of_live = decompile_code(code, simplify=True, facts=LiveFacts(live, globals))
+    assert (found.text, found.note) == (of_live.text, of_live.note), "what is recorded says what the objects say"
     assert found.text == expected.lstrip()
     assert found.fidelity in (Fidelity.EQUIVALENT, Fidelity.EXACT)
     running = function(ast.fix_missing_locations(found.runs), globals)

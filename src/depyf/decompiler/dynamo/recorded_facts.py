@@ -18,7 +18,7 @@ class RecordedFacts(NoFacts):
 
     Args:
         text: a list of ``[node it is reached from (-1: a variable), kind of step, name or key, answers]``, and a list
-            of answers; a number stands for those at that place.
+            of answers; a number stands for those at that place. Then names of attributes that are stored.
 
     Raises:
         ValueError: the text is none of that.
@@ -29,7 +29,9 @@ class RecordedFacts(NoFacts):
         self._refused: dict[Path, str] = {}
         paths: list[Path] = []
         try:
-            nodes, shared = json.loads(text or "[[],[]]")
+            nodes, shared, self._stored = json.loads(text or "[[],[],[]]")
+            if not type(nodes) is type(shared) is type(self._stored) is list:
+                raise ValueError("three lists are expected")
             for parent, kind, key, answers in nodes:
                 if type(answers) is int and 0 <= answers < len(shared):
                     answers = shared[answers]
@@ -91,7 +93,10 @@ class RecordedFacts(NoFacts):
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
         """Return whether an attribute of an instance is nothing but an entry of its dictionary."""
-        return [name, generic] in self._of(path, "stores_plainly", [])
+        answer = self._of(path, "stores", [])
+        if name not in self._stored or len(answer) != 2 or generic and answer[0] is not True:
+            return False
+        return type(answer[1]) is list and name not in answer[1]
 
     def class_path(self, path: Path) -> Path | None:
         """Return the path of an object's class; ``None`` where the object is not known."""
