@@ -71,7 +71,8 @@ def test_under_plus_dynamo():
 @pytest.mark.parametrize("setting, count", [("+bytecode", 2), ("+dynamo", 0)])
 def test_while_prepare_debug_is_on(setting, count, tmp_path):
     """Dynamo's own log does not hold bytecode, so there is nothing that source could follow."""
-    on = f"import depyf; depyf.prepare_debug({str(tmp_path / 'dump')!r}).__enter__()"
+    on = f"import depyf; block = depyf.prepare_debug({str(tmp_path / 'dump')!r}); block.__enter__(); " \
+         "import atexit; atexit.register(block.__exit__, None, None, None)"
     log = log_of(setting, before=INSTALL, after=on)
     assert log.count("possible source code") == count == log.count("MODIFIED BYTECODE simple")
     assert "Traceback" not in log

@@ -35,7 +35,7 @@ PROGRAM = textwrap.dedent("""
 
     if len(sys.argv) > 1:
         import depyf
-        with depyf.prepare_debug(sys.argv[1], later="later" in sys.argv):
+        with depyf.prepare_debug(sys.argv[1], files="later" if "later" in sys.argv else "now"):
             run()
     else:
         run()
@@ -166,15 +166,6 @@ def test_ranks_watched_with_later_that_did_the_same_are_made_once(run_folder, tm
     full = [bool(list((tmp_path / "ranks" / f"rank_{rank}").glob("full_code_for_*.py"))) for rank in range(3)]
     assert full == [True, False, False]
     assert "rank" in (tmp_path / "ranks" / "index.md").read_text()
-
-
-def test_code_objects_cannot_be_written_later(tmp_path):
-    import depyf as package
-
-    with pytest.raises(ValueError, match="log_bytecode"):
-        package.prepare_debug(tmp_path, later=True, log_bytecode=True)
-    refused = depyf("run", "--later", "--log-bytecode", "x.py")
-    assert refused.returncode == 2 and "--later" in refused.stderr
 
 
 def test_a_killed_run_watched_with_later_is_made_elsewhere(run_folder, tmp_path):

@@ -9,13 +9,15 @@ from dataclasses import replace
 
 from . import collector
 from . import page as pages
+from .finishing.recorded import read_records
 from .harmless import say
 from .provenance.sources import files_named, of_capture
 from .recorded_runs import directory_of, logged, readable, recorded
 from .records.file_names import only_written
 from .records.model import Capture
 from .records.run_directory import rank_folders, run_directory
-from .records.store import RecordsError
+from .records.store import RecordsError, is_unwritten
+from .run_files import make
 from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
@@ -74,12 +76,20 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
 def _of_all_ranks(path: str, page: bool, sources: bool) -> str:
     """Make the page and the index over all ranks; those that did the same are read and shown once."""
     classes = [each if each.capture is None else replace(
-        each, capture=_completed(os.path.join(path, each.members[0].folder), each.capture))
+        each, capture=_of_first(os.path.join(path, each.members[0].folder), each.capture))
         for each in readable(ranks.read(path))]
     if page:
         shown = _sourced({each.name: each.capture for each in classes if each.capture is not None}, sources)
         pages.write(path, [replace(each, capture=shown.get(each.name)) for each in classes])
     return ranks.write_index(path, classes=classes)
+
+
+def _of_first(path: str, capture: Capture) -> Capture:
+    """Return the records of the first of equal ranks, whose files are made where that is still to be done."""
+    if is_unwritten(path):
+        make(path)
+        capture = read_records(path)
+    return _completed(path, capture)
 
 
 def _completed(path: str, capture: Capture) -> Capture:

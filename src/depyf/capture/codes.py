@@ -226,10 +226,8 @@ class Codes:
             self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")
         return order
 
-    def unwritten(self, recorded: EndOfRecording) -> Unwritten | None:
-        """Return all that functions are made of; ``None`` where there are none."""
-        if not self._of:
-            return None
+    def unwritten(self, recorded: EndOfRecording) -> Unwritten:
+        """Return all that functions are made of."""
         read = self._recorder.read
         bytecodes = [self._attempt(lambda: read(builder.recorded), None)
                      for builders in self._of.values() for builder in builders]

@@ -250,7 +250,7 @@ def _small_numbers(code: CodeType) -> list[int]:
 
 
 def _stores(code: CodeType) -> frozenset[str]:
-    """Return the names of attributes that a code object may store, by a statement or by what takes a name as a value."""
+    """Return the names of attributes that a code object may store, by a statement or where the name is a value."""
     names = {str(each.argval) for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
     if any("setattr" in name or name in ("__dict__", "vars") for name in code.co_names):
         names.update(value for value in code.co_consts if type(value) is str and value.isidentifier())

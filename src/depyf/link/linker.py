@@ -9,6 +9,7 @@ import os
 import re
 import threading
 import weakref
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
@@ -109,12 +110,14 @@ class Linker:
             bytecode: the record of that.
             path: of its file, which need not be there yet.
         """
-        # (Running code takes the place of what was recorded of it.)
-        known = replace(bytecode, transformed=PackedCode(""), traced=None)
+        # (Running code takes the place of what was recorded of it. A long run has ten thousands of these.)
+        known = replace(bytecode, transformed=PackedCode(""), traced=None, facts="")
+        facts = zlib.compress(bytecode.facts.encode(), 1)
 
         def make(original: CodeType, transformed: CodeType) -> CodeType | None:
             noted = len(self.notes)
-            linked = self._linked_now(original, transformed, known, path)
+            whole = replace(known, facts=zlib.decompress(facts).decode())
+            linked = self._linked_now(original, transformed, whole, path)
             for note in self.notes[noted:]:
                 say(f"depyf: {note}")
             return linked

@@ -52,7 +52,7 @@ class DebugSession:
     def unlinked(self) -> dict[str, str]:
         """Graphs that run without lines of a file: ``{"__compiled_fn_1, Forward_graph": why}``."""
         if self.linker is None:
-            return {}
+            return {f"{stage.graph}, {stage.stage}": "prepare_debug was given link=False" for stage in self.stages}
         linked = {(each.graph, each.stage) for each in self.functions}
         return {f"{stage.graph}, {stage.stage}": stage.why_not(self.linker.notes) for stage in self.stages
                 if (stage.graph, stage.stage) not in linked}

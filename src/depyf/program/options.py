@@ -146,9 +146,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
                        help="write the page index.html (default: unless that takes over two seconds)")
     shown.add_argument("--files", choices=FILES, default=None,
                        help="who makes the files to read of what was recorded: the program at its end (now: the "
-                            "default of `depyf run`, whose summary is made of them), a process beside it (background: "
-                            "the default of all others), or whoever reads them (later: `depyf report DIR` and the "
-                            "other commands)")
+                            "default of the first process, whose summary is made of them), a process beside it "
+                            "(background: the default of those that it starts), or whoever reads them (later: "
+                            "`depyf report DIR` and the other commands)")
     watched = parser.add_argument_group("how it is watched")
     watched.add_argument("--link", action=argparse.BooleanOptionalAction, default=None,
                          help="tie running code to the files at once, for tracebacks (default: when depyf.debug() is "

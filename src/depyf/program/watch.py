@@ -91,7 +91,7 @@ class Watch:
                     shows_progress=self.first and not given.quiet, internal_stages=given.internal_stages,
                     link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
                     caches=given.caches, page=given.page, check=given.check,
-                    files=given.files or ("now" if self.run and self.first else None))
+                    files=given.files or os.environ.get("DEPYF_FILES") or ("now" if self.first else None))
                 with unwarned():
                     # What torch's own modules warn of while we import them is not the program's doing, and may be an
                     # error to it.
