@@ -175,7 +175,14 @@ class Functions:
         return unread_guards(text) if guards is None else guards
 
     def _text(self, bytecode: Bytecode) -> TransformedCode:
-        """Decompile transformed code."""
+        """Decompile transformed code.
+
+        Raises:
+            ValueError: a name that stands in the text is no name.
+        """
+        for name in (bytecode.text_name, *bytecode.shown.values(), *(each.shown for each in bytecode.resumes)):
+            if not name.isidentifier():  # (records may come from anywhere)
+                raise ValueError(f"{name!r} is no name of Python")
         code = unpacked(bytecode.transformed, self._version)
         decompiled = decompiled_bytecode(bytecode, code, self._attempt)
         source, exact = code_text(decompiled), None
