@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..decompiler.dynamo.facts import WELL_KNOWN
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from .live_facts import LiveFacts, Path
-from .static_lookup import MISSING, attribute, class_entry, own_attributes
+from .static_lookup import MISSING, attribute, class_entry, is_module_class, own_attributes
 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
@@ -185,8 +185,7 @@ class _Walk:
             bases = kind.__mro__
             known = self.kinds[kind] = _Kind(
                 type in bases, any(each in bases for each in _IMPORTED),
-                class_entry(kind, "__getitem__") is not MISSING and any(
-                    each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module" for each in bases))
+                class_entry(kind, "__getitem__") is not MISSING and is_module_class(kind))
         return known
 
     def _of_container(self, path: Path, value: Any, answers: dict[str, Any]) -> None:

@@ -36,8 +36,12 @@ def is_of(value: Any, *kinds: type) -> bool:
 
 def is_module(value: Any) -> bool:
     """Return whether a value is a ``torch.nn.Module``; torch is not needed to tell."""
-    return any(each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module"
-               for each in type(value).__mro__)
+    return is_module_class(type(value))
+
+
+def is_module_class(kind: type) -> bool:
+    """Return whether a class is one of modules."""
+    return any(each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module" for each in kind.__mro__)
 
 
 def has(kind: type, name: str) -> bool:
