@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
+from depyf.capture import apart
 from depyf.capture.torch_private import hooks
 
 aten = torch.ops.aten
@@ -255,6 +256,19 @@ def test_an_exception_is_a_result():
         raise KeyError("mine")
 
     assert depyf.compare(fails, torch.ones(3), stages=("captured",)).equal
+
+
+def test_an_exception_is_a_result_where_nothing_can_be_run_apart(monkeypatch):
+    monkeypatch.setattr(apart, "why_not", lambda: "a reason")
+
+    def fails(x):
+        if not torch.compiler.is_compiling():
+            raise KeyError("mine")
+        return x
+
+    assert depyf.compare(lambda x: {}["mine"], torch.ones(3), stages=("captured",)).equal
+    result = depyf.compare(fails, torch.ones(3), stages=("captured",))
+    assert result.stage("captured").differing == ("exception", "result", "args[0] afterwards"), str(result)
 
 
 def test_wrong_options():

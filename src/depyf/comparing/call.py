@@ -17,6 +17,9 @@ from .search import Search, flat
 from .state import Run, Start
 from .tensors import Tolerance, difference, kept, named_leaves
 
+#: The name of what a run leaves that raised.
+_EXCEPTION = "exception"
+
 
 class Call:
     """A call that is compared.
@@ -56,7 +59,11 @@ class Call:
         """Return what the run leaves, and what each function of torch's gave."""
         with pipeline.all_eager(), self.start.run() as run:
             calls = EagerCalls()
-            return self._left_by(self.start.function, run, calls), calls.values
+            try:
+                left = self._left_by(self.start.function, run, calls)
+            except Exception as error:  # noqa: BLE001  (that is its result)
+                left = {_EXCEPTION: _told(error)}
+            return left, calls.values
 
     def _compiled(self, stage: str) -> dict[str, Any]:
         """Return what the run leaves that is compiled up to a stage; its recorder has what happens within."""
@@ -70,8 +77,9 @@ class Call:
         try:
             actual = self._compiled(stage)
         except Exception as error:  # noqa: BLE001  (what stops a stage is its result)
-            return StageResult(stage, title, False, failure=f"{type(error).__name__}: {error}",
-                               graphs=self._recorders[stage].graphs)
+            if expected.get(_EXCEPTION) != _told(error):
+                return StageResult(stage, title, False, failure=_told(error), graphs=self._recorders[stage].graphs)
+            return StageResult(stage, title, True, graphs=self._recorders[stage].graphs)
         recorder = self._recorders[stage]
         self._notes += recorder.notes
         if not recorder.graphs:
@@ -156,3 +164,7 @@ class Call:
             first = Difference(stage.stage, "result", name, backward=name.startswith("gradient of"), against=against,
                                max_difference=stage.max_difference)
         return replace(stage, first=first)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
