@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..decompiler.dynamo.facts import WELL_KNOWN
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from .live_facts import LiveFacts, Path
-from .static_lookup import MISSING, attribute, class_entry, is_module_class, own_attributes
+from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, is_module_class, own_attributes
 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
@@ -28,6 +28,7 @@ _CONTAINERS = (list, dict, set, OrderedDict)
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), types.FunctionType, types.BuiltinFunctionType)
 #: Functions that a text may call though the code does not, where they are what they were.
 _BUILTINS = tuple(each.removeprefix("builtins.") for each in sorted(WELL_KNOWN) if each.startswith("builtins."))
+_STORE_ATTR = dis.opmap["STORE_ATTR"]
 _IMPORTED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 
 
@@ -50,11 +51,13 @@ class _Kind(NamedTuple):
         is_type: it is a class itself.
         is_imported: it may be had by an import.
         is_container: it is a module that holds others by keys.
+        is_plain: its attributes are read as those of ``object`` are.
     """
 
     is_type: bool
     is_imported: bool
     is_container: bool
+    is_plain: bool
 
 
 class _Walk:
@@ -79,6 +82,7 @@ class _Walk:
         self.read = list(self.names)  # of modules and classes, which no string names
         self.names.update(self.strings)
         self.kinds: dict[type, _Kind] = {}
+        self.plain: dict[tuple[type, str], bool] = {}
         self.shared: list[dict[str, Any]] = []
         self.places: dict[type, int] = {}  # of classes in ``shared``
 
@@ -125,15 +129,22 @@ class _Walk:
             for number in self.numbers:
                 if -len(value) <= number < len(value):
                     yield ("item", number), value[number]
-        if kind is types.ModuleType or self._kind(kind).is_type:
+        if kind is types.ModuleType:
+            own = vars(value)
+            for name in self.read:
+                if name in own:
+                    yield ("attr", name), own[name]
+            return
+        of_kind = self._kind(kind)
+        if of_kind.is_type:
             for name in self.read:
                 inner = attribute(value, name)
                 if inner is not MISSING:
                     yield ("attr", name), inner
             return
-        if kind.__getattribute__ is object.__getattribute__:
-            for name in own_attributes(value):
-                if name in self.names and (inner := attribute(value, name)) is not MISSING:
+        if of_kind.is_plain:
+            for name, inner in own_attributes(value).items():
+                if name in self.names and self._is_plain(kind, name):
                     yield ("attr", name), inner
             if "__dict__" in self.names and kind.__dictoffset__:
                 yield ("attr", "__dict__"), object.__getattribute__(value, "__dict__")
@@ -185,7 +196,15 @@ class _Walk:
             bases = kind.__mro__
             known = self.kinds[kind] = _Kind(
                 type in bases, any(each in bases for each in _IMPORTED),
-                class_entry(kind, "__getitem__") is not MISSING and is_module_class(kind))
+                class_entry(kind, "__getitem__") is not MISSING and is_module_class(kind),
+                kind.__getattribute__ is object.__getattribute__)
+        return known
+
+    def _is_plain(self, kind: type, name: str) -> bool:
+        """Return whether an attribute of instances of a class is what their dictionary holds under its name."""
+        known = self.plain.get((kind, name))
+        if known is None:
+            known = self.plain[kind, name] = not is_data_descriptor(class_entry(kind, name))
         return known
 
     def _of_container(self, path: Path, value: Any, answers: dict[str, Any]) -> None:
@@ -250,7 +269,9 @@ def _small_numbers(code: CodeType) -> list[int]:
 
 def _stores(code: CodeType) -> frozenset[str]:
     """Return the names of attributes that a code object may store, by a statement or where the name is a value."""
-    names = {str(each.argval) for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
+    names: set[str] = set()
+    if _STORE_ATTR in code.co_code[::2]:
+        names = {str(each.argval) for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}
     if any("setattr" in name or name in ("__dict__", "vars") for name in code.co_names):
         names.update(value for value in code.co_consts if type(value) is str and value.isidentifier())
     return frozenset(names)

@@ -15,8 +15,9 @@ MISSING = object()
 def class_entry(kind: type, name: str, otherwise: Any = MISSING) -> Any:
     """Return the entry of a class, or of the first of its bases that has one, under a name."""
     for each in type.__getattribute__(kind, "__mro__"):
-        if name in vars(each):
-            return vars(each)[name]
+        entries = vars(each)
+        if name in entries:
+            return entries[name]
     return otherwise
 
 
@@ -31,7 +32,11 @@ def own_attributes(value: Any) -> dict[str, Any]:
 
 def is_of(value: Any, *kinds: type) -> bool:
     """Return whether a value is of one of the kinds, by its type alone: ``isinstance`` asks its ``__class__``, too."""
-    return any(each is kind for each in type(value).__mro__ for kind in kinds)
+    for each in type(value).__mro__:
+        for kind in kinds:
+            if each is kind:
+                return True
+    return False
 
 
 def is_module(value: Any) -> bool:
@@ -60,12 +65,12 @@ def attribute(owner: Any, name: str) -> Any:
     if kind is types.ModuleType:
         return vars(owner).get(name, MISSING)
     if is_of(owner, type):
-        if kind.__getattribute__ is not type.__getattribute__ or is_data_descriptor(class_entry(kind, name)):
+        if kind.__getattribute__ is not type.__getattribute__:
             return MISSING
         entry = class_entry(owner, name)
-        if entry is not MISSING and not has(type(entry), "__get__"):
-            return entry
-        return entry if is_of(entry, types.FunctionType) else MISSING
+        if entry is MISSING or is_data_descriptor(class_entry(kind, name)):
+            return MISSING
+        return entry if is_of(entry, types.FunctionType) or not has(type(entry), "__get__") else MISSING
     if kind.__getattribute__ is not object.__getattribute__:
         return MISSING
     if name == "__dict__" and kind.__dictoffset__:
