@@ -170,3 +170,51 @@ def test_ranks_do_not_wait_for_each_other(tmp_path):
     while not (tmp_path / "d" / "index.md").exists() and time.monotonic() < until:
         time.sleep(0.1)
     assert "rank" in (tmp_path / "d" / "index.md").read_text()
+
+
+def test_who_waits_is_told_how_far_the_making_is(tmp_path):
+    path, told = str(tmp_path), []
+    lock = making.lock(path)
+
+    def waiting(progress):
+        told.append(progress)
+        if progress == ("outlines", 3, 48):
+            making.tell(path, "the page", 0, 1)
+        elif progress == ("the page", 0, 1):
+            os.close(lock)
+            making.unlock(path)
+
+    making.tell(path, "outlines", 3, 48)
+    with making.shown(waiting):
+        making.wait(path)
+        making.wait(path)  # nobody is at it: there is nothing to tell
+    assert told == [("outlines", 3, 48), ("the page", 0, 1), None]
+
+
+def test_a_terminal_shows_what_another_process_is_making(tmp_path, monkeypatch):
+    import io
+
+    from depyf.cli import waiting
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(waiting, "_SHORTEST", 0)
+    monkeypatch.setenv("TERM", "xterm")
+    path = str(tmp_path)
+    lock = making.lock(path)
+    real = time.sleep
+
+    def ends(seconds):
+        os.close(lock)
+        real(seconds)
+
+    making.tell(path, "outlines", 12, 48)
+    monkeypatch.setattr(making.time, "sleep", ends)
+    with waiting.waiting_shown():
+        making.wait(path)
+    text = sys.stderr.getvalue()
+    assert "12/48 waiting for the files: outlines" in text
+    assert text.endswith("\r\x1b[K")

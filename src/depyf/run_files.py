@@ -140,7 +140,7 @@ def main(path: str) -> None:
     except OSError:
         pass
     try:
-        write(store.read(path), path)
+        write(store.read(path), path, progress=lambda what, done, total: making.tell(path, what, done, total))
     finally:
         making.unlock(path)
     _write_index_of_ranks(path)  # which waits for the locks of other ranks

@@ -1,13 +1,16 @@
 """The lock on a dump whose files are being made, by another process than the one that was watched.
 
 The lock is the operating system's (``flock``), on an open file that the process that makes the files inherits: it is
-let go of when that process ends, however it ends.
+let go of when that process ends, however it ends. The file says how far that process is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 
 try:
     import fcntl
@@ -16,6 +19,12 @@ except ImportError:  # Windows: files are made by the process itself there
 
 #: The locked file. It is there while files are being made.
 FILE = ".making"
+#: ``("outlines", 3, 48)``: the fourth of 48 is being made. Zeros: that is not known yet.
+Progress = tuple[str, int, int]
+#: Called every so often while somebody waits, and with ``None`` when that is over.
+Waiting = Callable[[Progress | None], None]
+_POLL = 0.02  # seconds
+_waiting: ContextVar[Waiting | None] = ContextVar("waiting", default=None)
 
 
 def can_lock() -> bool:
@@ -44,6 +53,32 @@ def unlock(directory: str) -> None:
         os.unlink(os.path.join(directory, FILE))
 
 
+def tell(directory: str, what: str, done: int, total: int) -> None:
+    """Say, for those who wait, how far the making is."""
+    with contextlib.suppress(OSError):
+        file = os.open(os.path.join(directory, FILE), os.O_WRONLY)  # (as it is: it is the file that is locked)
+        try:
+            os.write(file, f"{done} {total} {what}\n".ljust(80).encode())
+        finally:
+            os.close(file)
+
+
+def _told(file: int) -> Progress:
+    done, _, rest = os.pread(file, 80, 0).decode(errors="replace").partition(" ")
+    total, _, what = rest.strip().partition(" ")
+    return (what, int(done), int(total)) if done.isdecimal() and total.isdecimal() else ("", 0, 0)
+
+
+@contextlib.contextmanager
+def shown(waiting: Waiting) -> Iterator[None]:
+    """Inside of it, tell ``waiting`` how far the making is that :func:`wait` waits for."""
+    before = _waiting.set(waiting)
+    try:
+        yield
+    finally:
+        _waiting.reset(before)
+
+
 def wait(directory: str) -> None:
     """Wait until nobody makes files of a dump."""
     if fcntl is None:
@@ -52,9 +87,19 @@ def wait(directory: str) -> None:
         file = os.open(os.path.join(directory, FILE), os.O_RDWR)
     except OSError:
         return
+    waiting = _waiting.get()
     try:
+        while waiting is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                waiting(_told(file))
+                time.sleep(_POLL)
         fcntl.flock(file, fcntl.LOCK_SH)
     except OSError:
         pass  # a file system without locks
     finally:
         os.close(file)
+        if waiting is not None:
+            waiting(None)

@@ -1,0 +1,41 @@
+"""What a terminal shows while a command waits for files that another process is making."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+
+from ..records import making
+
+#: Seconds. A wait that is shorter is not worth a word.
+_SHORTEST = 0.3
+
+
+@contextlib.contextmanager
+def waiting_shown() -> Iterator[None]:
+    """Inside of it, a bar shows how far the process is that the command waits for."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from ..views.progress import Progress
+
+    bar = Progress(2, sys.stderr, True)
+    begun = 0.0
+
+    def show(progress: making.Progress | None) -> None:
+        nonlocal begun
+        if progress is None:
+            if begun:
+                bar.clear()
+            begun = 0.0
+            return
+        begun = begun or time.monotonic()
+        if time.monotonic() - begun > _SHORTEST:
+            what, bar.done, total = progress
+            bar.total = max(total, 1)
+            bar.show(f"waiting for the files{f': {what}' if what else ''}")
+
+    with making.shown(show):
+        yield
