@@ -32,11 +32,22 @@ def frozen(cls: type[T]) -> type[T]:
     def hash_of(self: object) -> int:
         return hash(values(self))
 
-    made.__init__ = _initializer(made.__qualname__, fields)
+    made.__init__ = _compiled_when_called(made, fields)
     made.__eq__, made.__hash__ = same, hash_of
     made.__repr__, made.__setattr__, made.__delattr__ = _shown, _refuse_to_set, _refuse_to_delete
     result: type[T] = made
     return result
+
+
+def _compiled_when_called(made: type, fields: tuple[dataclasses.Field[Any], ...]) -> Any:
+    """Return an ``__init__`` that gives way to the compiled one: a process makes instances of few of the classes."""
+
+    def __init__(self: Any, *values: Any, **named: Any) -> None:
+        if vars(made)["__init__"] is __init__:
+            made.__init__ = _initializer(made.__qualname__, fields)  # type: ignore[misc]
+        made.__init__(self, *values, **named)  # type: ignore[misc]
+
+    return __init__
 
 
 def _initializer(name: str, fields: tuple[dataclasses.Field[Any], ...]) -> Any:

@@ -266,27 +266,23 @@ class prepare_debug:
 
     def _write(self, session: Session) -> None:
         """End the session, and make the files of what was recorded, or have them made."""
-        from .link.sessions import running_stages
+        from .link.sessions import RunningStage
         from .records import store
-        from .records.model import Capture
 
-        capture = session.attempt(lambda: session.stop(self._options()), Capture())
+        session.attempt(lambda: session.end(self._options()), None)
+        nothing: tuple[RunningStage, ...] = ()
+        self._debug.stages = session.attempt(
+            lambda: tuple(RunningStage(*each) for each in session.graphs.running()), nothing)
         if session.lacking:
             self._warn_once(
                 f"torch {_torch_version()} lacks {len(session.lacking)} of the names that depyf uses; `depyf doctor` "
                 "shows what is lost")
-        if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
-            whole = capture
-            capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
-        if capture.unwritten is not None:
-            called = {name for each in capture.unwritten.bytecodes for name in each.graph_names}
-            self._debug.stages = running_stages(capture.graphs, called)
-        whole = capture
         # (Records that could not be written are in this process only. An error of ours is better told by it.)
-        if self.files == "now" or session.warned or not store.is_unwritten(self.path):
-            session.attempt(lambda: self._write_now(session, whole), None)
+        if self.files != "now" and not session.warned and store.is_unwritten(self.path):
+            session.close()
+            self._write_elsewhere(session.events.count())
         else:
-            self._write_elsewhere(whole)
+            session.attempt(lambda: self._write_now(session), None)
 
     def _options(self) -> tuple[str, ...]:
         """Return how files are made of the records (``EndOfRecording.options``)."""
@@ -297,28 +293,36 @@ class prepare_debug:
         wild = "" if self.clean_wild_fx_code else KEEP_WILD
         return tuple(filter(None, (wild, EndOfRecording.UNSIMPLIFIED if self.unsimplified else "", page)))
 
-    def _write_now(self, session: Session, capture: Capture) -> None:
+    def _write_now(self, session: Session) -> None:
+        from .records import store
+        from .records.model import Capture
         from .run_files import write
         from .views import ranks
 
+        whole = session.attempt(session.capture, Capture())
+        session.close()
+        capture = whole
+        if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
+            capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
         linker = self._debug.linker
-        self._recorded(write(
+        self._written(write(
             capture, self.path, session._report, linker.notes if linker is not None else (), self._progress,
             self._folder))
         session.attempt(lambda: ranks.rank_ended(self.path), None)
 
-    def _write_elsewhere(self, capture: Capture) -> None:
+    def _write_elsewhere(self, compilations: int) -> None:
+        from .records.environment import environment
         from .run_files import make, start
         from .views.dump.folder import INDEX
         from .views.dump.later import index_of_records
 
         path = self.path
         begun = self.files == "background"
-        self._folder.write(INDEX, index_of_records(capture.environment, begun))
+        self._folder.write(INDEX, index_of_records(environment(), begun))
         if begun and not start(path):
             make(path)
         self._debug.write = lambda: make(path)
-        self._recorded(capture)
+        self._kept(compilations)
 
     # --- for those who watch a whole program ---
     def _put_elsewhere(self, notice: str) -> None:
@@ -328,8 +332,11 @@ class prepare_debug:
     def _progress(self, what: str, done: int, total: int) -> None:
         """Take note of what is being written (:data:`depyf.views.dump.files.Progress`)."""
 
-    def _recorded(self, capture: Capture) -> None:
+    def _written(self, capture: Capture) -> None:
         """Take note of what was written."""
+
+    def _kept(self, compilations: int) -> None:
+        """Take note that the files are made elsewhere of the records of so many compilations."""
 
 
 def _torch_version() -> str:

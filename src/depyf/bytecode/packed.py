@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from ..frozen import frozen
 from .errors import Unreadable
 
 if TYPE_CHECKING:  # (what packs, in the user's program, needs no more)
@@ -53,7 +54,7 @@ class ObjectConstant:
         return cls(identifier, f"an object of type {name}")
 
 
-@dataclass(frozen=True)
+@frozen
 class PackedCode:
     """A code object.
 

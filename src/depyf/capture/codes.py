@@ -39,7 +39,7 @@ from .user_function import Meant, of_frame
 Key = tuple[int, int]
 
 
-@dataclass(eq=False)
+@dataclass(repr=False, eq=False)
 class CodeBuilder:
     """One transformed code.
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..decompiler.names import free_name
+from ..decompiler.free_names import free_name
 from ..records.log import Recorded
 from ..records.model import (
     Caller,
@@ -26,7 +26,7 @@ from .torch_private import hooks
 StageKey = tuple[str, int]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class GraphBuilder:
     """A graph while its compilation goes on. Texts are in it until it has a name, and are recorded then.
 
@@ -36,6 +36,7 @@ class GraphBuilder:
         inputs_of: the stage that has the inputs.
         kernels: by the paths of torch's own files.
         waiting: what is done once it has a name.
+        is_called: transformed code calls it.
     """
 
     ids: CompileId
@@ -47,6 +48,7 @@ class GraphBuilder:
     inputs_of: StageKey | None = None
     kernels: dict[str, Recorded[KernelOfGraph]] = field(default_factory=dict)
     waiting: tuple[Callable[[], None], ...] = ()
+    is_called: bool = False
 
     def last(self, stage: str) -> StageKey | None:
         """Return the latest text of a stage."""
@@ -168,13 +170,26 @@ class Graphs:
             self._head(builder), stages=tuple(self._recorder.read(each).stage for each in builder.stages.values()),
             kernels=tuple(self._recorder.read(each).kernel for each in builder.kernels.values()))
 
+    def running(self) -> Iterator[tuple[str, str, str]]:
+        """Yield ``(graph, stage, backend)`` of what runs of the graphs that transformed code calls."""
+        for builder in filter(lambda each: each.is_called, self.all()):
+            stages = [f"kernel_{index}" for index in range(len(builder.kernels))] or [
+                stage for stage in ("Forward_graph", "Backward_graph") if builder.last(stage)] or ["Captured_Graph"]
+            for stage in stages:
+                yield builder.name, stage, builder.backend
+
     @staticmethod
     def _head(builder: GraphBuilder) -> CompiledGraph:
         return CompiledGraph(builder.name, builder.torch_name, builder.ids, builder.backend)
 
     # --- names ------------------------------------------------------------------------------------
     def name(self, builder: GraphBuilder, torch_name: str) -> None:
-        """Give a graph the name that it is shown by, after torch's, and record what waited for it."""
+        """Give a graph that transformed code calls the name that it is shown by, after torch's."""
+        builder.is_called = True
+        self._name(builder, torch_name)
+
+    def _name(self, builder: GraphBuilder, torch_name: str) -> None:
+        """Name a graph, and record what waited for that."""
         match = hooks.GRAPH_NAME.match(torch_name)
         shown = free_name(match.group(1) if match else torch_name, self._taken, first=2)
         self._taken.add(shown)
@@ -191,4 +206,4 @@ class Graphs:
             if not builder.name:
                 _, frame, recompile = builder.ids.key
                 torch_name = f"__graph_of_frame_{frame}_{recompile}"
-                self._guarded(lambda: self.name(builder, torch_name), None)
+                self._guarded(lambda: self._name(builder, torch_name), None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from types import CodeType
@@ -50,9 +49,12 @@ from .user_function import Meant, of_frame, record_of
 if TYPE_CHECKING:
     from ..records.model import Bytecode
 
+#: Kinds of events of torch's trace that are ever of use.
+_KINDS = frozenset({"artifact", "dynamo_cpp_guards_str"}) | events.EVENTS | events.OBJECTS | frozenset(stages.EVENTS)
+
 
 class Session:
-    """Watches from :meth:`start` to :meth:`stop`, which returns the :class:`Capture`.
+    """Watches from :meth:`start` to :meth:`end`; :meth:`capture` has the records until :meth:`close`.
 
     Args:
         log: takes each record as it is complete.
@@ -93,9 +95,10 @@ class Session:
         #: In which attempt Dynamo came to which lines, ``(file, line)``, by ``CompileId.key``, while it traces.
         self.tracing: dict[tuple[int, int, int], tuple[int, set[tuple[str, int]]]] = {}
         self.process = os.getpid()
+        self._sources: tuple[SourceFile, ...] = ()
+        self._end = EndOfRecording({}, ())
         self.warned = False
         self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
-        self.spent = 0.0
 
     # --- life -------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -109,7 +112,7 @@ class Session:
             ("resume functions of closures", lambda: resume_factories.install(self._report)),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: hooks.on_trace(
-                self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
+                self._safely(self._on_trace), self._safely(self._wanted, failed=True), _KINDS)),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("caches", lambda: watch_caches(self.caches, self.note)),
@@ -153,8 +156,8 @@ class Session:
             except Exception as error:
                 self.note(f"a hook could not be taken back ({type(error).__name__}: {error})")
 
-    def stop(self, options: tuple[str, ...] = ()) -> Capture:
-        """Take back the hooks, complete the records and return them.
+    def end(self, options: tuple[str, ...] = ()) -> None:
+        """Take back the hooks and complete the file of records.
 
         Args:
             options: how texts are written of them (:class:`~depyf.records.model.EndOfRecording`).
@@ -166,9 +169,11 @@ class Session:
         self.stopped = True
         with self.lock:
             self.graphs.name_the_rest()
-            capture = self._capture(options)
-            self.recorder.close()
-            return capture
+            self._complete(options)
+
+    def close(self) -> None:
+        """Let go of the file of records."""
+        self.recorder.close()
 
     def note(self, text: str) -> None:
         """Add a line to the notes of the run, unless it is there."""
@@ -186,7 +191,6 @@ class Session:
         def hook(*args: Any) -> Any:
             if self.stopped or os.getpid() != self.process:
                 return None
-            begun = time.perf_counter()
             try:
                 with self.lock, collector.paused():
                     return function(*args)
@@ -195,8 +199,6 @@ class Session:
             except Exception as error:
                 self._report(error)
                 return failed
-            finally:
-                self.spent += time.perf_counter() - begun
 
         return hook
 
@@ -391,25 +393,30 @@ class Session:
         return record_of(self._meant(frame.code, frame)) if frame is not None else None
 
     # --- the whole --------------------------------------------------------------------------------
-    def _capture(self, options: tuple[str, ...]) -> Capture:
-        """Return the records, and complete the file of them. One that cannot be made is not in it, and is reported."""
-        graphs: list[CompiledGraph | None] = [
-            self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
-        versions: dict[str, str] = self.attempt(environment, {})
+    def _complete(self, options: tuple[str, ...]) -> None:
         for key, (_, lines) in self.tracing.items():  # of compilations that did not end
             self.attempt(lambda: self.events.traced(key, _in_order(lines)), None)
         self.attempt(self.events.all_ended, None)
-        compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
         self.attempt(self.codes.end, None)
         nothing: tuple[SourceFile, ...] = ()
-        sources = self.attempt(lambda: own_sources(compilations, self.codes.own_files()), nothing)
-        for source in sources:
+        self._sources = self.attempt(
+            lambda: own_sources(dict.fromkeys([*self.codes.own_files(), *self.events.files])), nothing)
+        for source in self._sources:
             self.recorder.append(source)
         paths: dict[str, str] = {}
-        end = EndOfRecording(self.attempt(lambda: self._full_path.shortened(self.codes.own_files()), paths), options)
-        self.attempt(lambda: self.recorder.end(end, self.notes), None)
-        unwritten = self.attempt(lambda: self.codes.unwritten(end), None)
-        return Capture((), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations, sources, unwritten)
+        self._end = EndOfRecording(
+            self.attempt(lambda: self._full_path.shortened(self.codes.own_files()), paths), options)
+        self.attempt(lambda: self.recorder.end(self._end, self.notes), None)
+
+    def capture(self) -> Capture:
+        """Return the records of a run that has ended. One that cannot be read is not in it, and is reported."""
+        graphs: list[CompiledGraph | None] = [
+            self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
+        versions: dict[str, str] = self.attempt(environment, {})
+        compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
+        unwritten = self.attempt(lambda: self.codes.unwritten(self._end), None)
+        return Capture(
+            (), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations, self._sources, unwritten)
 
 
 def _in_order(lines: set[tuple[str, int]]) -> tuple[TracedLines, ...]:

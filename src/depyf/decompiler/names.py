@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import keyword
 import unicodedata
-from collections.abc import Container
 from functools import cache, lru_cache
 from typing import Any
 
@@ -123,22 +121,6 @@ def is_name(name: str, dotted: bool = False) -> bool:
     if dotted:
         return name in ("", "*") or "." in name and all(is_name(part) for part in name.split("."))
     return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
-
-
-def free_name(wanted: str, taken: Container[str], first: int = 1) -> str:
-    """Return a name that is not taken: the wanted one, or that with a number behind it.
-
-    Args:
-        wanted: the name.
-        taken: names that others have.
-        first: the number that is tried first.
-    """
-    name = wanted
-    for number in itertools.count(first):
-        if name not in taken:
-            break
-        name = f"{wanted}_{number}"
-    return name
 
 
 def is_private(name: str) -> bool:

@@ -5,6 +5,7 @@ Nothing here raises: code that cannot be linked runs as torch made it, and :attr
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import threading
@@ -61,7 +62,8 @@ class Linker:
     def __init__(self, at_once: bool = False) -> None:
         self.at_once = at_once
         self._lock = threading.Lock()
-        self._waiting: list[tuple[str, str, weakref.ReferenceType[Any], str]] = []
+        self._numbers = itertools.count()
+        self._waiting: dict[int, tuple[str, str, weakref.ReferenceType[Any], str]] = {}
         self.files: dict[str, None] = {}
         self.notes: list[str] = []
         self.functions: list[LinkedFunction] = []
@@ -168,12 +170,12 @@ class Linker:
         if self.at_once:
             self._link_graph(name, stage, target, path)
             return
+        number = next(self._numbers)
         try:
-            waiting = weakref.ref(target)
+            waiting = weakref.ref(target, lambda _: self._waiting.pop(number, None))
         except TypeError:
             return  # no object of a kind that is linked
-        with self._lock:
-            self._waiting.append((name, stage, waiting, path))
+        self._waiting[number] = name, stage, waiting, path
 
     @staticmethod
     def can_wait() -> bool:
@@ -184,8 +186,7 @@ class Linker:
 
     def link_graphs(self) -> None:
         """Link the graphs that wait for it, as far as they are alive and their files are there."""
-        with self._lock:
-            waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = list(self._waiting.values()), {}
         for name, stage, reference, path in waiting:
             target = reference()
             if target is not None and os.path.exists(path):
@@ -193,8 +194,7 @@ class Linker:
 
     def waits(self) -> bool:
         """Return whether there are graphs alive that are still to be linked."""
-        with self._lock:
-            return any(reference() is not None for _, _, reference, _ in self._waiting)
+        return bool(self._waiting)
 
     def _link_graph(self, name: str, stage: str, target: Any, path: str) -> None:
         from .functions import functions_of, link_function, link_graph, link_module, plain_function

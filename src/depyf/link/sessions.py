@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..guarded import guarded_call, warn_of
 
 if TYPE_CHECKING:
-    from ..records.model import CompiledGraph
     from .linker import LinkedFunction, Linker
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class DebugSession:
     """One ``prepare_debug``.
 
@@ -83,26 +82,6 @@ class RunningStage(NamedTuple):
             return own[-1].partition(": ")[2]
         return f"the backend {self.backend} runs it in a way of its own" if self.backend \
             else "its backend runs it in a way of its own"
-
-
-def running_stages(graphs: Iterable[CompiledGraph], called: Set[str]) -> tuple[RunningStage, ...]:
-    """Return what runs of the graphs that transformed code calls.
-
-    Args:
-        graphs: of a run.
-        called: their names.
-    """
-    running: list[RunningStage] = []
-    for graph in graphs:
-        if graph.name not in called:
-            continue
-        if graph.kernels:
-            names = [f"kernel_{kernel.index}" for kernel in graph.kernels]
-        else:
-            stages = {stage.stage for stage in graph.stages}
-            names = [stage for stage in ("Forward_graph", "Backward_graph") if stage in stages] or ["Captured_Graph"]
-        running += (RunningStage(graph.name, name, graph.backend) for name in names)
-    return tuple(running)
 
 
 _lock = threading.Lock()

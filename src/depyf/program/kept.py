@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..records.model import Capture
 
 
 def shown(path: str) -> str:
@@ -18,15 +14,14 @@ def shown(path: str) -> str:
     return path if near.startswith(os.pardir) else near
 
 
-def kept_lines(capture: Capture, path: str, begun: bool) -> list[str]:
+def kept_lines(number: int, path: str, begun: bool) -> list[str]:
     """Return what is said of a run whose files are still to be made.
 
     Args:
-        capture: of the first process.
+        number: of compilations of the first process.
         path: its folder.
         begun: another process is making them.
     """
-    number = len(capture.compilations)
     return [f"depyf: {number} compilation{'' if number == 1 else 's'} recorded in {shown(path)}{os.sep}",
             f"  {'the files are being made' if begun else 'its files are made when they are wanted'}: depyf explain "
             f"{shown(path)}, depyf open {shown(path)}, or depyf report {shown(path)}"]

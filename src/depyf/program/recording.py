@@ -29,6 +29,7 @@ class Recording(prepare_debug):
 
     Attributes:
         capture: what was written, once it is.
+        kept: the number of compilations of which only records were written, the files being made elsewhere.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Recording(prepare_debug):
     ) -> None:
         super().__init__(directory, **options)
         self.capture: Capture | None = None
+        self.kept: int | None = None
         self._choice = choice
         self._launch = launch
         self._first = first
@@ -85,7 +87,10 @@ class Recording(prepare_debug):
             self._bar.done, self._bar.total = done, total
             self._bar.show(f"depyf: writing {what}")
 
-    def _recorded(self, capture: Capture) -> None:
+    def _kept(self, compilations: int) -> None:
+        self.kept = compilations
+
+    def _written(self, capture: Capture) -> None:
         self.capture = capture
         if self._bar is not None:
             self._bar.clear()

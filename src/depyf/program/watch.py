@@ -49,6 +49,7 @@ class Watch:
         self.launch = os.environ.get(variables.LAUNCH, "")
         self._recording: Recording | None = None
         self._written: Capture | None = None  # what this process left, once it is over
+        self._kept: int | None = None  # or of how many compilations it left the records
         self._path = ""
         self._trouble = ""
         self._ended = False
@@ -145,7 +146,7 @@ class Watch:
             self._ended = True  # what it compiles is only to be judged
             return
         recording, self._recording = self._recording, None
-        self.first, self._written, self._trouble, self._ended = False, None, "", False
+        self.first, self._written, self._kept, self._trouble, self._ended = False, None, None, "", False
         if recording is None:
             return  # it waits still
         try:
@@ -169,7 +170,7 @@ class Watch:
         try:
             if recording is not None:
                 recording.__exit__(None, None, None)
-                self._written, self._path = recording.capture, recording.path
+                self._written, self._kept, self._path = recording.capture, recording.kept, recording.path
         except KeyboardInterrupt:
             interrupted = True
         try:
@@ -201,8 +202,8 @@ class Watch:
             say(f"depyf: interrupted while the dump was written; `depyf report {shown(self.directory)}` makes "
                  "what is missing")
             return
-        if self._written is not None and self._written.unwritten is not None:
-            say("\n".join(kept_lines(self._written, self._path, self.options.files != "later")))
+        if self._kept is not None:
+            say("\n".join(kept_lines(self._kept, self._path, self.options.files != "later")))
             return
         from . import summary
 

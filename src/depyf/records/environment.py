@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 #: Names of options and variables whose values are nobody's business.
 _SECRET_NAME = re.compile(
@@ -29,6 +29,15 @@ def environment() -> dict[str, str]:
     if ranks is not None:
         facts["rank"], facts["world_size"] = map(str, ranks)
     return facts
+
+
+def versions_and_rank(environment: Mapping[str, str]) -> str:
+    """Return what a run took place in, as one phrase: versions, and the rank where there are several."""
+    names = {"torch": "torch", "python": "Python"}
+    known = [f"{name} {environment[key]}" for key, name in names.items() if environment.get(key)]
+    if "world_size" in environment:
+        known.append(f"rank {environment.get('rank', '?')} of {environment['world_size']}")
+    return ", ".join(known)
 
 
 def command() -> str:

@@ -26,14 +26,15 @@ A :class:`CompileId` ties them together: a cache entry, a graph and a compilatio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import cached_property
 from typing import ClassVar
 
 from ..bytecode.packed import PackedCode
 from ..frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompileId:
     """Torch's ``[frame/recompile]`` with the attempt (0 unless tracing was restarted).
 
@@ -48,7 +49,7 @@ class CompileId:
     def __str__(self) -> str:
         return f"[{self.frame}/{self.recompile}]" + (f" after reset {self.resets}" if self.resets else "")
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, int, int]:
         """The key that ties records of one compilation together, whatever its attempts."""
         return self.resets, self.frame, self.recompile
@@ -59,7 +60,7 @@ class CompileId:
         return self.resets, self.frame
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceLocation:
     """A place in the user's files. ``text`` is the source line, where it is known."""
 
@@ -69,7 +70,7 @@ class SourceLocation:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserFunction:
     """The function that the user means by a frame (:mod:`depyf.capture.user_function`).
 
@@ -263,7 +264,7 @@ class ModuleCall:
     nodes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphInput:
     """A parameter of a captured graph.
 

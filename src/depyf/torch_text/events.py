@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..records.model import (
     CacheLookup,
@@ -31,9 +31,11 @@ from ..records.model import (
     TracedLines,
     UserFunction,
 )
-from . import cache_keys
-from .guard_failures import FRAME, Seen, guard_failures
 from .libraries import is_library
+from .stack_frames import FRAME
+
+if TYPE_CHECKING:
+    from .guard_failures import Seen
 
 #: Kinds of events, and names of artifacts, that are read here.
 EVENTS = frozenset({
@@ -89,7 +91,7 @@ class Spill(Protocol):
         """Return the record that lies there."""
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class _Builder:
     """A compilation while its events come in.
 
@@ -179,6 +181,13 @@ class EventReader:
         #: Name and place of a frame's function, and what the user means by it, by ``CompileId.frame_key``.
         self._functions: dict[tuple[int, int], tuple[str, SourceLocation | None, UserFunction | None]] = {}
         self._resets = 0
+        self._latest = CompileId(-1, -1)
+        #: Files of the user's that the records which the spill took name, in their order.
+        self.files: dict[str, None] = {}
+
+    def count(self) -> int:
+        """Return the number of compilations."""
+        return len(self._recorded)
 
     def strings(self) -> Iterable[str]:
         """Return the strings that events explained by number: file names, for the most part."""
@@ -215,8 +224,13 @@ class EventReader:
 
     def _append(self, key: tuple[int, int, int], builder: _Builder) -> None:
         assert self._spill is not None
-        self._recorded[key] = self._spill.append(self._record(builder))
+        record = self._record(builder)
+        self._recorded[key] = self._spill.append(record)
         builder.changed = False
+        self.files.update((each.filename, None) for each in record.traced)
+        self.files.update((place.filename, None) for broken in record.breaks for place in broken.stack[-1:])
+        if record.location is not None:
+            self.files[record.location.filename] = None
 
     def _known(self, key: tuple[int, int, int]) -> _Builder | None:
         if key not in self._recorded:
@@ -227,7 +241,10 @@ class EventReader:
 
     def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> CompileId:
         """Return the id that torch's numbers stand for now: after ``torch._dynamo.reset()`` it counts from 0 again."""
-        return CompileId(frame, recompile, attempt, self._resets)
+        known = self._latest
+        if (known.frame, known.recompile, known.attempt, known.resets) != (frame, recompile, attempt, self._resets):
+            known = self._latest = CompileId(frame, recompile, attempt, self._resets)
+        return known  # (one for all that is known of a compilation)
 
     def compilation(self, compile_id: CompileId) -> Compilation | None:
         """Return the record of a compilation so far; ``None`` if there is none."""
@@ -405,6 +422,8 @@ class EventReader:
     ) -> None:
         cache = _CACHE.fullmatch(name)
         if cache is not None:
+            from . import cache_keys
+
             key = cache_keys.parts(payload)
             builder.caches.append(CacheLookup(
                 cache["cache"], cache["outcome"], _bypass_reason(payload), key,
@@ -415,6 +434,8 @@ class EventReader:
             if all(known.raw != broken.raw for known in builder.breaks):
                 builder.breaks.append(broken)
         elif name == "recompile_reasons":
+            from .guard_failures import guard_failures
+
             builder.guard_failures = tuple(
                 replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
                 if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen))

@@ -20,13 +20,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..records.model import CompileId, GuardFailure, SourceLocation
+from .stack_frames import FRAME
 from .user_expressions import parsed_expression
 
 _ENTRY = re.compile(r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): ")
 _CAUSE = re.compile(r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)")
 _HINT = re.compile(r"\s*\(HINT: (?P<hint>.*)\)\s*$", re.S)
-FRAME = re.compile(
-    r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)
 
 _TYPE_ID = re.compile(r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expected>[^']*)'>)?")
 _OBJECT_ID = re.compile(r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>[^']*)'>)?")

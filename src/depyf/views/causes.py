@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 
-from ..decompiler.names import free_name
+from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
 from .markdown import code
 

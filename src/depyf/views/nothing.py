@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ..records.environment import versions_and_rank
+from .dump.folder import TITLE
 from .markdown import prose
 
 NOTHING = "Nothing was compiled: no function under `torch.compile` was called while depyf watched."
-TITLE = "# What torch.compile did"
 
 
 def versions(environment: Mapping[str, str]) -> str:
-    """Return what the run took place in, as one phrase: versions, and the rank where there are several."""
-    names = {"torch": "torch", "python": "Python"}
-    known = [f"{name} {environment[key]}" for key, name in names.items() if environment.get(key)]
-    if "world_size" in environment:
-        known.append(f"rank {environment.get('rank', '?')} of {environment['world_size']}")
-    return prose(", ".join(known))
+    """Return what the run took place in, as one phrase, for Markdown."""
+    return prose(versions_and_rank(environment))
 
 
 def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], trouble: str = "") -> str:

@@ -223,11 +223,13 @@ def _made_by(factory: FunctionType) -> CodeType | None:
 
 class _TraceHandler(logging.Handler):
     def __init__(
-        self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]
+        self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
+        kinds: frozenset[str] | None,
     ) -> None:
         super().__init__(logging.DEBUG)
         self.receive = receive
         self.wanted = wanted
+        self.kinds = kinds
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Hand the event to the receiver, without the handler's lock.
@@ -240,7 +242,10 @@ class _TraceHandler(logging.Handler):
         return True
 
 
-def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]) -> Undo:
+def on_trace(
+    receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
+    kinds: frozenset[str] | None = None,
+) -> Undo:
     """Call ``receive(metadata, payload)`` for events of torch's structured trace.
 
     Args:
@@ -248,10 +253,11 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
         wanted: whether an event is needed, by its kind and, for an ``artifact``, its name.  Others may come all
             the same; while nobody else listens they are mostly not made (torch prints a graph before and after each
             of its passes, which costs more than all that we do).
+        kinds: of those that may be needed; ``None``: all. (Of others there are thousands, and none is asked about.)
     """
     private_api.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
-    handler = _TraceHandler(receive, wanted)
+    handler = _TraceHandler(receive, wanted, kinds)
     release = _choose_trace()
     logger.addHandler(handler)
 
@@ -272,8 +278,16 @@ def _choose_trace() -> Undo:
 
     @functools.wraps(original)
     def trace_structured(name: str, metadata_fn: Callable[[], Any] = dict, *args: Any, **kwargs: Any) -> None:
-        handlers = [handler for handler in logger.handlers if isinstance(handler, _TraceHandler)]
-        if handlers and len(handlers) == len(logger.handlers):
+        handlers = []
+        alone = bool(logger.handlers)
+        for handler in logger.handlers:
+            if type(handler) is not _TraceHandler:
+                alone = False
+            elif handler.kinds is None or name in handler.kinds:
+                handlers.append(handler)
+        if alone:
+            if not handlers:
+                return
             metadata = metadata_fn() if name == "artifact" else None
             artifact = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
             answers = [handler.wanted(name, artifact) for handler in handlers]

@@ -13,10 +13,10 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal
 
+from ...frozen import frozen
 from ...torch_text.resumes import RESUME_CODE as RESUME_CODE_PREFIX
 
 State = Literal["present", "changed", "missing"]
@@ -32,7 +32,7 @@ def _nothing(value: Any) -> str:
     return ""
 
 
-@dataclass(frozen=True)
+@frozen
 class PrivateApi:
     """One name of torch's that its documents do not promise.
 

@@ -12,7 +12,7 @@ import collections
 import re
 from collections.abc import Mapping
 
-from ..names import free_name
+from ..free_names import free_name
 from ..trees import Transformer, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold

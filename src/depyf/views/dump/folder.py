@@ -16,6 +16,8 @@ from ...records.plain_lines import FILE
 
 #: The page of a run; its index; the file of notes on it (there is none where there are no notes).
 PAGE, INDEX, NOTES = "index.html", "index.md", "notes.txt"
+#: The first line of an index.
+TITLE = "# What torch.compile did"
 #: Files that are read as text, in a terminal as well. (Programs escape in their strings, pages and records all of it.)
 _TO_READ = (".md", ".txt")
 

@@ -37,7 +37,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ...decompiler.names import free_name
+from ...decompiler.free_names import free_name
 from ...frozen import frozen
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...torch_text import wrapping

@@ -16,7 +16,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ....decompiler.names import free_name
+from ....decompiler.free_names import free_name
 from ....frozen import frozen
 from ....records.model import Compilation, Frame
 from ....torch_text.user_expressions import parsed_expression, user_expression

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...dump.folder import TITLE
 from ...formatting import OUTCOMES, remarks, seconds
 from ...function_summary import FunctionSummary
 from ...markdown import code, count, link, prose
-from ...nothing import NOTHING, TITLE, versions
+from ...nothing import NOTHING, versions
 from ...verdict import verdict
 from ..totals import Totals
 from .context import SectionContext
