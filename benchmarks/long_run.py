@@ -6,7 +6,8 @@ Each part is a process of its own; a tiny function is compiled with the eager ba
 follows each compilation.
 
 * ``plain``: without the tool, as the measure for what torch itself leaves behind.
-* ``watched``: inside one ``prepare_debug``, which holds the records of all that was compiled until it ends.
+* ``watched``: inside one ``prepare_debug``, whose files another process makes when it is left.
+* ``watched, now``: likewise, and the program makes the files, so that it reads all records back.
 * ``cycles``: ``prepare_debug`` is entered, compiles once, and is left, again and again.
 
 At ten points of each: resident memory, time per compilation since the last one, open file handles. At the end: whether
@@ -22,6 +23,7 @@ import logging
 import os
 import pathlib
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -37,6 +39,8 @@ from depyf.capture.torch_private import private_api
 
 BEGIN, END = "<!-- long run -->", "<!-- end of long run -->"
 POINTS = 10
+#: Parts inside one block, and who makes their files.
+WATCHED = {"watched": "background", "watched, now": "now"}
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
@@ -91,11 +95,12 @@ def part(name: str, count: int, folder: str) -> dict[str, Any]:
     result: dict[str, Any] = {"begin": process.memory_info().rss / 2**20}
     if name == "plain":
         result["points"] = measure(compile_once, count)
-    elif name == "watched":
-        with depyf.prepare_debug(os.path.join(folder, "dump")):
+    elif name in WATCHED:
+        with depyf.prepare_debug(os.path.join(folder, "dump"), files=WATCHED[name]) as block:
             result["points"] = measure(compile_once, count)
             begun = time.process_time()
         result["end of the block, s"] = time.process_time() - begun
+        block.wait()
     else:
         def cycle() -> None:
             with tempfile.TemporaryDirectory(dir=folder) as own, depyf.prepare_debug(os.path.join(own, "d")):
@@ -104,8 +109,9 @@ def part(name: str, count: int, folder: str) -> dict[str, Any]:
         result["points"] = measure(cycle, count)
     torch._dynamo.reset()
     gc.collect()
-    result |= {"end": process.memory_info().rss / 2**20, "handles": process.num_fds() - handles,
-               "hooks": hooks_of_torch() == hooks}
+    result |= {
+        "end": process.memory_info().rss / 2**20, "most": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10,
+        "handles": process.num_fds() - handles, "hooks": hooks_of_torch() == hooks}
     return result
 
 
@@ -129,11 +135,11 @@ def report(results: dict[str, dict[str, Any]], command: str) -> str:
         count, middle = points[-1][0], points[len(points) // 2 - 1]
         rows.append((
             name, f"{count:,}", f"{result['begin']:.0f}", f"{middle[1]:.0f}", f"{points[-1][1]:.0f}",
-            f"{result['end']:.0f}", f"{(points[-1][1] - result['begin']) * 1024 / count:.1f}",
+            f"{result['end']:.0f}", f"{result['most']:.0f}", f"{(points[-1][1] - result['begin']) * 1024 / count:.1f}",
             f"{points[0][2]:.1f}", f"{points[-1][2]:.1f}", str(result["handles"]),
             "yes" if result["hooks"] else "**no**"))
-    head = ("part", "compilations", "MiB at the start", "half-way", "at the last", "after it", "KiB for each",
-            "ms each, first tenth", "last tenth", "handles left", "hooks as before")
+    head = ("part", "compilations", "MiB at the start", "half-way", "at the last", "after it", "at most",
+            "KiB for each", "ms each, first tenth", "last tenth", "handles left", "hooks as before")
     lines.append(table(head, rows).rstrip())
     for name, result in results.items():
         if "end of the block, s" in result:
@@ -152,7 +158,7 @@ def main() -> int:
         name, count, folder = given.part
         print(json.dumps(part(name, int(count), folder)))
         return 0
-    counts = {"plain": given.compiles, "watched": given.compiles, "cycles": given.cycles}
+    counts = {"plain": given.compiles, **dict.fromkeys(WATCHED, given.compiles), "cycles": given.cycles}
     results = {}
     for name, count in counts.items():
         results[name] = run(name, count)

@@ -391,6 +391,6 @@ def test_long_writing_is_shown_on_a_terminal(tmp_path, monkeypatch, shows):
     one._begun = 0.01
     for done in range(4):
         one._progress("outlines", done, 4)
-    one._recorded(Capture())
+    one._written(Capture())
     assert ("4 depyf: writing outlines" in terminal.text) == shows
     assert terminal.text.endswith("\r\x1b[K") == shows and one.capture == Capture()

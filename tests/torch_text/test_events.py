@@ -6,7 +6,8 @@ import pytest
 
 from depyf.records.model import CompileId
 from depyf.records.stages import internal_stage_of, may_be_internal
-from depyf.torch_text.events import EventReader, graph_break, guard_failures
+from depyf.torch_text.events import EventReader, graph_break
+from depyf.torch_text.guard_failures import guard_failures
 
 IDS = CompileId(0, 0)
 

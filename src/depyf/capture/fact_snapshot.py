@@ -98,6 +98,7 @@ class _Walk:
             if len(nodes) >= MOST or id(value) in above:
                 return
             kind, key = path[-1]
+            self.live.know(path, value)
             nodes.append([parent, kind, key, self._of_class_of(path, value) if kind == "class"
                           else self._answers(path, value)])
             if kind != "class" and type(value) not in _LEAVES:

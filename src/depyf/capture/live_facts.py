@@ -46,6 +46,10 @@ class LiveFacts:
             value = self._objects[path] = self._looked_up(path)
         return value
 
+    def know(self, path: Path, value: Any) -> None:
+        """Take the object at a path from who has followed it as :meth:`value` does."""
+        self._objects[path] = value
+
     def _looked_up(self, path: Path) -> Any:
         kind, key = path[-1]
         if len(path) == 1:
@@ -67,7 +71,8 @@ class LiveFacts:
         value = self.value(path)
         if value is MISSING:
             return ""
-        if is_of(value, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
+        if path[0][0] == "global" and is_of(
+                value, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType) \
                 and self._is_of_a_module(path):
             return ALWAYS
         if path[-1][0] == "item":
@@ -79,9 +84,8 @@ class LiveFacts:
         return PLAIN
 
     def _is_of_a_module(self, path: Path) -> bool:
-        """Return whether a path leads from a global variable through Python modules and dictionaries only."""
-        return path[0][0] == "global" and all(
-            type(self.value(path[:end])) in (types.ModuleType, dict) for end in range(1, len(path)))
+        """Return whether a path from a global variable leads through Python modules and dictionaries only."""
+        return all(type(self.value(path[:end])) in (types.ModuleType, dict) for end in range(1, len(path)))
 
     # --- modules ------------------------------------------------------------------------------------
     def unshadowed(self, path: Path) -> bool:

@@ -41,6 +41,8 @@ class DumpWriter(Protocol):
     """Writes the files that running code names (``depyf.views.dump.directory``). Records say what they are called."""
 
     names: FileNames
+    #: Whether it writes anything. If not, texts are recorded as torch printed them.
+    writes: bool
 
     def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
         """Write the text of a stage of a graph (``inputs``: of its captured graph)."""

@@ -239,7 +239,7 @@ class Session:
         # Torch's trace has printed it a moment ago.
         text = self.captured_texts.pop((*graph.ids.key, graph.ids.attempt), None)
         if text is None:
-            text = legal_graph(hooks.readable_graph(gm))
+            text = self._text(hooks.readable_graph(gm))
         nothing: list[tuple[str, str]] = []
         inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: hooks.graph_inputs(gm), nothing))
         none: tuple[Caller, ...] = ()
@@ -253,6 +253,10 @@ class Session:
             # The graph runs as it was captured. (The module is let go once the file is written.)
             self.graphs.runs(graph, "Captured_Graph", gm)
 
+    def _text(self, printed: str) -> str:
+        """Return torch's print of a graph as it is recorded: as Python, where a file of it is written at once."""
+        return legal_graph(printed) if self.writer.writes else printed
+
     def _before_aot(self, stages: frozenset[str]) -> None:
         graph = self._graph()
         if graph is not None:
@@ -263,7 +267,7 @@ class Session:
         if graph is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        self.graphs.replace_stage(graph, stage, legal_graph(hooks.readable_graph(gm)))
+        self.graphs.replace_stage(graph, stage, self._text(hooks.readable_graph(gm)))
         if compiled is None:
             return
         if hooks.interprets(compiled):
@@ -323,7 +327,7 @@ class Session:
             stage, internal = stages.internal_stage_of(metadata, payload), True
         if not stage or not payload and self._is_printed_later(stage):
             return
-        text = legal_graph(payload)
+        text = self._text(payload)
         if stage == "Captured_Graph" and "captured graphs" in self.on:
             self.captured_texts[(*compile_id.key, compile_id.attempt)] = text
             return

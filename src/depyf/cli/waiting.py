@@ -6,8 +6,10 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from ..records import making
+if TYPE_CHECKING:
+    from ..records import making
 
 #: Seconds. A wait that is shorter is not worth a word.
 _SHORTEST = 0.3
@@ -19,6 +21,7 @@ def waiting_shown() -> Iterator[None]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
+    from ..records import making
     from ..views.progress import Progress
 
     bar = Progress(2, sys.stderr, True)

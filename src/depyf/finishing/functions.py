@@ -22,6 +22,7 @@ from ..records.model import (
     CacheEntry,
     Capture,
     CompiledFunction,
+    CompiledGraph,
     CompileId,
     EndOfRecording,
     Frame,
@@ -32,6 +33,7 @@ from ..records.model import (
 )
 from ..records.naming import function_identifier
 from ..torch_text.guards import GuardReader, unread_guards
+from ..torch_text.legal import legal_graph
 from ..torch_text.resumes import is_resume, resumed_function
 from .branch_conditions import branch_condition
 from .frames import Meaning, code_text, make_frame
@@ -53,9 +55,15 @@ def finished(capture: Capture, attempt: Attempt) -> Capture:
     if capture.unwritten is None:
         return capture
     functions = Functions(capture.unwritten, _version(capture), attempt).all()
-    whole = replace(capture, functions=(*capture.functions, *functions), unwritten=None)
+    graphs = tuple(attempt(lambda: _legal(graph), graph) for graph in capture.graphs)
+    whole = replace(capture, functions=(*capture.functions, *functions), graphs=graphs, unwritten=None)
     ended = capture.unwritten.recorded is not None
     return replace(whole, sources=attempt(lambda: (*capture.sources, *_sources(whole)), ())) if ended else whole
+
+
+def _legal(graph: CompiledGraph) -> CompiledGraph:
+    """Return a graph whose texts are Python."""
+    return replace(graph, stages=tuple(replace(stage, text=legal_graph(stage.text)) for stage in graph.stages))
 
 
 def _sources(capture: Capture) -> Iterable[records.SourceFile]:

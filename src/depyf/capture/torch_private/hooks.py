@@ -834,7 +834,7 @@ class FullPaths:
         packages = os.path.dirname(torchs) + os.sep, os.path.dirname(os.__file__) + os.sep
         cut: dict[str, str] = {}
         for file in dict.fromkeys([*others, *(each for each in self._files() if isinstance(each, str))]):
-            if os.path.isabs(file) and not file.startswith(packages):
+            if not file.startswith(packages) and os.path.isabs(file):  # (of thousands few are left)
                 shown = shorten(file)
                 if shown != file and not file.endswith((os.sep + shown, "/" + shown)):
                     cut.setdefault(shown, file)

@@ -28,6 +28,8 @@ MEANINGS = {
 class Directory(Folder):
     """Writes the files of a run (the dump writer of a capture session)."""
 
+    writes = True
+
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.names = FileNames()

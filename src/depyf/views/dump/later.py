@@ -15,6 +15,8 @@ from .folder import TITLE, Folder
 class RecordsOnly(Folder):
     """Names the files of a run and writes none (the dump writer of a capture session)."""
 
+    writes = False
+
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.names = FileNames()
