@@ -71,7 +71,7 @@ def _with_variables_set_aside(program: Program) -> Program:
     build a closure with.
     """
     ops = program.ops
-    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}
+    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR} if program.code.version >= (3, 12) else None
     if not set_aside:
         return program
     for index in range(len(ops) - 1, -1, -1):

@@ -58,10 +58,14 @@ class Code:
     origin: CodeType | None = None
 
     @classmethod
-    def of(cls, code: CodeType) -> Code:
+    def of(cls, code: CodeType, compiled: bool = False) -> Code:
         """Convert a code object of the running interpreter, with those nested in it.
 
         One that is shared is converted once: as often as it is referred to would be exponentially often.
+
+        Args:
+            code: the code object.
+            compiled: it comes from the compiler just now, so that its bytecode is whole.
         """
         views: dict[int, Code] = {}
         pending = [code]
@@ -73,11 +77,11 @@ class Code:
                 continue
             pending.pop()
             if id(current) not in views:
-                views[id(current)] = cls._of(current, views)
+                views[id(current)] = cls._of(current, views, current.co_code if compiled else _bytecode(current))
         return views[id(code)]
 
     @classmethod
-    def _of(cls, code: CodeType, views: dict[int, Code]) -> Code:
+    def _of(cls, code: CodeType, views: dict[int, Code], bytecode: bytes) -> Code:
         self = cls.__new__(cls)
         self.__dict__.update(  # (at once: the constructor of a frozen class makes a call for each)
             version=sys.version_info[:2],
@@ -90,8 +94,8 @@ class Code:
             kwonlyargcount=code.co_kwonlyargcount,
             flags=code.co_flags,
             stacksize=code.co_stacksize,
-            bytecode=_bytecode(code),
-            consts=tuple(views[id(c)] if isinstance(c, CodeType) else c for c in code.co_consts),
+            bytecode=bytecode,
+            consts=tuple([views[id(c)] if isinstance(c, CodeType) else c for c in code.co_consts]),
             names=code.co_names,
             varnames=code.co_varnames,
             cellvars=code.co_cellvars,

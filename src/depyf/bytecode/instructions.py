@@ -143,7 +143,7 @@ def _line_of_units(code: Code, size: int) -> list[int | None]:
     except MalformedTable:  # lines change nothing that a program does
         ranges = []
     for start, end, line in ranges:
-        lines.extend([line] * ((end - start) >> 1))
+        lines += [line] * ((end - start) >> 1)
         if len(lines) >= size:
             break
     missing = (size >> 1) - len(lines)

@@ -9,6 +9,7 @@ it were sound would show a program that is not the one that runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
@@ -98,7 +99,6 @@ class _Checker:
         suspends: the flags that make it a generator or coroutine.
         body: index of the first instruction that is not what CPython does once, before the body.
         targets: indexes of instructions that jumps lead to.
-        variables: what cells are numbered by: all variables from 3.11 on, nothing before.
         started: a generator or coroutine has been made.
     """
 
@@ -106,24 +106,32 @@ class _Checker:
         self.code = code
         self.instructions = instructions
         self.suspends = code.flags & _SUSPENDS
-        self.cells = frozenset(code.cellvars + code.freevars)
-        self.variables: tuple[str, ...] = ()
-        if code.version >= (3, 11):
-            known = set(code.varnames)
-            self.variables = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
         self.body = 0
         while self.body < len(instructions) and instructions[self.body].opname in _PREFIX:
             self.body += 1
         self.targets = {i.target for i in instructions if i.target >= 0}
         self.started = False
 
+    @cached_property
+    def cells(self) -> frozenset[str]:
+        """The variables that are cells."""
+        return frozenset(self.code.cellvars + self.code.freevars)
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """What cells are numbered by: all variables from 3.11 on, nothing before."""
+        code = self.code
+        if code.version < (3, 11):
+            return ()
+        known = set(code.varnames)
+        return (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
+
     def run(self) -> None:
-        checks, body = _CHECKS, self.body
         for index, i in enumerate(self.instructions):
-            if i.opname in checks:
-                for check in checks[i.opname]:
+            if i.opname in _CHECKS:
+                for check in _CHECKS[i.opname]:
                     check(self, index, i)
-            if 0 <= i.target < body:
+            if 0 <= i.target < self.body:
                 self.jump(i)
         if self.code.version < (3, 11) or not self.instructions:
             return

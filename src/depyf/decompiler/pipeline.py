@@ -422,7 +422,7 @@ class _Job:
         return used or [_SIMPLIFIED]
 
     def stated_constants(self, code: Code) -> list[str]:
-        if code is not self.code:
+        if code is not self.code or not self.constants:
             return []
         in_text = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()
         return [f"{name} stands for {value}, a constant that source cannot say"

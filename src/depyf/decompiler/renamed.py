@@ -64,7 +64,9 @@ class Renamed:
         names first.
         """
         changed = self.of(code)
-        asked_for = _asked_for(code) if changed else set()
+        if not changed:
+            return []
+        asked_for = _asked_for(code)
         return [old for old, new in changed.items() if new in asked_for]
 
 

@@ -51,6 +51,8 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
     others = [] if loop.normal_exit is None else [loop.normal_exit]
     others += sorted(edges.targets, key=lambda id: -walker.analysis.weight[id])
     ranked = [likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)]
+    if likeliest is not None and ranked == others == [loop.normal_exit]:
+        return walker.search.choose(ranked)  # (Most loops have no ``break``.)
     inside = in_loop(walker, loop.body, ranked, outer_ends(loop.frame, None))
     if inside.issuperset(ranked) and loop.normal_exit is None:
         ranked.insert(0, None)

@@ -35,16 +35,9 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
         rounds += 1
         again |= _merge_equal(cfg)
         again |= _merge_comprehensions(cfg)
-        groups: dict[tuple[object, ...], list[Block]] = {}
-        for block in cfg.blocks.values():
-            if block.end == "branch" and block.ops and block.id not in cfg.kinds:
-                groups.setdefault(
-                    (_place(cfg, block.successors[0]), _place(cfg, block.successors[1]), block.handler), []
-                ).append(block)
-        arms = _arms(cfg)
-        for group in groups.values():
-            if len(group) < 2:
-                continue
+        groups = _alike(cfg)
+        arms = _arms(cfg) if groups else set()
+        for group in groups:
             group.sort(key=lambda n: cfg.order[n.id])
             if len({(n.successors[0], n.successors[1]) for n in group}) > 1 and not _loops(cfg, group):
                 continue
@@ -69,6 +62,18 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
                     first = head
                     again = True
     cfg.prune()
+
+
+def _alike(cfg: RegionCfg) -> list[list[Block]]:
+    """Return the groups of tests that lead to the same places."""
+    tests = [block for block in cfg.blocks.values() if block.end == "branch" and block.ops and block.id not in cfg.kinds]
+    if len(tests) < 2:
+        return []
+    groups: dict[tuple[object, ...], list[Block]] = {}
+    for block in tests:
+        t, f = block.successors
+        groups.setdefault((_place(cfg, t), _place(cfg, f), block.handler), []).append(block)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def _merge_comprehensions(cfg: RegionCfg) -> bool:
