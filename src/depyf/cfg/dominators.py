@@ -16,7 +16,7 @@ def predecessors(edges: Edges) -> dict[int, list[int]]:
     """Return the edges, turned round."""
     result: dict[int, list[int]] = {id: [] for id in edges}
     for id, targets in edges.items():
-        for target in dict.fromkeys(targets):
+        for target in targets if len(targets) < 2 else dict.fromkeys(targets):
             result.setdefault(target, []).append(id)
     return result
 
@@ -97,7 +97,7 @@ class DominatorTree:
                 continue
             self._entered[id] = clock
             stack.append((id, True))
-            stack.extend((child, False) for child in self.children[id])
+            stack += [(child, False) for child in self.children[id]]
 
     def dominates(self, above: int, below: int) -> bool:
         """Return whether every path to ``below`` leads through ``above``."""

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from .scopes import CodeScope
 
 _READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+#: What :meth:`_Uses.of` looks at.
+_USES = frozenset({
+    "LOAD_FAST", "LOAD_CLOSURE", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF",
+    "STORE_FAST", "DELETE_FAST", "MAKE_CELL", "YIELD", "YIELD_FROM",
+})
 #: of classes, and of 3.14's modules
 _CELLS_OF_THE_COMPILER = frozenset({"__class__", "__classdict__", deferred.CONDITIONAL})
 
@@ -56,6 +61,8 @@ class _Uses:
         uses = cls(used=set(code.cellvars))
         for op in shown:
             kind = op.kind
+            if kind not in _USES:  # (most)
+                continue
             if kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
                 uses.used.add(op.arg)
             elif kind == "LOAD_GLOBAL":
@@ -153,6 +160,8 @@ def _declared_global(
 def _lost_in_function(scope: CodeScope, uses: _Uses) -> list[ast.stmt]:
     """Return bindings for locals whose own ones the compiler has dropped."""
     code = scope.code
+    if uses.used.issubset(uses.stored):
+        return []
     lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
     return [
         ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None))
@@ -198,6 +207,8 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
 def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     """Return closures over cells that no function shares any more: the compiler dropped those that did."""
     if not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
+        return []
+    if not scope.code.cellvars:
         return []
     captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
     return [

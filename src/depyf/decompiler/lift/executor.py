@@ -109,6 +109,10 @@ class SymbolicExecutor:
 
     def resolve(self, entry: Entry) -> ast.expr:
         """Return the expression a stack entry stands for when something uses it."""
+        if isinstance(entry, ast.expr):
+            if isinstance(entry, Augmented):
+                raise CannotDecompile(LIFT, "an in-place operation that is not stored")
+            return entry
         if isinstance(entry, Duplicate):
             value = entry.value
             if isinstance(value, (ast.Name, ast.Constant, StackParameter)):
@@ -125,17 +129,13 @@ class SymbolicExecutor:
             return value
         if isinstance(entry, PendingTarget) and isinstance(entry.owner, Target) and entry.owner.target is None:
             raise CannotDecompile(LIFT, "an item that is not stored")
-        if isinstance(entry, Augmented):
-            raise CannotDecompile(LIFT, "an in-place operation that is not stored")
         if (
             isinstance(entry, PendingTarget) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
             and len(entry.owner.targets) == 1 and entry.owner.star is None
         ):
             # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
             return ast.Starred(self.resolve(entry.owner.source), LOAD)
-        if not isinstance(entry, ast.expr):
-            raise CannotDecompile(LIFT, f"a {type(entry).__name__} is used as a value")
-        return entry
+        raise CannotDecompile(LIFT, f"a {type(entry).__name__} is used as a value")
 
     def pop(self, state: State) -> ast.expr:
         """Pop an entry as an expression; with :attr:`spill`, a pending target gets a temporary name."""

@@ -153,10 +153,13 @@ class Reducer:
         Here only those are left that have conditions inside, which were not expressions until they were folded. The
         test begins the block that both copies lead to.
         """
-        for id, head in self.cfg.blocks.items():
-            sources = [self.cfg.blocks[pred] for pred in self.preds[id]]
-            order = self.cfg.order
-            if len(sources) < 2 or any(b.end != "jump" or b.handler != head.handler for b in sources) or not (
+        blocks, order = self.cfg.blocks, self.cfg.order
+        for id, head in blocks.items():
+            preds = self.preds[id]
+            if len(preds) < 2 or blocks[preds[0]].end != "jump":
+                continue
+            sources = [blocks[pred] for pred in preds]
+            if any(b.end != "jump" or b.handler != head.handler for b in sources) or not (
                 min(order[block.id] for block in sources) < order[id] < max(order[block.id] for block in sources)
             ):
                 continue
@@ -197,10 +200,12 @@ class Reducer:
     def step(self, block: Block) -> bool:
         """Fold what ends in a block, if anything does."""
         if block.end == "branch":
-            return (
-                self.chain(block) or self.value_bool(block) or self.ternary(block) or self.condition(block)
-                or self.value_condition(block) or self.value_bool_threaded(block)
-            )
+            if block.ops and is_copied(block.ops[-1]):  # (a value, not only a test)
+                return (
+                    self.chain(block) or self.value_bool(block) or self.ternary(block) or self.condition(block)
+                    or self.value_bool_threaded(block)
+                )
+            return self.chain(block) or self.ternary(block) or self.condition(block) or self.value_condition(block)
         if block.end == "jump":
             return (async_head(self, block) and self.comprehension(block)) or self.merge(block)
         if block.end == "for":
@@ -247,7 +252,8 @@ class Reducer:
     def condition(self, x: Block) -> bool:
         """Fold ``a and b``, ``a or b`` as a condition: two tests that share a successor."""
         t, f = x.successors
-        if t == f:
+        blocks = self.cfg.blocks
+        if t == f or "branch" not in (blocks[t].end, blocks[f].end):
             return False
         summary = self.summary(x.id)
         if summary.pure and summary.inputs and self.single(x.id) and continues_chain(summary):
@@ -255,7 +261,7 @@ class Reducer:
         for y_id, on in ((t, True), (f, False)):
             if y_id == x.id or not self.single(y_id) or (tests_case(x) and not on):
                 continue
-            if self.second_test(x, self.cfg.blocks[y_id], on, f if on else t):
+            if self.second_test(x, blocks[y_id], on, f if on else t):
                 return True
         return self.condition_ternary(x)
 
@@ -355,8 +361,6 @@ class Reducer:
 
     def value_bool(self, x: Block) -> bool:
         """Fold ``a and b``, ``a or b`` as a value: ``COPY 1; BRANCH; POP; b``."""
-        if not x.ops or not is_copied(x.ops[-1]):
-            return False
         t, f = x.successors
         blocks = self.cfg.blocks
         for y_id, join, kind in ((t, f, "VALUE_AND"), (f, t, "VALUE_OR")):
@@ -390,8 +394,6 @@ class Reducer:
         Versions before let it test the value of ``a and b`` again before they go there. In the middle of an expression
         they jump, too.
         """
-        if not x.ops or not is_copied(x.ops[-1]):
-            return False
         t, f = x.successors
         blocks = self.cfg.blocks
         for y_id, other, kind, edge in ((t, f, "AND", 1), (f, t, "OR", 0)):
@@ -418,8 +420,6 @@ class Reducer:
         """Fold ``(a and b) or c`` as a value: the test of ``a`` jumps straight to ``c``."""
         t, f = x.successors
         blocks = self.cfg.blocks
-        if x.ops and x.ops[-1].kind == "COPY" and x.ops[-1].arg == 1:
-            return False
         for y_id, other, on in ((t, f, True), (f, t, False)):
             if not self.single(y_id):
                 continue
@@ -608,8 +608,10 @@ class Reducer:
         """Fold ``a < b < c``: the second operand is kept on the stack for the second comparison."""
         blocks = self.cfg.blocks
         ops = x.ops
-        as_value = bool(ops) and is_copied(ops[-1])
-        if len(ops) < 2 or ops[-2 if as_value else -1].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
+        if len(ops) < 2:
+            return False
+        as_value = is_copied(ops[-1])
+        if ops[-2 if as_value else -1].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
             return False
         t, f = x.successors
         y, k = blocks[t], blocks[f]

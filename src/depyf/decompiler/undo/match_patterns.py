@@ -443,6 +443,8 @@ def write_cases(body: Body) -> None:
 
 def find_patterns(cfg: RegionCfg) -> bool:
     """Replace the code of patterns by tests; return whether there was any."""
+    if _BEGIN.isdisjoint(cfg.present):
+        return False
     changed = False
     pending = sorted(cfg.blocks, key=cfg.order.__getitem__)
     tried: set[tuple[int, int, bool]] = set()
