@@ -163,7 +163,10 @@ class Translator:
 
     def apply(self, kind: str, arg: Any = None, target: int = -1) -> None:
         """Append an operation, and do to the stack and to control what its row says."""
-        popped, pushed = effect(self.emit(kind, arg, target))
+        instruction = self.instructions[self.at]
+        op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
+        self.ops.append(op)
+        popped, pushed = effect(op)
         kept = KEPT.get(kind, 0)
         stack = self.stack
         if popped:

@@ -76,7 +76,7 @@ def check(tree: ast.AST) -> None:
                     _check_name(value, node, known)
             for field in inner:
                 value = getattr(node, field, None)
-                if isinstance(value, list):
+                if value.__class__ is list:
                     below += value
                 elif value is not None:
                     below.append(value)
