@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from . import budgets
 from .errors import Unreadable, shown_name
-from .linetable import MalformedTable, line_ranges
+from .linetable import MalformedTable, lines_of_units
 from .versions import table
 
 if TYPE_CHECKING:
@@ -137,15 +137,10 @@ def _decode(code: Code) -> tuple[list[Instruction], list[int]]:
 
 
 def _line_of_units(code: Code, size: int) -> list[int | None]:
-    lines: list[int | None] = []
     try:
-        ranges = line_ranges(code)
+        lines = lines_of_units(code)
     except MalformedTable:  # lines change nothing that a program does
-        ranges = []
-    for start, end, line in ranges:
-        lines += [line] * ((end - start) >> 1)
-        if len(lines) >= size:
-            break
+        lines = []
     missing = (size >> 1) - len(lines)
     if missing > 0:
         lines.extend([None] * missing)

@@ -197,9 +197,9 @@ class _Checker:
             raise self.wrong(i, f"argument {i.arg} is not the number of a cell")
 
     def before_call(self, index: int, i: Instruction) -> None:
-        following = self.follower(index)
-        if following not in ("PRECALL", "CALL") or index + 1 in self.targets or i.opname == "PRECALL" and (
-            following != "CALL" or self.instructions[index + 1].arg != i.arg
+        following = self.instructions[index + 1] if index + 1 < len(self.instructions) else None
+        if following is None or following.opname not in ("PRECALL", "CALL") or index + 1 in self.targets or (
+            i.opname == "PRECALL" and (following.opname != "CALL" or following.arg != i.arg)
         ):
             raise self.wrong(i, "is not followed by its call")
 

@@ -109,7 +109,7 @@ class Cfg:
         self.code = code
         self.blocks = blocks
         self.entry = entry
-        self.order: dict[int, float] = {id: float(id) for id in blocks}
+        self.order: dict[int, float] = dict(zip(blocks, map(float, blocks)))
         self.next_id = max(blocks, default=-1) + 1
 
     # --- questions --------------------------------------------------------------------------------

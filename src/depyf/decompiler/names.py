@@ -7,7 +7,7 @@ import itertools
 import keyword
 import unicodedata
 from collections.abc import Container
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from ..bytecode.errors import shown
@@ -35,9 +35,16 @@ _LEAVES = frozenset({
 })
 
 
-@cache
+class _Fields(dict[type, tuple[tuple[str, ...], tuple[str, ...]]]):
+    """The fields of a type of node that are names written as they are, and those that hold nodes."""
+
+    def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        self[kind] = _fields(kind)
+        return self[kind]
+
+
 def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of a type of node that are names written as they are, and those that hold nodes.
+    """Return what :class:`_Fields` has.
 
     Raises:
         CannotDecompile: it is one of ours, which only stands for a value or test until something is made of it.
@@ -49,6 +56,9 @@ def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return names, ()
     fields: tuple[str, ...] = getattr(kind, "_fields", ())
     return names, tuple(field for field in fields if field not in names and field not in _LEAVES)
+
+
+_FIELDS = _Fields()
 
 
 def check(tree: ast.AST) -> None:
@@ -66,7 +76,7 @@ def check(tree: ast.AST) -> None:
             raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
-            names, inner = _fields(node.__class__)
+            names, inner = _FIELDS[node.__class__]
             for field in names:
                 value = getattr(node, field)
                 if value.__class__ is list:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...cfg.dominators import DominatorTree, back_edges, natural_loop, predecessors
-from ...cfg.graph import all_successors
 from .region_cfg import RegionCfg, handler_steps
 
 
@@ -22,7 +21,8 @@ class Analysis:
     def __init__(self, cfg: RegionCfg) -> None:
         self.cfg = cfg
         blocks = cfg.blocks
-        edges = {id: all_successors(block) for id, block in blocks.items()}
+        edges = {id: block.successors if block.handler is None else [*block.successors, block.handler]
+                 for id, block in blocks.items()}  # (``all_successors``)
         self.tree = tree = DominatorTree(edges, cfg.entry)
         self.preds: dict[int, list[int]] = {id: [] for id in tree.order}
         for id in tree.order:
@@ -37,7 +37,7 @@ class Analysis:
         for handler in self._members:
             if handler is not None:
                 self._regions_in.setdefault(blocks[handler].handler, []).append(handler)
-        self._back = back_edges({id: blocks[id].successors for id in tree.order}, tree)
+        self._back = back_edges({id: block.successors for id, block in blocks.items()}, tree)
         before = predecessors(edges) if self._back else {}
         self.loops = {head: self._whole_body(head, natural_loop(head, tails, before))
                       for head, tails in self._back.items()}
