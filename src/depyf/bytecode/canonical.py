@@ -377,7 +377,7 @@ class Translator:
         instructions, position, is_entry = self.instructions, self._position, self._is_entry
         entry_of, run_of, number = self._entry_numbers, self._run_of, len(self._runs)
         count = len(instructions)
-        stack, ops, rules = self.stack, self.ops, self.rules
+        stack, ops, rules, pools = self.stack, self.ops, self.rules, self.pools
         current = -2
         while index >= 0:
             if index >= count:
@@ -400,7 +400,20 @@ class Translator:
             index += 1
             rule = rules[instruction.opcode]
             if isinstance(rule, tuple):
-                ops.append(self._operation(rule, instruction))
+                kind, pool, pops, pushes, arg = rule
+                if pool:
+                    arg = pools[pool][instruction.arg]
+                if pops < 0:
+                    pops = instruction.arg
+                if pops:
+                    if pops > len(stack) or 0 in stack[-pops:]:
+                        raise self.unsupported("operand is missing or not a value")
+                    del stack[-pops:]
+                if pushes == 1:
+                    stack.append(1)
+                elif pushes:
+                    stack += (1,) * pushes
+                ops.append(Op(kind, arg, instruction.offset, instruction.line, -1, self.handler))
             elif rule is None:
                 raise self.unsupported("no rule for this instruction")
             elif rule is not nothing:
@@ -410,24 +423,6 @@ class Translator:
                     raise self.unsupported("more values on the stack than any program has")
                 index = self.next
         return -1
-
-    def _operation(self, rule: tuple[str, int, int, int, Any], instruction: Instruction) -> Op:
-        """Return the operation of an instruction that is always the same one."""
-        kind, pool, pops, pushes, arg = rule
-        stack = self.stack
-        if pool:
-            arg = self.pools[pool][instruction.arg]
-        if pops < 0:
-            pops = instruction.arg
-        if pops:
-            if pops > len(stack) or 0 in stack[-pops:]:
-                raise self.unsupported("operand is missing or not a value")
-            del stack[-pops:]
-        if pushes == 1:
-            stack.append(1)
-        elif pushes:
-            stack.extend((1,) * pushes)
-        return Op(kind, arg, instruction.offset, instruction.line, -1, self.handler)
 
     def _check_state(self, index: int) -> None:
         arriving = (tuple(self.stack), self.blocks)

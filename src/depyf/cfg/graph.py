@@ -105,11 +105,13 @@ class Cfg:
         order: position of each block in the code; a block that was split off follows what it was split from.
     """
 
-    def __init__(self, code: Code, blocks: dict[int, Block], entry: int) -> None:
+    def __init__(
+        self, code: Code, blocks: dict[int, Block], entry: int, order: dict[int, float] | None = None,
+    ) -> None:
         self.code = code
         self.blocks = blocks
         self.entry = entry
-        self.order: dict[int, float] = dict(zip(blocks, map(float, blocks)))
+        self.order: dict[int, float] = dict(zip(blocks, map(float, blocks))) if order is None else order
         self.next_id = max(blocks, default=-1) + 1
 
     # --- questions --------------------------------------------------------------------------------

@@ -160,7 +160,8 @@ class Evidence:
             has_places: whether the operations that statements are made of are at their places in the code.
             is_resumed: whether it is a resume function, of which a part is torch's.
         """
-        self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
+        self.positions: list[Position | None] = (
+            positions(code) if has_places else [None] * (len(code.bytecode) // 2))
         self._opcodes = _opcodes(code.version)
         self._units = code.bytecode[::2]
         self.copies_exits = code.version >= (3, 10)
@@ -335,8 +336,8 @@ class Evidence:
         if self.has_lines and len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last):
             if not self.is_written(last):
                 return True
-        return any(self.falls_off(suite) for stmt in stmts if isinstance(stmt, (ast.If, ast.Try, ast.With))
-                   for suite in suites_of(stmt))
+        return any([self.falls_off(suite) for stmt in stmts if isinstance(stmt, (ast.If, ast.Try, ast.With))
+                    for suite in suites_of(stmt)])
 
     # --- lines ------------------------------------------------------------------------------------
     def first_line(self, stmt: ast.stmt) -> int | None:
@@ -408,8 +409,10 @@ class Evidence:
         Returns:
             the number; ``None`` where nothing tells.
         """
+        if self._left is None:
+            return None
         begin, end = self._last_offset([stmt]), self._first_offset(rest[0])
-        if self._left is None or begin is None or end is None or begin >= end:
+        if begin is None or end is None or begin >= end:
             return None
         target = self._left.jump_behind(begin, self._jumps(stmt), end)
         if target is not None:
@@ -419,9 +422,10 @@ class Evidence:
 
     def is_last(self, stmts: list[ast.stmt]) -> bool:
         """Return whether the compiler is known to have left nothing behind a suite, so that it ends in no ``else``."""
+        if self._left is None or not isinstance(stmts[-1], ast.Return):
+            return False
         behind = self._last_offset(stmts)
-        return self._left is not None and behind is not None and isinstance(stmts[-1], ast.Return) and (
-            self._left.is_last(behind))
+        return behind is not None and self._left.is_last(behind)
 
     def _jumps(self, stmt: ast.stmt) -> bool:
         """Return whether the last suite of a statement ends in a jump, which has no operation of its own."""
@@ -472,7 +476,7 @@ class Evidence:
             return place.column if place is not None else None
         span = self.positions[first:last + 1] if 0 <= first <= last else [end]
         columns = [position.column for position in span if position is not None and position.line == end.line]
-        return min((column for column in columns if column is not None), default=end.column)
+        return min([column for column in columns if column is not None], default=end.column)
 
     def place_of_return(self, stmt: ast.Return) -> Position | None:
         """Return where a ``return`` of a value begins; ``None`` where that is not known.
@@ -491,7 +495,7 @@ class Evidence:
         before = last
         while before > 0 and self.positions[before] == place:
             before -= 1
-        unwound = any(unit in self._opcodes.calling for unit in self._units[before + 1:last])
+        unwound = before + 1 < last and not self._opcodes.calling.isdisjoint(self._units[before + 1:last])
         if unwound and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
         elif unwound:

@@ -71,7 +71,7 @@ def _begins_try(walker: Walker, block: Block, around: set[int]) -> bool:
 
 def _before_leaving(block: Block) -> list[Op]:
     """Return the operations of a block up to where a handler or protected body is left."""
-    ops = []
+    ops: list[Op] = []
     for op in block.ops:
         if op.kind in _UNWINDING:
             if op.kind in ("POP_EXCEPT", "LEAVE"):

@@ -29,7 +29,7 @@ class RegionCfg(Cfg):
         blocks = graph.blocks if not is_shared else {
             id: Block(id, list(block.ops), block.end, block.successors, block.arg, block.end_op, block.region)
             for id, block in graph.blocks.items()}
-        super().__init__(graph.code, blocks, graph.entry)
+        super().__init__(graph.code, blocks, graph.entry, graph.order.copy() if is_shared else graph.order)
         self.present = {op.kind for block in blocks.values() for op in block.ops}
         self.groups: set[int] = set()
         self.kinds: dict[int, str] = {}
