@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import operations as o
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .errors import shown
-from .instructions import Instruction, UnsupportedBytecode, decode_indexed
+from .instructions import UnsupportedBytecode, decode, index_of_units
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .opspec import KEPT, NO_FALL_THROUGH, effect
@@ -109,7 +109,7 @@ class Translator:
     def __init__(self, code: Code) -> None:
         self.code = code
         check_head(code)
-        self.instructions, self.index_of = decode_indexed(code)
+        self.instructions = decode(code)
         check_instructions(code, self.instructions)
         self.names = code.names
         self.consts = code.consts
@@ -277,7 +277,7 @@ class Translator:
             check_wrapper(self.code, self.instructions, [])
             return covered
         entries = self._exception_entries
-        index_of = self.index_of
+        index_of = index_of_units(self.code, self.instructions)
         last = len(index_of) - 1
         table = parse_exception_table(self.code.exceptiontable)
         borders = {instruction.start for instruction in self.instructions} | {len(self.code.bytecode)}

@@ -131,8 +131,10 @@ class _Checker:
             if i.opname in _CHECKS:
                 for check in _CHECKS[i.opname]:
                     check(self, index, i)
-            if 0 <= i.target < self.body:
-                self.jump(i)
+        if self.body and min(self.targets, default=self.body) < self.body:
+            for i in self.instructions:
+                if 0 <= i.target < self.body:
+                    self.jump(i)
         if self.code.version < (3, 11) or not self.instructions:
             return
         first = self.instructions[0]

@@ -336,8 +336,8 @@ class Evidence:
         if self.has_lines and len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last):
             if not self.is_written(last):
                 return True
-        return any([self.falls_off(suite) for stmt in stmts if isinstance(stmt, (ast.If, ast.Try, ast.With))
-                    for suite in suites_of(stmt)])
+        return any(self.falls_off(suite) for stmt in stmts if isinstance(stmt, (ast.If, ast.Try, ast.With))
+                   for suite in suites_of(stmt))
 
     # --- lines ------------------------------------------------------------------------------------
     def first_line(self, stmt: ast.stmt) -> int | None:

@@ -24,7 +24,6 @@ from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..structure.region_cfg import RegionCfg
 
-
 #: What takes values off the stack and ends protected bodies.
 _UNWINDS = frozenset({"POP", "SWAP", "LEAVE"})
 
@@ -72,7 +71,8 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
 
 def _alike(cfg: RegionCfg) -> list[list[Block]]:
     """Return the groups of tests that lead to the same places."""
-    tests = [block for block in cfg.blocks.values() if block.end == "branch" and block.ops and block.id not in cfg.kinds]
+    tests = [block for block in cfg.blocks.values()
+             if block.end == "branch" and block.ops and block.id not in cfg.kinds]
     groups: dict[tuple[object, ...], list[Block]] = {}
     for block in _repeated(tests, lambda block: (*[_rough_place(cfg, id) for id in block.successors], block.handler)):
         t, f = block.successors
