@@ -67,24 +67,27 @@ _ARGUMENTS: dict[str, Callable[[int], bool]] = {
 
 def check_head(code: Code) -> None:
     """Check what the code object says of itself: parameters, names, flags."""
+    if problem := _problem_of_head(code):
+        raise UnsupportedBytecode(problem, code, "code object", 0)
 
-    def wrong(message: str) -> UnsupportedBytecode:
-        return UnsupportedBytecode(message, code, "code object", 0)
 
+def _problem_of_head(code: Code) -> str:
+    """Return what is wrong with what a code object says of itself; an empty text if nothing is."""
     if min(code.argcount, code.posonlyargcount, code.kwonlyargcount, code.stacksize, code.flags) < 0:
-        raise wrong("a count is negative")
+        return "a count is negative"
     if code.posonlyargcount > code.argcount:
-        raise wrong("more positional-only parameters than parameters")
+        return "more positional-only parameters than parameters"
     parameters = code.argcount + code.kwonlyargcount
     parameters += bool(code.flags & CO_VARARGS) + bool(code.flags & CO_VARKEYWORDS)
     if parameters > len(code.varnames):
-        raise wrong(f"{parameters} parameters, but {len(code.varnames)} local variables")
+        return f"{parameters} parameters, but {len(code.varnames)} local variables"
     for what, names in (("local", code.varnames), ("cell", code.cellvars), ("free", code.freevars)):
-        if len(set(names)) != len(names):
+        if len(names) > 1 and len(set(names)) != len(names):
             twice = next(name for place, name in enumerate(names) if name in names[:place])
-            raise wrong(f"two {what} variables are called {shown(twice)}")
+            return f"two {what} variables are called {shown(twice)}"
     if len(code.bytecode) % 2:
-        raise wrong("the bytecode ends in the middle of an instruction")
+        return "the bytecode ends in the middle of an instruction"
+    return ""
 
 
 def check_instructions(code: Code, instructions: Sequence[Instruction]) -> None:

@@ -156,9 +156,9 @@ def _declared_global(
 def _lost_in_function(scope: CodeScope, uses: _Uses) -> list[ast.stmt]:
     """Return bindings for locals whose own ones the compiler has dropped."""
     code = scope.code
-    if uses.used.issubset(uses.stored):
-        return []
     lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
+    if not lost:
+        return []
     return [
         ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None))
         for n in dict.fromkeys((*code.varnames, *code.cellvars)) if n in lost and n.isidentifier()

@@ -76,6 +76,8 @@ def check(tree: ast.AST) -> None:
             raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
+            if node.__class__ is ast.Name and node.id in known:  # (most)
+                continue
             names, inner = _FIELDS[node.__class__]
             for field in names:
                 value = getattr(node, field)

@@ -136,7 +136,7 @@ class Walker:
 
     def pending(self, state: State) -> list[ast.stmt]:
         """Write the values that are on the stack where control leaves the function: no source leaves any."""
-        if not values(state.stack):
+        if not state.stack or not values(state.stack):
             return []
         if not self.executor.spill:
             raise CannotDecompile(STRUCTURE, "a value is pending at the end")

@@ -89,7 +89,9 @@ def _repeated(blocks: list[Block], rough: Callable[[Block], object]) -> list[Blo
     """
     if len(blocks) < 2:
         return []
-    keys = [rough(block) for block in blocks]
+    keys = list(map(rough, blocks))
+    if len(set(keys)) == len(keys):
+        return []
     counts = Counter(keys)
     return [block for block, key in zip(blocks, keys) if counts[key] > 1]
 
@@ -176,9 +178,9 @@ def _merge_before(cfg: RegionCfg, id: int) -> None:
             break
 
 
-def _arms(cfg: RegionCfg, preds: dict[int, list[int]] | None = None) -> set[frozenset[int]]:
+def _arms(cfg: RegionCfg) -> set[frozenset[int]]:
     """Return the two edges of each test that nothing else leads to: they are no copies (``a if x else a``)."""
-    preds = cfg.predecessors() if preds is None else preds
+    preds = cfg.predecessors()
     return {
         frozenset(block.successors) for block in cfg.blocks.values()
         if block.end == "branch" and all(len(preds[succ]) == 1 and succ != cfg.entry for succ in block.successors)
@@ -259,9 +261,8 @@ def _merge_equal(cfg: RegionCfg) -> bool:
         return False
     seen: dict[tuple[object, ...], int] = {}
     done = False
-    preds = cfg.predecessors()
-    arms = _arms(cfg, preds)
-    returning = _returning_arms(cfg, preds)
+    arms: set[frozenset[int]] | None = None
+    returning = {} if all(block.ops for block in exits) else _returning_arms(cfg, cfg.predecessors())
     for block in sorted(exits, key=lambda block: cfg.order[block.id]):
         id = block.id
         if id not in cfg.blocks:
@@ -280,7 +281,11 @@ def _merge_equal(cfg: RegionCfg) -> bool:
             continue
         key = (block.end, returning.get(id), *[_key(op) for op in block.ops], *block.successors, block.handler)
         first = seen.setdefault(key, id)
-        if first != id and frozenset((first, id)) not in arms:
+        if first == id:
+            continue
+        if arms is None:  # (of the graph before anything is merged)
+            arms = _arms(cfg)
+        if frozenset((first, id)) not in arms:
             cfg.redirect(id, first)
             done = True
     return done
