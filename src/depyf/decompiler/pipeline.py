@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import CodeType
 
+from .. import collector
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
@@ -78,12 +79,13 @@ def decompile_code(
     """
     source = code if isinstance(code, Code) else Code.of(code)
     try:
-        job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
-        job.options.trace = trace
-        try:
-            return job.run()
-        finally:
-            job.release()
+        with collector.paused():  # (of a large function it would look at all that is known of it many times)
+            job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
+            job.options.trace = trace
+            try:
+                return job.run()
+            finally:
+                job.release()
     except (Unreadable, ForeignError):
         raise
     except Exception as error:
