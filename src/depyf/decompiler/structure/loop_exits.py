@@ -163,9 +163,10 @@ def skip_unwinding(walker: Walker, id: int, head: int) -> int:
 def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> Iterator[int]:
     """Yield the targets of breaks that come after other statements (``if x: y = 1; break``)."""
     inner: set[int] = set()
-    for other in body & walker.analysis.loops.keys() - {head}:
+    for other in body & walker.analysis.loops.keys():
         # what leaves an inner loop drops that one's iterator first
-        inner |= walker.analysis.loops[other] - {other}
+        if other != head:
+            inner |= walker.analysis.loops[other] - {other}
     blocks = walker.cfg.blocks
     for start in [succ for id in body - inner for succ in blocks[id].successors if succ not in body]:
         if start != normal_exit:
