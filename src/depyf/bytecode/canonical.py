@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import operations as o
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .errors import shown
-from .instructions import UnsupportedBytecode, decode, index_of_units
+from .instructions import UnsupportedBytecode, decode, index_of_units, jump_targets
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .opspec import KEPT, NO_FALL_THROUGH, effect
@@ -94,6 +94,7 @@ class Translator:
     Attributes:
         code: what is translated.
         instructions: its instructions; rules may look ahead.
+        targets: indexes of those that jumps lead to.
         at: index of the instruction at hand.
         next: index of the instruction that follows in control flow, -1 for none; rules may change it.
         stack: one number per physical slot: 1 visible in the canonical program, 0 not.
@@ -110,11 +111,13 @@ class Translator:
         self.code = code
         check_head(code)
         self.instructions = decode(code)
-        check_instructions(code, self.instructions)
+        self.targets = jump_targets(self.instructions)
+        check_instructions(code, self.instructions, self.targets)
         self.names = code.names
         self.consts = code.consts
         if code.version < (3, 9):
             self.instructions, self.consts = unfold(code, self.instructions, UNFOLDED_NUMBERS)
+            self.targets = jump_targets(self.instructions)
         cells = code.cellvars + code.freevars
         self.locals: Sequence[str] = code.varnames
         self.cells: Sequence[str] = cells
@@ -342,9 +345,8 @@ class Translator:
         """Follow control from the entry, run by run, and put the runs together."""
         if not self.instructions:
             return Program(self.code, [], [])
-        for instruction in self.instructions:
-            if instruction.target >= 0:
-                self._is_entry[instruction.target] = 1
+        for target in self.targets:
+            self._is_entry[target] = 1
         is_generator = self.code.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
         # In 3.10 the value that starts a generator is on the stack; ``GEN_START`` pops it.
         self.enter(0, (0,) if is_generator and self.code.version == (3, 10) else (), ())

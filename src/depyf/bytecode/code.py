@@ -114,6 +114,10 @@ class Code:
         return self.varnames[:n]
 
 
+#: More cache units than any instruction has.
+_MOST_CACHES = 12
+
+
 def _bytecode(code: CodeType) -> bytes:
     """``co_code``, where it can be asked for.
 
@@ -125,6 +129,11 @@ def _bytecode(code: CodeType) -> bytes:
         return code.co_code
     caches = _stored_caches()
     position, size = 0, len(stored)
+    for behind in range(min(size // 2, _MOST_CACHES + 1)):
+        if caches[stored[size - 2 * behind - 2]] > behind:
+            break
+    else:
+        return code.co_code  # whatever the last instruction is, it has its units
     while position < size:
         position += 2 + 2 * caches[stored[position]]
     return code.co_code if position == size else stored

@@ -79,6 +79,11 @@ def decode(code: Code) -> list[Instruction]:
     return known
 
 
+def jump_targets(instructions: Sequence[Instruction]) -> set[int]:
+    """Return the indexes of the instructions that jumps lead to."""
+    return {instruction.target for instruction in instructions if instruction.target >= 0}
+
+
 def index_of_units(code: Code, instructions: Sequence[Instruction]) -> list[int]:
     """Return for each code unit the index of the instruction that it belongs to.
 
@@ -102,7 +107,8 @@ def _decode(code: Code) -> list[Instruction]:
     jumps: list[tuple[Instruction, int]] = []
     append = result.append
     position = prefix = start = 0
-    while position < size - 1:
+    end = size - 1
+    while position < end:
         opcode = raw[position]
         arg = raw[position + 1] | prefix
         if opcode == extended:
@@ -112,10 +118,10 @@ def _decode(code: Code) -> list[Instruction]:
             position += 2
             continue
         prefix = 0
-        name, caches, jump = rows[opcode]
+        name, length, jump = rows[opcode]
         instruction = Instruction(position, opcode, name, arg, lines[position >> 1], start)
         append(instruction)
-        position = start = position + 2 + 2 * caches
+        position = start = position + length
         if jump:
             jumps.append((instruction, arg * unit if jump == 2 else position + arg * unit * jump))
     if too_many := budgets.INSTRUCTIONS.exceeded(len(result)):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .code import Code
 
 _NO_LINE_310 = -128
+#: Of this and the next two kinds are entries one, two lines on; those before are on the same line.
+_KIND_ONE_LINE = 10
 _KIND_NO_COLUMNS = 13
 _KIND_LONG = 14
 _KIND_NONE = 15
@@ -129,42 +131,40 @@ def _read_locations(data: bytes, line: int) -> tuple[list[_Location], bool]:
     """Read a location table (``Objects/locations.md`` of CPython)."""
     result: list[_Location] = []
     append = result.append
-    at = 0
+    at = units = 0
     size = len(data)
-    while at < size:
-        first = data[at]
-        short = _SHORT_ENTRIES[first]
-        if short is not None:
-            units, taken, delta = short
-            line += delta
-            if at + taken > size:
-                append((units, line, line, None, None))
-                return result, False
-            if taken == 2:
+    try:
+        while at < size:
+            first = data[at]
+            units, kind = _FIRST_BYTES[first]
+            if kind < _KIND_ONE_LINE:
                 second = data[at + 1]
                 column = first & 0x78 | second >> 4
                 append((units, line, line, column, column + (second & 15)))
-            else:
+                at += 2
+            elif kind < _KIND_NO_COLUMNS:
+                line += kind - _KIND_ONE_LINE
                 append((units, line, line, data[at + 1], data[at + 2]))
-            at += taken
-            continue
-        if first < 128:
-            raise MalformedTable("line table has an entry that does not start where one can")
-        units = (first & 7) + 1
-        kind = (first >> 3) & 15
-        if kind == _KIND_NONE:
-            append((units, None, 0, None, None))
-            at += 1
-            continue
-        delta, at = _read_signed(data, at + 1)
-        line += delta
-        if kind == _KIND_LONG:
-            lines, at = _read_location_number(data, at)
-            column, at = _read_location_number(data, at)
-            end, at = _read_location_number(data, at)
-            append((units, line, line + lines, column - 1 if column else None, end - 1 if end else None))
-        else:
-            append((units, line, line, None, None))
+                at += 3
+            elif kind == _KIND_NONE:
+                append((units, None, 0, None, None))
+                at += 1
+            elif kind == _KIND_LONG:
+                delta, at = _read_signed(data, at + 1)
+                line += delta
+                lines, at = _read_location_number(data, at)
+                column, at = _read_location_number(data, at)
+                end, at = _read_location_number(data, at)
+                append((units, line, line + lines, column - 1 if column else None, end - 1 if end else None))
+            elif kind == _KIND_NO_COLUMNS:
+                delta, at = _read_signed(data, at + 1)
+                line += delta
+                append((units, line, line, None, None))
+            else:
+                raise MalformedTable("line table has an entry that does not start where one can")
+    except IndexError:
+        append((units, line, line, None, None))
+        return result, False
     return result, True
 
 
@@ -184,18 +184,8 @@ def _ranges(locations: list[_Location]) -> list[Range]:
     return result
 
 
-def _short_entry(first: int) -> tuple[int, int, int] | None:
-    """Return ``(code units, bytes of the entry, lines on)`` from the first byte of an entry.
-
-    ``None`` for an entry that numbers follow.
-    """
-    kind = (first >> 3) & 15
-    if first < 128 or kind >= _KIND_NO_COLUMNS:
-        return None
-    return (first & 7) + 1, 2 if kind < 10 else 3, max(kind - 10, 0)
-
-
-_SHORT_ENTRIES = tuple(map(_short_entry, range(256)))
+#: The code units of an entry and its kind, by its first byte; 16 for a byte that none begins with.
+_FIRST_BYTES = tuple([((first & 7) + 1, (first >> 3) & 15 if first >= 128 else 16) for first in range(256)])
 
 
 def _read_location_number(data: bytes, position: int) -> tuple[int, int]:

@@ -90,9 +90,15 @@ def _problem_of_head(code: Code) -> str:
     return ""
 
 
-def check_instructions(code: Code, instructions: Sequence[Instruction]) -> None:
-    """Check arguments, and the instructions that only stand in certain places."""
-    _Checker(code, instructions).run()
+def check_instructions(code: Code, instructions: Sequence[Instruction], targets: set[int]) -> None:
+    """Check arguments, and the instructions that only stand in certain places.
+
+    Args:
+        code: the code object.
+        instructions: its instructions.
+        targets: indexes of those that jumps lead to.
+    """
+    _Checker(code, instructions, targets).run()
 
 
 class _Checker:
@@ -105,14 +111,14 @@ class _Checker:
         started: a generator or coroutine has been made.
     """
 
-    def __init__(self, code: Code, instructions: Sequence[Instruction]) -> None:
+    def __init__(self, code: Code, instructions: Sequence[Instruction], targets: set[int]) -> None:
         self.code = code
         self.instructions = instructions
         self.suspends = code.flags & _SUSPENDS
         self.body = 0
         while self.body < len(instructions) and instructions[self.body].opname in _PREFIX:
             self.body += 1
-        self.targets = {i.target for i in instructions if i.target >= 0}
+        self.targets = targets
         self.started = False
 
     @cached_property

@@ -8,6 +8,7 @@ exception handler (blocks are split where the handler changes).  Unreachable blo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from ..bytecode.instructions import UnsupportedBytecode
@@ -251,7 +252,7 @@ def _leaders(program: Program) -> list[int]:
                 leader[op.target] = 1
     for handler in program.handlers:
         leader[handler.target] = 1
-    return [index for index in range(len(ops)) if leader[index]]
+    return list(compress(range(len(ops)), leader))
 
 
 def _block(number: int, ops: list[Op], id_at: list[int], region: Region | None) -> Block:

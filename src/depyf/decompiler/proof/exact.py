@@ -142,8 +142,10 @@ def same_code(
         _compare_codes(a, b, path, outer, ignore_name)
         name = path or a.name
         if left is a and right is b and not rename and same_instructions(a, b):
-            pairs = [(op.offset, op.offset) for op in _program(left).ops]
-            nested = _nested_pairs(_program(left), b, name)
+            program = _program(left)
+            offsets = [op.offset for op in program.ops]
+            pairs = list(zip(offsets, offsets))
+            nested = _nested_pairs(program, b, name)
         else:
             _Walk(_program(left), _program(right), name, rename or {}, nested, pairs).run()
     except _Different as difference:
