@@ -138,6 +138,8 @@ class Translator:
         self.keywords: tuple[str, ...] = ()
         self.null_is_above = code.version >= (3, 13)
         self.handlers: list[Handler] = []
+        #: The operations that have targets.
+        self._jumps: list[Op] = []
         self._handler_ids: dict[tuple[Any, ...], int] = {}
         self._entry_states: dict[int, tuple[tuple[int, ...], tuple[Any, ...]]] = {}
         #: For each instruction whether it may be a merge point: jumps lead to it, or a state is known.
@@ -162,6 +164,8 @@ class Translator:
         instruction = self.instructions[self.at]
         op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
         self.ops.append(op)
+        if target >= 0:
+            self._jumps.append(op)
         return op
 
     def apply(self, kind: str, arg: Any = None, target: int = -1) -> None:
@@ -180,6 +184,7 @@ class Translator:
         if pushed > kept:
             stack += (1,) * (pushed - kept)
         if target >= 0:
+            self._jumps.append(op)
             self.flow_to(target)
         if kind in NO_FALL_THROUGH:
             self.next = -1
@@ -444,12 +449,12 @@ class Translator:
             if falls >= 0 and (place + 1 == len(order) or runs[order[place + 1]][0] != falls):
                 last = run[-1] if run else Op("JUMP")
                 run.append(Op("JUMP", None, last.offset, last.line, falls, last.handler))
+                self._jumps.append(run[-1])
             base[number] = len(ops)
             ops += run
         position, run_of = self._position, self._run_of
-        for op in ops:
-            if op.target >= 0:
-                op.target = base[run_of[op.target]] + position[op.target]
+        for op in self._jumps:
+            op.target = base[run_of[op.target]] + position[op.target]
         for number, handler in enumerate(self.handlers):
             if number not in self.cleanups:
                 handler.target = base[run_of[handler.target]] + position[handler.target]

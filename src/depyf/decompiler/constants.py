@@ -69,6 +69,9 @@ class CellOf(str):
 def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str, Any]]:
     """Return the program, what each name stands for in words, and the object itself."""
     limits.check(program)
+    code = program.code
+    if _LITERALS.issuperset(map(type, code.consts)) and not code.cellvars and not code.freevars:
+        return program, {}, {}
     ops = program.ops
     names: dict[str, str] = {}
     cells: dict[str, Any] = {}

@@ -70,13 +70,14 @@ def check(tree: ast.AST) -> None:
     known: set[str | None] = {None}  # names that are good anywhere: most stand in a tree many times
     level: list[Any] = [tree]
     depth = 0
+    name_of = ast.Name
     while level:
         depth += 1
         if depth > MAX_NESTING:
             raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
-            if node.__class__ is ast.Name and node.id in known:  # (most)
+            if node.__class__ is name_of and node.id in known:  # (most)
                 continue
             names, inner = _FIELDS[node.__class__]
             for field in names:

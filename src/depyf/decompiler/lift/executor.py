@@ -86,11 +86,13 @@ class SymbolicExecutor:
         Raises:
             CannotDecompile: an operation has no rule, or its rule cannot say it in source.
         """
+        rules = _RULES
         for op in ops:
-            if op.line is not None:
-                self.line = op.line
+            line = op.line
+            if line is not None:
+                self.line = line
                 self.offset = op.offset
-            rule = _RULES.get(op.kind)
+            rule = rules.get(op.kind)
             if rule is None:
                 raise CannotDecompile(LIFT, f"{op.kind} is not expected here")
             rule(self, state, op.arg)
