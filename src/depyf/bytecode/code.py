@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import CodeType
 from typing import Any
 
@@ -106,7 +106,7 @@ class Code:
         )
         return self
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[str, ...]:
         """All parameter names in ``varnames`` order (``*args`` and ``**kwargs`` included)."""
         n = self.argcount + self.kwonlyargcount

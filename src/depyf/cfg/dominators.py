@@ -113,9 +113,11 @@ class DominatorTree:
 def back_edges(edges: Edges, tree: DominatorTree) -> dict[int, list[int]]:
     """Return ``{head: ids of blocks that lead back to it}``: a head dominates what leads back."""
     result: dict[int, list[int]] = {}
+    number = tree.number
     for id in tree.order:
+        place = number[id]
         for target in edges[id]:
-            if tree.number[target] <= tree.number[id] and tree.dominates(target, id):
+            if number[target] <= place and tree.dominates(target, id):
                 result.setdefault(target, []).append(id)
     return result
 

@@ -232,7 +232,9 @@ def build(program: Program) -> Cfg:
         inside = ops[starts[number] : starts[number + 1]]
         region = regions[inside[0].handler] if inside[0].handler >= 0 else None
         blocks[number] = block = _block(number, inside, id_at, region)
-        pending.extend(all_successors(block))
+        pending += block.successors
+        if block.handler is not None:
+            pending.append(block.handler)
     return Cfg(program.code, dict(sorted(blocks.items())), 0)
 
 

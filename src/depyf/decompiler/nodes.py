@@ -97,12 +97,18 @@ def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     return suites
 
 
+def compound_places(stmts: list[ast.stmt]) -> list[int]:
+    """Return where the statements with suites stand, the last first: most passes have nothing to do with the others."""
+    return [at for at in reversed(range(len(stmts))) if _FIELDS_OF_SUITES[stmts[at].__class__]]
+
+
 def all_statements(stmts: list[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a suite and of all suites inside, the outer ones first."""
     result = list(stmts)
     for stmt in result:  # (grows on the way)
-        for suite in suites_of(stmt):
-            result += suite
+        if _FIELDS_OF_SUITES[stmt.__class__]:
+            for suite in suites_of(stmt):
+                result += suite
     return result
 
 

@@ -59,9 +59,10 @@ class Analysis:
         return regions
 
     def _weights(self) -> dict[int, int]:
-        weight = {id: 1 + len(self.cfg.blocks[id].ops) for id in self.tree.order}
-        for id in reversed(self.tree.order[1:]):  # (what is dominated comes behind its dominator in this order)
-            weight[self.tree.parent[id]] += weight[id]
+        blocks, order, parent = self.cfg.blocks, self.tree.order, self.tree.parent
+        weight = {id: 1 + len(blocks[id].ops) for id in order}
+        for id in reversed(order[1:]):  # (what is dominated comes behind its dominator in this order)
+            weight[parent[id]] += weight[id]
         return weight
 
     def dominates(self, above: int, below: int) -> bool:
