@@ -83,27 +83,27 @@ class Code:
     @classmethod
     def _of(cls, code: CodeType, views: dict[int, Code], bytecode: bytes) -> Code:
         self = cls.__new__(cls)
-        self.__dict__.update(  # (at once: the constructor of a frozen class makes a call for each)
-            version=sys.version_info[:2],
-            name=code.co_name,
-            qualname=getattr(code, "co_qualname", code.co_name),
-            filename=code.co_filename,
-            firstlineno=code.co_firstlineno,
-            argcount=code.co_argcount,
-            posonlyargcount=code.co_posonlyargcount,
-            kwonlyargcount=code.co_kwonlyargcount,
-            flags=code.co_flags,
-            stacksize=code.co_stacksize,
-            bytecode=bytecode,
-            consts=tuple([views[id(c)] if isinstance(c, CodeType) else c for c in code.co_consts]),
-            names=code.co_names,
-            varnames=code.co_varnames,
-            cellvars=code.co_cellvars,
-            freevars=code.co_freevars,
-            linetable=code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab,
-            exceptiontable=getattr(code, "co_exceptiontable", b""),
-            origin=code,
-        )
+        object.__setattr__(self, "__dict__", {  # (at once: the constructor of a frozen class makes a call for each)
+            "version": sys.version_info[:2],
+            "name": code.co_name,
+            "qualname": getattr(code, "co_qualname", code.co_name),
+            "filename": code.co_filename,
+            "firstlineno": code.co_firstlineno,
+            "argcount": code.co_argcount,
+            "posonlyargcount": code.co_posonlyargcount,
+            "kwonlyargcount": code.co_kwonlyargcount,
+            "flags": code.co_flags,
+            "stacksize": code.co_stacksize,
+            "bytecode": bytecode,
+            "consts": tuple([views[id(c)] if isinstance(c, CodeType) else c for c in code.co_consts]),
+            "names": code.co_names,
+            "varnames": code.co_varnames,
+            "cellvars": code.co_cellvars,
+            "freevars": code.co_freevars,
+            "linetable": code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab,
+            "exceptiontable": getattr(code, "co_exceptiontable", b""),
+            "origin": code,
+        })
         return self
 
     @cached_property

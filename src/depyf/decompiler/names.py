@@ -86,7 +86,10 @@ def check(tree: ast.AST) -> None:
                     for name in value:
                         _check_name(name, node, known)
                 elif value not in known:
-                    _check_name(value, node, known)
+                    if is_name(value):
+                        known.add(value)
+                    else:
+                        _check_in_node(value, node)
             for field in inner:
                 value = getattr(node, field, None)
                 if value.__class__ is list:
