@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import operations as o
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .errors import shown
-from .instructions import Instruction, UnsupportedBytecode, decode_indexed
+from .instructions import UnsupportedBytecode, decode, index_of_units, jump_targets
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .opspec import KEPT, NO_FALL_THROUGH, effect
@@ -71,7 +71,7 @@ def _with_variables_set_aside(program: Program) -> Program:
     build a closure with.
     """
     ops = program.ops
-    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR}
+    set_aside = {op.arg for op in ops if op.kind is o.LOAD_FAST_AND_CLEAR} if program.code.version >= (3, 12) else None
     if not set_aside:
         return program
     for index in range(len(ops) - 1, -1, -1):
@@ -94,6 +94,7 @@ class Translator:
     Attributes:
         code: what is translated.
         instructions: its instructions; rules may look ahead.
+        targets: indexes of those that jumps lead to.
         at: index of the instruction at hand.
         next: index of the instruction that follows in control flow, -1 for none; rules may change it.
         stack: one number per physical slot: 1 visible in the canonical program, 0 not.
@@ -109,12 +110,14 @@ class Translator:
     def __init__(self, code: Code) -> None:
         self.code = code
         check_head(code)
-        self.instructions, self.index_of = decode_indexed(code)
-        check_instructions(code, self.instructions)
+        self.instructions = decode(code)
+        self.targets = jump_targets(self.instructions)
+        check_instructions(code, self.instructions, self.targets)
         self.names = code.names
         self.consts = code.consts
         if code.version < (3, 9):
             self.instructions, self.consts = unfold(code, self.instructions, UNFOLDED_NUMBERS)
+            self.targets = jump_targets(self.instructions)
         cells = code.cellvars + code.freevars
         self.locals: Sequence[str] = code.varnames
         self.cells: Sequence[str] = cells
@@ -135,6 +138,8 @@ class Translator:
         self.keywords: tuple[str, ...] = ()
         self.null_is_above = code.version >= (3, 13)
         self.handlers: list[Handler] = []
+        #: The operations that have targets.
+        self._jumps: list[Op] = []
         self._handler_ids: dict[tuple[Any, ...], int] = {}
         self._entry_states: dict[int, tuple[tuple[int, ...], tuple[Any, ...]]] = {}
         #: For each instruction whether it may be a merge point: jumps lead to it, or a state is known.
@@ -159,11 +164,16 @@ class Translator:
         instruction = self.instructions[self.at]
         op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
         self.ops.append(op)
+        if target >= 0:
+            self._jumps.append(op)
         return op
 
     def apply(self, kind: str, arg: Any = None, target: int = -1) -> None:
         """Append an operation, and do to the stack and to control what its row says."""
-        popped, pushed = effect(self.emit(kind, arg, target))
+        instruction = self.instructions[self.at]
+        op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
+        self.ops.append(op)
+        popped, pushed = effect(op)
         kept = KEPT.get(kind, 0)
         stack = self.stack
         if popped:
@@ -174,6 +184,7 @@ class Translator:
         if pushed > kept:
             stack += (1,) * (pushed - kept)
         if target >= 0:
+            self._jumps.append(op)
             self.flow_to(target)
         if kind in NO_FALL_THROUGH:
             self.next = -1
@@ -274,7 +285,7 @@ class Translator:
             check_wrapper(self.code, self.instructions, [])
             return covered
         entries = self._exception_entries
-        index_of = self.index_of
+        index_of = index_of_units(self.code, self.instructions)
         last = len(index_of) - 1
         table = parse_exception_table(self.code.exceptiontable)
         borders = {instruction.start for instruction in self.instructions} | {len(self.code.bytecode)}
@@ -339,9 +350,8 @@ class Translator:
         """Follow control from the entry, run by run, and put the runs together."""
         if not self.instructions:
             return Program(self.code, [], [])
-        for instruction in self.instructions:
-            if instruction.target >= 0:
-                self._is_entry[instruction.target] = 1
+        for target in self.targets:
+            self._is_entry[target] = 1
         is_generator = self.code.flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
         # In 3.10 the value that starts a generator is on the stack; ``GEN_START`` pops it.
         self.enter(0, (0,) if is_generator and self.code.version == (3, 10) else (), ())
@@ -374,7 +384,7 @@ class Translator:
         instructions, position, is_entry = self.instructions, self._position, self._is_entry
         entry_of, run_of, number = self._entry_numbers, self._run_of, len(self._runs)
         count = len(instructions)
-        stack, ops, rules = self.stack, self.ops, self.rules
+        stack, ops, rules, pools = self.stack, self.ops, self.rules, self.pools
         current = -2
         while index >= 0:
             if index >= count:
@@ -397,7 +407,20 @@ class Translator:
             index += 1
             rule = rules[instruction.opcode]
             if isinstance(rule, tuple):
-                ops.append(self._operation(rule, instruction))
+                kind, pool, pops, pushes, arg = rule
+                if pool:
+                    arg = pools[pool][instruction.arg]
+                if pops < 0:
+                    pops = instruction.arg
+                if pops:
+                    if pops > len(stack) or 0 in stack[-pops:]:
+                        raise self.unsupported("operand is missing or not a value")
+                    del stack[-pops:]
+                if pushes == 1:
+                    stack.append(1)
+                elif pushes:
+                    stack += (1,) * pushes
+                ops.append(Op(kind, arg, instruction.offset, instruction.line, -1, self.handler))
             elif rule is None:
                 raise self.unsupported("no rule for this instruction")
             elif rule is not nothing:
@@ -407,24 +430,6 @@ class Translator:
                     raise self.unsupported("more values on the stack than any program has")
                 index = self.next
         return -1
-
-    def _operation(self, rule: tuple[str, int, int, int, Any], instruction: Instruction) -> Op:
-        """Return the operation of an instruction that is always the same one."""
-        kind, pool, pops, pushes, arg = rule
-        stack = self.stack
-        if pool:
-            arg = self.pools[pool][instruction.arg]
-        if pops < 0:
-            pops = instruction.arg
-        if pops:
-            if pops > len(stack) or 0 in stack[-pops:]:
-                raise self.unsupported("operand is missing or not a value")
-            del stack[-pops:]
-        if pushes == 1:
-            stack.append(1)
-        elif pushes:
-            stack.extend((1,) * pushes)
-        return Op(kind, arg, instruction.offset, instruction.line, -1, self.handler)
 
     def _check_state(self, index: int) -> None:
         arriving = (tuple(self.stack), self.blocks)
@@ -444,12 +449,12 @@ class Translator:
             if falls >= 0 and (place + 1 == len(order) or runs[order[place + 1]][0] != falls):
                 last = run[-1] if run else Op("JUMP")
                 run.append(Op("JUMP", None, last.offset, last.line, falls, last.handler))
+                self._jumps.append(run[-1])
             base[number] = len(ops)
             ops += run
         position, run_of = self._position, self._run_of
-        for op in ops:
-            if op.target >= 0:
-                op.target = base[run_of[op.target]] + position[op.target]
+        for op in self._jumps:
+            op.target = base[run_of[op.target]] + position[op.target]
         for number, handler in enumerate(self.handlers):
             if number not in self.cleanups:
                 handler.target = base[run_of[handler.target]] + position[handler.target]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import CodeType
 from typing import Any
 
@@ -58,10 +58,14 @@ class Code:
     origin: CodeType | None = None
 
     @classmethod
-    def of(cls, code: CodeType) -> Code:
+    def of(cls, code: CodeType, compiled: bool = False) -> Code:
         """Convert a code object of the running interpreter, with those nested in it.
 
         One that is shared is converted once: as often as it is referred to would be exponentially often.
+
+        Args:
+            code: the code object.
+            compiled: it comes from the compiler just now, so that its bytecode is whole.
         """
         views: dict[int, Code] = {}
         pending = [code]
@@ -73,41 +77,45 @@ class Code:
                 continue
             pending.pop()
             if id(current) not in views:
-                views[id(current)] = cls._of(current, views)
+                views[id(current)] = cls._of(current, views, current.co_code if compiled else _bytecode(current))
         return views[id(code)]
 
     @classmethod
-    def _of(cls, code: CodeType, views: dict[int, Code]) -> Code:
+    def _of(cls, code: CodeType, views: dict[int, Code], bytecode: bytes) -> Code:
         self = cls.__new__(cls)
-        self.__dict__.update(  # (at once: the constructor of a frozen class makes a call for each)
-            version=sys.version_info[:2],
-            name=code.co_name,
-            qualname=getattr(code, "co_qualname", code.co_name),
-            filename=code.co_filename,
-            firstlineno=code.co_firstlineno,
-            argcount=code.co_argcount,
-            posonlyargcount=code.co_posonlyargcount,
-            kwonlyargcount=code.co_kwonlyargcount,
-            flags=code.co_flags,
-            stacksize=code.co_stacksize,
-            bytecode=_bytecode(code),
-            consts=tuple(views[id(c)] if isinstance(c, CodeType) else c for c in code.co_consts),
-            names=code.co_names,
-            varnames=code.co_varnames,
-            cellvars=code.co_cellvars,
-            freevars=code.co_freevars,
-            linetable=code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab,
-            exceptiontable=getattr(code, "co_exceptiontable", b""),
-            origin=code,
-        )
+        object.__setattr__(self, "__dict__", {  # (at once: the constructor of a frozen class makes a call for each)
+            "version": sys.version_info[:2],
+            "name": code.co_name,
+            "qualname": getattr(code, "co_qualname", code.co_name),
+            "filename": code.co_filename,
+            "firstlineno": code.co_firstlineno,
+            "argcount": code.co_argcount,
+            "posonlyargcount": code.co_posonlyargcount,
+            "kwonlyargcount": code.co_kwonlyargcount,
+            "flags": code.co_flags,
+            "stacksize": code.co_stacksize,
+            "bytecode": bytecode,
+            "consts": tuple([views[id(c)] if isinstance(c, CodeType) else c for c in code.co_consts]),
+            "names": code.co_names,
+            "varnames": code.co_varnames,
+            "cellvars": code.co_cellvars,
+            "freevars": code.co_freevars,
+            "linetable": code.co_linetable if sys.version_info >= (3, 10) else code.co_lnotab,
+            "exceptiontable": getattr(code, "co_exceptiontable", b""),
+            "origin": code,
+        })
         return self
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[str, ...]:
         """All parameter names in ``varnames`` order (``*args`` and ``**kwargs`` included)."""
         n = self.argcount + self.kwonlyargcount
         n += bool(self.flags & CO_VARARGS) + bool(self.flags & CO_VARKEYWORDS)
         return self.varnames[:n]
+
+
+#: More cache units than any instruction has.
+_MOST_CACHES = 12
 
 
 def _bytecode(code: CodeType) -> bytes:
@@ -121,6 +129,11 @@ def _bytecode(code: CodeType) -> bytes:
         return code.co_code
     caches = _stored_caches()
     position, size = 0, len(stored)
+    for behind in range(min(size // 2, _MOST_CACHES + 1)):
+        if caches[stored[size - 2 * behind - 2]] > behind:
+            break
+    else:
+        return code.co_code  # whatever the last instruction is, it has its units
     while position < size:
         position += 2 + 2 * caches[stored[position]]
     return code.co_code if position == size else stored

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import budgets
 from .errors import Unreadable, shown_name
-from .linetable import MalformedTable, line_ranges
+from .linetable import MalformedTable, lines_of_units
 from .versions import table
 
 if TYPE_CHECKING:
@@ -65,21 +66,12 @@ class Instruction:
 
 
 def decode(code: Code) -> list[Instruction]:
-    """Decode the instructions of a code object, in order."""
-    return decode_indexed(code)[0]
-
-
-def decode_indexed(code: Code) -> tuple[list[Instruction], list[int]]:
-    """Return the instructions, and for each code unit the index of the instruction that it belongs to.
-
-    A unit of an ``EXTENDED_ARG`` belongs to the instruction it extends; a cache unit to the
-    instruction *after* it, so that ends of ranges (exclusive offsets) can be looked up too. The list has
-    one entry more than there are units.
+    """Decode the instructions of a code object, in order.
 
     Those of 3.10 and before are kept with the code object, as they are read once more for the form of its statements
     (``leftovers.py``); nobody changes them.
     """
-    known: tuple[list[Instruction], list[int]] | None = code.__dict__.get("_instructions")
+    known: list[Instruction] | None = code.__dict__.get("_instructions")
     if known is None:
         known = _decode(code)
         if code.version < (3, 11):
@@ -87,21 +79,38 @@ def decode_indexed(code: Code) -> tuple[list[Instruction], list[int]]:
     return known
 
 
-def _decode(code: Code) -> tuple[list[Instruction], list[int]]:
+def jump_targets(instructions: Sequence[Instruction]) -> set[int]:
+    """Return the indexes of the instructions that jumps lead to."""
+    return {instruction.target for instruction in instructions if instruction.target >= 0}
+
+
+def index_of_units(code: Code, instructions: Sequence[Instruction]) -> list[int]:
+    """Return for each code unit the index of the instruction that it belongs to.
+
+    A unit of an ``EXTENDED_ARG`` belongs to the instruction it extends; a cache unit to the
+    instruction *after* it, so that ends of ranges (exclusive offsets) can be looked up too. The list has
+    one entry more than there are units.
+    """
+    result: list[int] = []
+    for index, instruction in enumerate(instructions):
+        result += [index] * ((instruction.offset >> 1) + 1 - len(result))
+    return result + [len(instructions)] * ((len(code.bytecode) >> 1) + 1 - len(result))
+
+
+def _decode(code: Code) -> list[Instruction]:
     numbers = table(code.version)
     rows, extended, unit = numbers.rows, numbers.extended_arg, numbers.jump_unit
     raw = code.bytecode
     size = len(raw)
     lines = _line_of_units(code, size)
     result: list[Instruction] = []
-    index_of: list[int] = []
-    pending: list[tuple[Instruction, int]] = []
+    jumps: list[tuple[Instruction, int]] = []
     append = result.append
-    position = prefix = start = count = 0
-    while position < size - 1:
+    position = prefix = start = 0
+    end = size - 1
+    while position < end:
         opcode = raw[position]
         arg = raw[position + 1] | prefix
-        index_of.append(count)
         if opcode == extended:
             prefix = arg << 8
             if prefix > _MAX_PREFIX:
@@ -109,43 +118,33 @@ def _decode(code: Code) -> tuple[list[Instruction], list[int]]:
             position += 2
             continue
         prefix = 0
-        name, skipped, jump = rows[opcode]
+        name, length, jump = rows[opcode]
         instruction = Instruction(position, opcode, name, arg, lines[position >> 1], start)
         append(instruction)
-        count += 1
-        position += 2
-        if skipped:
-            index_of += [count] * skipped
-            position += 2 * skipped
-        start = position
+        position = start = position + length
         if jump:
-            pending.append((instruction, arg * unit if jump == 2 else position + arg * unit * jump))
+            jumps.append((instruction, arg * unit if jump == 2 else position + arg * unit * jump))
     if too_many := budgets.INSTRUCTIONS.exceeded(len(result)):
         raise UnsupportedBytecode(too_many, code, result[-1].opname, result[-1].offset)
     if position > size:
         raise UnsupportedBytecode("is cut off in its caches", code, result[-1].opname, result[-1].offset)
-    index_of.append(len(result))
-    for instruction, target in pending:
+    index_at = {instruction.start: index for index, instruction in enumerate(result)} if jumps else {}
+    for instruction, target in jumps:
         if not 0 <= target < size:
             raise UnsupportedBytecode("jumps out of the code", code, instruction.opname, instruction.offset)
-        index = index_of[target >> 1]
-        if index == len(result) or result[index].start != target:
+        index = index_at.get(target, -1)
+        if index < 0:
             message = f"jumps to offset {target}, into the middle of an instruction"
             raise UnsupportedBytecode(message, code, instruction.opname, instruction.offset)
         instruction.target = index
-    return result, index_of
+    return result
 
 
 def _line_of_units(code: Code, size: int) -> list[int | None]:
-    lines: list[int | None] = []
     try:
-        ranges = line_ranges(code)
+        lines = lines_of_units(code)
     except MalformedTable:  # lines change nothing that a program does
-        ranges = []
-    for start, end, line in ranges:
-        lines.extend([line] * ((end - start) >> 1))
-        if len(lines) >= size:
-            break
+        lines = []
     missing = (size >> 1) - len(lines)
     if missing > 0:
         lines.extend([None] * missing)

@@ -26,6 +26,8 @@ ALLOWANCE = 500_000
 SHARING = 8
 #: Operations that are no danger by themselves.
 _FEW = 1000
+#: What a constant may count as that is no danger in so few operations: a half of what is allowed in all of them.
+_SMALL = ALLOWANCE // _FEW // 2
 #: Characters of a string that count as one operation.
 _CHARACTERS = 64
 _CONTAINERS = (tuple, frozenset)
@@ -40,16 +42,28 @@ def check(program: Program) -> None:
     Raises:
         UnsupportedBytecode: it does, or a function that it makes is malformed.
     """
-    if len(program.ops) < _FEW and all(map(_is_short, program.code.consts)):
+    if len(program.ops) < _FEW and all(map(_is_small, program.code.consts)):
         return
     _Meter(program.code).measure(program)
 
 
-def _is_short(value: Any) -> bool:
-    """Return whether a constant counts as one operation, however often it is used."""
+def _is_small(value: Any) -> bool:
+    """Return whether a constant counts as so few operations that it may be used :data:`_FEW` times."""
     kind = type(value)
-    return kind is str and len(value) < _CHARACTERS or kind is int and value.bit_length() < _CHARACTERS \
-        or kind is float or value is None or kind is bool
+    if kind is str or kind is bytes:
+        return len(value) < _SMALL * _CHARACTERS
+    if kind is int:
+        return bool(value.bit_length() < _CHARACTERS)
+    if kind is tuple:
+        return len(value) < _SMALL // 2 and all(map(_is_one, value))
+    return value is None or kind is bool or kind is float
+
+
+def _is_one(value: Any) -> bool:
+    """Return whether a part of a constant counts as one operation."""
+    kind = type(value)
+    return value is None or kind is bool or kind is str and len(value) < _CHARACTERS or (
+        kind is int and bool(value.bit_length() < _CHARACTERS))
 
 
 class _Idle:

@@ -8,15 +8,17 @@ CPython has had three line tables: ``co_lnotab`` (to 3.9: increments, a line hol
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import CodeType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .code import Code
 
 _NO_LINE_310 = -128
+#: Of this and the next two kinds are entries one, two lines on; those before are on the same line.
+_KIND_ONE_LINE = 10
 _KIND_NO_COLUMNS = 13
 _KIND_LONG = 14
 _KIND_NONE = 15
@@ -36,10 +38,25 @@ class MalformedTable(ValueError):
 def line_ranges(code: Code) -> list[Range]:
     """Return ``(start, end, line)`` byte ranges that cover the code in order; line ``None`` for "no line"."""
     if code.version >= (3, 11):
-        return _read_locations(code.linetable, code.firstlineno)
+        return _ranges(_locations(code)[0])
     if code.version >= (3, 10):
         return _read_linetable_310(code.linetable, code.firstlineno)
     return _read_lnotab(code.linetable, code.firstlineno, len(code.bytecode))
+
+
+def lines_of_units(code: Code) -> list[int | None]:
+    """Return the line of each code unit, as far as the table goes; ``None`` for "no line"."""
+    lines: list[int | None] = []
+    if code.version >= (3, 11):
+        for units, line, _, _, _ in _locations(code)[0]:
+            lines += [line] * units
+        return lines
+    size = len(code.bytecode)
+    for start, end, line in line_ranges(code):
+        lines += [line] * ((end - start) >> 1)
+        if len(lines) >= size:
+            break
+    return lines
 
 
 class Position(NamedTuple):
@@ -55,7 +72,7 @@ class Position(NamedTuple):
 
 
 #: Nine of ten positions are made here: without the function in Python that a class of this kind makes them by.
-_position: Callable[[tuple[int, int, int | None, int | None]], Position] = partial(tuple.__new__, Position)
+_position: Callable[[Sequence[Any]], Position] = partial(tuple.__new__, Position)
 
 
 def positions(code: Code) -> list[Position | None]:
@@ -70,106 +87,105 @@ def positions(code: Code) -> list[Position | None]:
             known = _read_positions(code)
         except MalformedTable:
             known = []
-        known = known[:units] + [None] * (units - len(known))
+        if len(known) != units:
+            known = known[:units] + [None] * (units - len(known))
         code.__dict__["_positions"] = known
+        code.__dict__.pop("_locations", None)
     return known
 
 
 def _read_positions(code: Code) -> list[Position | None]:
-    """Read a location table (``Objects/locations.md`` of CPython); one of lines before 3.11."""
     result: list[Position | None] = []
     if code.version < (3, 11):
         for start, end, number in line_ranges(code):
             result += [None if number is None else Position(number, number, None, None)] * ((end - start) // 2)
         return result
-    data, line, at = code.linetable, code.firstlineno, 0
-    size = len(data)
-    while at < size:
-        first = data[at]
-        length = (first & 7) + 1
-        position: Position | None
-        short = _SHORT_ENTRIES[first]
-        if short is not None:
-            _, taken, delta = short
-            if at + taken > size:
-                raise MalformedTable("line table ends in the middle of an entry")
-            if taken == 2:
-                column = first & 0x78 | data[at + 1] >> 4
-                position = _position((line, line, column, column + (data[at + 1] & 15)))
-            else:
-                line += delta
-                position = _position((line, line, data[at + 1], data[at + 2]))
-            at += taken
-        elif first < 128:
-            raise MalformedTable("line table has an entry that does not start where one can")
-        elif (kind := (first >> 3) & 15) == _KIND_NONE:
-            position = None
-            at += 1
+    locations, is_whole = _locations(code)
+    if not is_whole:
+        raise MalformedTable("line table ends in the middle of an entry")
+    for location in locations:
+        position = None if location[1] is None else _position(location[1:])
+        if location[0] == 1:
+            result.append(position)
         else:
-            delta, at = _read_signed(data, at + 1)
-            line += delta
-            position = _position((line, line, None, None))
-            if kind == _KIND_LONG:
+            result += [position] * location[0]
+    return result
+
+
+#: An entry of a location table: its code units, line, last line, column and column of the end.
+_Location = tuple[int, "int | None", int, "int | None", "int | None"]
+
+
+def _locations(code: Code) -> tuple[list[_Location], bool]:
+    """Return the entries of a location table, and whether all of the last one is there.
+
+    Lines and positions are made of them, mostly both: the table is read once.
+    """
+    known: tuple[list[_Location], bool] | None = code.__dict__.get("_locations")
+    if known is None:
+        known = code.__dict__["_locations"] = _read_locations(code.linetable, code.firstlineno)
+    return known
+
+
+def _read_locations(data: bytes, line: int) -> tuple[list[_Location], bool]:
+    """Read a location table (``Objects/locations.md`` of CPython)."""
+    result: list[_Location] = []
+    append = result.append
+    at = units = 0
+    size = len(data)
+    try:
+        while at < size:
+            first = data[at]
+            units, kind = _FIRST_BYTES[first]
+            if kind < _KIND_ONE_LINE:
+                second = data[at + 1]
+                column = first & 0x78 | second >> 4
+                append((units, line, line, column, column + (second & 15)))
+                at += 2
+            elif kind < _KIND_NO_COLUMNS:
+                line += kind - _KIND_ONE_LINE
+                append((units, line, line, data[at + 1], data[at + 2]))
+                at += 3
+            elif kind == _KIND_NONE:
+                append((units, None, 0, None, None))
+                at += 1
+            elif kind == _KIND_LONG:
+                delta, at = _read_signed(data, at + 1)
+                line += delta
                 lines, at = _read_location_number(data, at)
                 column, at = _read_location_number(data, at)
                 end, at = _read_location_number(data, at)
-                position = _position((line, line + lines, column - 1 if column else None, end - 1 if end else None))
-        if length == 1:
-            result.append(position)
-        else:
-            result += [position] * length
-    return result
+                append((units, line, line + lines, column - 1 if column else None, end - 1 if end else None))
+            elif kind == _KIND_NO_COLUMNS:
+                delta, at = _read_signed(data, at + 1)
+                line += delta
+                append((units, line, line, None, None))
+            else:
+                raise MalformedTable("line table has an entry that does not start where one can")
+    except IndexError:
+        append((units, line, line, None, None))
+        return result, False
+    return result, True
 
 
-def _short_entry(first: int) -> tuple[int, int, int] | None:
-    """Return ``(bytes of code, bytes of the entry, lines on)`` from the first byte of an entry.
-
-    ``None`` for an entry that numbers follow.
-    """
-    kind = (first >> 3) & 15
-    if first < 128 or kind >= _KIND_NO_COLUMNS:
-        return None
-    return 2 * ((first & 7) + 1), 2 if kind < 10 else 3, max(kind - 10, 0)
-
-
-_SHORT_ENTRIES = tuple(map(_short_entry, range(256)))
-
-
-def _read_locations(data: bytes, line: int) -> list[Range]:
+def _ranges(locations: list[_Location]) -> list[Range]:
+    """Return the ranges of neighbours on one line."""
     result: list[Range] = []
     shown: int | None = None
-    since = start = position = 0
-    size = len(data)
-    while position < size:
-        first = data[position]
-        short = _SHORT_ENTRIES[first]
-        entry_line: int | None
-        if short is not None:
-            length, taken, delta = short
-            entry_line = line = line + delta
-            position += taken
-        else:
-            if first < 128:
-                raise MalformedTable("line table has an entry that does not start where one can")
-            length = 2 * ((first & 7) + 1)
-            kind = (first >> 3) & 15
-            position += 1
-            if kind == _KIND_NONE:
-                entry_line = None
-            else:
-                delta, position = _read_signed(data, position)
-                entry_line = line = line + delta
-                if kind == _KIND_LONG:
-                    for _ in range(3):  # end line, column, end column
-                        _, position = _read_location_number(data, position)
-        if entry_line != shown:
+    since = start = 0
+    for units, line, _, _, _ in locations:
+        if line != shown:
             if start > since:
                 result.append((since, start, shown))
-            since, shown = start, entry_line
-        start += length
+            since, shown = start, line
+        start += 2 * units
     if start > since:
         result.append((since, start, shown))
     return result
+
+
+#: The code units of an entry and its kind, by its first byte; 16 for a byte that none begins with.
+_FIRST_BYTES = tuple([((first & 7) + 1, (first >> 3) & 15 if first >= 128 else 16) for first in range(256)])
 
 
 def _read_location_number(data: bytes, position: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ it were sound would show a program that is not the one that runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS, CO_VARKEYWORDS
@@ -66,29 +67,38 @@ _ARGUMENTS: dict[str, Callable[[int], bool]] = {
 
 def check_head(code: Code) -> None:
     """Check what the code object says of itself: parameters, names, flags."""
+    if problem := _problem_of_head(code):
+        raise UnsupportedBytecode(problem, code, "code object", 0)
 
-    def wrong(message: str) -> UnsupportedBytecode:
-        return UnsupportedBytecode(message, code, "code object", 0)
 
+def _problem_of_head(code: Code) -> str:
+    """Return what is wrong with what a code object says of itself; an empty text if nothing is."""
     if min(code.argcount, code.posonlyargcount, code.kwonlyargcount, code.stacksize, code.flags) < 0:
-        raise wrong("a count is negative")
+        return "a count is negative"
     if code.posonlyargcount > code.argcount:
-        raise wrong("more positional-only parameters than parameters")
+        return "more positional-only parameters than parameters"
     parameters = code.argcount + code.kwonlyargcount
     parameters += bool(code.flags & CO_VARARGS) + bool(code.flags & CO_VARKEYWORDS)
     if parameters > len(code.varnames):
-        raise wrong(f"{parameters} parameters, but {len(code.varnames)} local variables")
+        return f"{parameters} parameters, but {len(code.varnames)} local variables"
     for what, names in (("local", code.varnames), ("cell", code.cellvars), ("free", code.freevars)):
-        if len(set(names)) != len(names):
+        if len(names) > 1 and len(set(names)) != len(names):
             twice = next(name for place, name in enumerate(names) if name in names[:place])
-            raise wrong(f"two {what} variables are called {shown(twice)}")
+            return f"two {what} variables are called {shown(twice)}"
     if len(code.bytecode) % 2:
-        raise wrong("the bytecode ends in the middle of an instruction")
+        return "the bytecode ends in the middle of an instruction"
+    return ""
 
 
-def check_instructions(code: Code, instructions: Sequence[Instruction]) -> None:
-    """Check arguments, and the instructions that only stand in certain places."""
-    _Checker(code, instructions).run()
+def check_instructions(code: Code, instructions: Sequence[Instruction], targets: set[int]) -> None:
+    """Check arguments, and the instructions that only stand in certain places.
+
+    Args:
+        code: the code object.
+        instructions: its instructions.
+        targets: indexes of those that jumps lead to.
+    """
+    _Checker(code, instructions, targets).run()
 
 
 class _Checker:
@@ -98,33 +108,42 @@ class _Checker:
         suspends: the flags that make it a generator or coroutine.
         body: index of the first instruction that is not what CPython does once, before the body.
         targets: indexes of instructions that jumps lead to.
-        variables: what cells are numbered by: all variables from 3.11 on, nothing before.
         started: a generator or coroutine has been made.
     """
 
-    def __init__(self, code: Code, instructions: Sequence[Instruction]) -> None:
+    def __init__(self, code: Code, instructions: Sequence[Instruction], targets: set[int]) -> None:
         self.code = code
         self.instructions = instructions
         self.suspends = code.flags & _SUSPENDS
-        self.cells = frozenset(code.cellvars + code.freevars)
-        self.variables: tuple[str, ...] = ()
-        if code.version >= (3, 11):
-            known = set(code.varnames)
-            self.variables = (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
         self.body = 0
         while self.body < len(instructions) and instructions[self.body].opname in _PREFIX:
             self.body += 1
-        self.targets = {i.target for i in instructions if i.target >= 0}
+        self.targets = targets
         self.started = False
 
+    @cached_property
+    def cells(self) -> frozenset[str]:
+        """The variables that are cells."""
+        return frozenset(self.code.cellvars + self.code.freevars)
+
+    @cached_property
+    def variables(self) -> tuple[str, ...]:
+        """What cells are numbered by: all variables from 3.11 on, nothing before."""
+        code = self.code
+        if code.version < (3, 11):
+            return ()
+        known = set(code.varnames)
+        return (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
+
     def run(self) -> None:
-        checks, body = _CHECKS, self.body
         for index, i in enumerate(self.instructions):
-            if i.opname in checks:
-                for check in checks[i.opname]:
+            if i.opname in _CHECKS:
+                for check in _CHECKS[i.opname]:
                     check(self, index, i)
-            if 0 <= i.target < body:
-                self.jump(i)
+        if self.body and min(self.targets, default=self.body) < self.body:
+            for i in self.instructions:
+                if 0 <= i.target < self.body:
+                    self.jump(i)
         if self.code.version < (3, 11) or not self.instructions:
             return
         first = self.instructions[0]
@@ -189,9 +208,9 @@ class _Checker:
             raise self.wrong(i, f"argument {i.arg} is not the number of a cell")
 
     def before_call(self, index: int, i: Instruction) -> None:
-        following = self.follower(index)
-        if following not in ("PRECALL", "CALL") or index + 1 in self.targets or i.opname == "PRECALL" and (
-            following != "CALL" or self.instructions[index + 1].arg != i.arg
+        following = self.instructions[index + 1] if index + 1 < len(self.instructions) else None
+        if following is None or following.opname not in ("PRECALL", "CALL") or index + 1 in self.targets or (
+            i.opname == "PRECALL" and (following.opname != "CALL" or following.arg != i.arg)
         ):
             raise self.wrong(i, "is not followed by its call")
 

@@ -8,6 +8,7 @@ section 9.6.6).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 Edges = Mapping[int, Sequence[int]]
 
@@ -16,7 +17,7 @@ def predecessors(edges: Edges) -> dict[int, list[int]]:
     """Return the edges, turned round."""
     result: dict[int, list[int]] = {id: [] for id in edges}
     for id, targets in edges.items():
-        for target in dict.fromkeys(targets):
+        for target in targets if len(targets) < 2 else dict.fromkeys(targets):
             result.setdefault(target, []).append(id)
     return result
 
@@ -57,9 +58,6 @@ class DominatorTree:
         self.children: dict[int, list[int]] = {id: [] for id in self.order}
         for id in self.order[1:]:
             self.children[self.parent[id]].append(id)
-        self._entered: dict[int, int] = {}
-        self._left: dict[int, int] = {}
-        self._number_visits(entry)
 
     def _immediate_dominators(self, before: Mapping[int, Iterable[int]], entry: int) -> dict[int, int]:
         number = self.number
@@ -85,31 +83,41 @@ class DominatorTree:
                     changed = True
         return parent
 
-    def _number_visits(self, entry: int) -> None:
-        """Count visits through the tree: one block is above another if its interval encloses the other's."""
+    @cached_property
+    def _visits(self) -> tuple[dict[int, int], dict[int, int]]:
+        """When each block is entered and left on a way through the tree (made when it is first asked for).
+
+        One block is above another if its interval encloses the other's.
+        """
+        entered: dict[int, int] = {}
+        left: dict[int, int] = {}
         clock = 0
-        stack = [(entry, False)]
+        stack = [(self.order[0], False)]
         while stack:
             id, done = stack.pop()
             clock += 1
             if done:
-                self._left[id] = clock
+                left[id] = clock
                 continue
-            self._entered[id] = clock
+            entered[id] = clock
             stack.append((id, True))
-            stack.extend((child, False) for child in self.children[id])
+            stack += [(child, False) for child in self.children[id]]
+        return entered, left
 
     def dominates(self, above: int, below: int) -> bool:
         """Return whether every path to ``below`` leads through ``above``."""
-        return self._entered[above] <= self._entered[below] and self._left[below] <= self._left[above]
+        entered, left = self._visits
+        return entered[above] <= entered[below] and left[below] <= left[above]
 
 
 def back_edges(edges: Edges, tree: DominatorTree) -> dict[int, list[int]]:
     """Return ``{head: ids of blocks that lead back to it}``: a head dominates what leads back."""
     result: dict[int, list[int]] = {}
+    number = tree.number
     for id in tree.order:
+        place = number[id]
         for target in edges[id]:
-            if tree.number[target] <= tree.number[id] and tree.dominates(target, id):
+            if number[target] <= place and tree.dominates(target, id):
                 result.setdefault(target, []).append(id)
     return result
 

@@ -8,6 +8,7 @@ exception handler (blocks are split where the handler changes).  Unreachable blo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from ..bytecode.instructions import UnsupportedBytecode
@@ -105,11 +106,13 @@ class Cfg:
         order: position of each block in the code; a block that was split off follows what it was split from.
     """
 
-    def __init__(self, code: Code, blocks: dict[int, Block], entry: int) -> None:
+    def __init__(
+        self, code: Code, blocks: dict[int, Block], entry: int, order: dict[int, float] | None = None,
+    ) -> None:
         self.code = code
         self.blocks = blocks
         self.entry = entry
-        self.order: dict[int, float] = {id: float(id) for id in blocks}
+        self.order: dict[int, float] = dict(zip(blocks, map(float, blocks))) if order is None else order
         self.next_id = max(blocks, default=-1) + 1
 
     # --- questions --------------------------------------------------------------------------------
@@ -229,7 +232,9 @@ def build(program: Program) -> Cfg:
         inside = ops[starts[number] : starts[number + 1]]
         region = regions[inside[0].handler] if inside[0].handler >= 0 else None
         blocks[number] = block = _block(number, inside, id_at, region)
-        pending.extend(all_successors(block))
+        pending += block.successors
+        if block.handler is not None:
+            pending.append(block.handler)
     return Cfg(program.code, dict(sorted(blocks.items())), 0)
 
 
@@ -249,7 +254,7 @@ def _leaders(program: Program) -> list[int]:
                 leader[op.target] = 1
     for handler in program.handlers:
         leader[handler.target] = 1
-    return [index for index in range(len(ops)) if leader[index]]
+    return list(compress(range(len(ops)), leader))
 
 
 def _block(number: int, ops: list[Op], id_at: list[int], region: Region | None) -> Block:

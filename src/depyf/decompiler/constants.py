@@ -69,14 +69,19 @@ class CellOf(str):
 def _name_constants(program: Program) -> tuple[Program, dict[str, str], dict[str, Any]]:
     """Return the program, what each name stands for in words, and the object itself."""
     limits.check(program)
-    ops = list(program.ops)
+    code = program.code
+    if _LITERALS.issuperset(map(type, code.consts)) and not code.cellvars and not code.freevars:
+        return program, {}, {}
+    ops = program.ops
     names: dict[str, str] = {}
     cells: dict[str, Any] = {}
     known: dict[str, Any] = {}
     meanings: dict[str, str] = {}  # of those that mean the same, wherever they are: the name
     for index, op in enumerate(program.ops):
-        if op.kind not in _LOADS:
+        if op.kind not in _LOADS or type(op.arg) in _LITERALS and op.kind is o.CONST:
             continue
+        if ops is program.ops:
+            ops = list(ops)
         if op.kind is o.LOAD_CLOSURE:
             if not _builds_closure(program.ops, index):
                 name = f"{CONSTANT_PREFIX}cell_of_{op.arg}"

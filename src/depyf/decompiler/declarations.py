@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..bytecode.canonical import canonicalise
@@ -26,11 +25,15 @@ if TYPE_CHECKING:
     from .scopes import CodeScope
 
 _READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+#: What :class:`_Uses` looks at.
+_USES = frozenset({
+    "LOAD_FAST", "LOAD_CLOSURE", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF",
+    "STORE_FAST", "DELETE_FAST", "MAKE_CELL", "YIELD", "YIELD_FROM",
+})
 #: of classes, and of 3.14's modules
 _CELLS_OF_THE_COMPILER = frozenset({"__class__", "__classdict__", deferred.CONDITIONAL})
 
 
-@dataclass
 class _Uses:
     """Uses of variables by operations.
 
@@ -43,37 +46,35 @@ class _Uses:
         yields: whether there is a ``yield``.
     """
 
-    loaded: dict[str, None] = field(default_factory=dict)
-    globals: dict[str, None] = field(default_factory=dict)
-    nonlocals: dict[str, None] = field(default_factory=dict)
-    stored: set[str] = field(default_factory=set)
-    used: set[str] = field(default_factory=set)
-    own: set[str] = field(default_factory=set)
-    yields: bool = False
-
-    @classmethod
-    def of(cls, code: Code, shown: Iterable[Op]) -> _Uses:
-        uses = cls(used=set(code.cellvars))
+    def __init__(self, code: Code, shown: Iterable[Op]) -> None:
+        self.loaded: dict[str, None] = {}
+        self.globals: dict[str, None] = {}
+        self.nonlocals: dict[str, None] = {}
+        self.stored: set[str] = set()
+        self.used: set[str] = set(code.cellvars)
+        self.own: set[str] = set()
+        self.yields = False
         for op in shown:
             kind = op.kind
+            if kind not in _USES:  # (most)
+                continue
             if kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
-                uses.used.add(op.arg)
+                self.used.add(op.arg)
             elif kind == "LOAD_GLOBAL":
-                uses.loaded[op.arg] = None
+                self.loaded[op.arg] = None
             elif kind == "STORE_GLOBAL" or kind == "DELETE_GLOBAL":
-                uses.globals[op.arg] = None
+                self.globals[op.arg] = None
             elif kind == "STORE_DEREF" or kind == "DELETE_DEREF":
-                uses.stored.add(op.arg)
-                if op.arg in code.freevars and op.arg not in uses.own:
-                    uses.nonlocals[op.arg] = None
+                self.stored.add(op.arg)
+                if op.arg in code.freevars and op.arg not in self.own:
+                    self.nonlocals[op.arg] = None
             elif kind == "STORE_FAST" or kind == "DELETE_FAST":
-                uses.stored.add(op.arg)
-                uses.own.discard(op.arg)
+                self.stored.add(op.arg)
+                self.own.discard(op.arg)
             elif kind == "MAKE_CELL":
-                uses.own.add(op.arg)
+                self.own.add(op.arg)
             elif kind in ("YIELD", "YIELD_FROM"):
-                uses.yields = True
-        return uses
+                self.yields = True
 
 
 def declarations(scope: CodeScope) -> list[ast.stmt]:
@@ -86,10 +87,10 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
     program = scope.program if scope.program is not None else canonicalise(code)
     graph = scope.options.graph(code)
     shown = program.ops if graph is None else [op for block in graph.blocks.values() for op in block.ops]
-    uses = _Uses.of(code, shown)
+    uses = _Uses(code, shown)
     unread = _unread(code, program, uses)
     uses.globals.update(_declared_global(scope, program, shown, uses.loaded))
-    if scope.kind == "function":
+    if scope.kind == "function" and Code in map(type, code.consts):
         for op in _bound_by_comprehensions(shown):
             if op.kind == "STORE_GLOBAL":
                 uses.globals[op.arg] = None
@@ -147,6 +148,8 @@ def _declared_global(
         return dict.fromkeys([*names, *_declared_for_annotations(scope.code)])
     if scope.kind == "module":
         return dict.fromkeys(loaded)  # names there are looked up in the namespace first
+    if scope.parent is None:
+        return {}
     return dict.fromkeys(n for n in loaded if _enclosing_local(scope, n))
 
 
@@ -154,6 +157,8 @@ def _lost_in_function(scope: CodeScope, uses: _Uses) -> list[ast.stmt]:
     """Return bindings for locals whose own ones the compiler has dropped."""
     code = scope.code
     lost = uses.used.difference(uses.stored, code.arguments, code.freevars, ("__class__",))
+    if not lost:
+        return []
     return [
         ast.Assign([ast.Name(scope.plain_name(n), STORE)], ast.Constant(None))
         for n in dict.fromkeys((*code.varnames, *code.cellvars)) if n in lost and n.isidentifier()
@@ -198,6 +203,8 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
 def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     """Return closures over cells that no function shares any more: the compiler dropped those that did."""
     if not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
+        return []
+    if not scope.code.cellvars:
         return []
     captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
     return [

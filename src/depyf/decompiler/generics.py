@@ -9,15 +9,13 @@ functions keep on the stack, and what they are written as.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
+from ..bytecode.code import Code
 from .emit.new_syntax import TYPE_PARAMETER_DEFAULTS, TYPE_PARAMETERS, newer, written
 from .names import checked, checked_text
-
-if TYPE_CHECKING:
-    from ..bytecode.code import Code
 
 #: What the name of a hidden function starts with.
 HIDDEN = "<generic parameters of "
@@ -98,7 +96,7 @@ def with_parameters(node: ast.stmt, parameters: list[TypeParameter]) -> ast.stmt
 
 def lazy(code: Code) -> list[Code]:
     """Return the functions in a code object that are a bound, a default or the value of a ``type`` statement."""
-    if code.version < (3, 12):
+    if code.version < (3, 12) or Code not in map(type, code.consts):
         return []
     ops = canonicalise(code).ops
     result = []

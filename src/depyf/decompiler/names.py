@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import keyword
 import unicodedata
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from ..bytecode.errors import shown
@@ -33,9 +33,16 @@ _LEAVES = frozenset({
 })
 
 
-@cache
+class _Fields(dict[type, tuple[tuple[str, ...], tuple[str, ...]]]):
+    """The fields of a type of node that are names written as they are, and those that hold nodes."""
+
+    def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        self[kind] = _fields(kind)
+        return self[kind]
+
+
 def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of a type of node that are names written as they are, and those that hold nodes.
+    """Return what :class:`_Fields` has.
 
     Raises:
         CannotDecompile: it is one of ours, which only stands for a value or test until something is made of it.
@@ -49,6 +56,9 @@ def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return names, tuple(field for field in fields if field not in names and field not in _LEAVES)
 
 
+_FIELDS = _Fields()
+
+
 def check(tree: ast.AST) -> None:
     """Refuse what would be read as something else: names that are none, trees that are too deep.
 
@@ -58,23 +68,29 @@ def check(tree: ast.AST) -> None:
     known: set[str | None] = {None}  # names that are good anywhere: most stand in a tree many times
     level: list[Any] = [tree]
     depth = 0
+    name_of = ast.Name
     while level:
         depth += 1
         if depth > MAX_NESTING:
             raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
-            names, inner = _fields(node.__class__)
+            if node.__class__ is name_of and node.id in known:  # (most)
+                continue
+            names, inner = _FIELDS[node.__class__]
             for field in names:
                 value = getattr(node, field)
                 if value.__class__ is list:
                     for name in value:
                         _check_name(name, node, known)
                 elif value not in known:
-                    _check_name(value, node, known)
+                    if is_name(value):
+                        known.add(value)
+                    else:
+                        _check_in_node(value, node)
             for field in inner:
                 value = getattr(node, field, None)
-                if isinstance(value, list):
+                if value.__class__ is list:
                     below += value
                 elif value is not None:
                     below.append(value)

@@ -8,7 +8,6 @@ that it refines: nothing is converted when the tree is written.
 from __future__ import annotations
 
 import ast
-from functools import cache
 from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -73,19 +72,22 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SUITES, _PARTS = frozenset({"body", "orelse", "finalbody"}), frozenset({"handlers", "cases"})
 
 
-@cache
-def _fields_of_suites(kind: Any) -> tuple[str, ...]:
-    """Return the fields of a class of statements that hold suites, or what has them."""
-    if issubclass(kind, SCOPES):
-        return ()
-    return tuple(field for field in kind._fields if field in _PARTS or field in _SUITES)
+class _FieldsOfSuites(dict[Any, tuple[str, ...]]):
+    """The fields that hold suites, or what has them, by class of statements."""
+
+    def __missing__(self, kind: Any) -> tuple[str, ...]:
+        fields = () if issubclass(kind, SCOPES) else kind._fields
+        self[kind] = tuple(field for field in fields if field in _PARTS or field in _SUITES)
+        return self[kind]
+
+
+_FIELDS_OF_SUITES = _FieldsOfSuites()
 
 
 def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     """Return the suites of a statement that is not a definition, in the order of the text."""
     suites: list[list[ast.stmt]] = []
-    kind: Any = stmt.__class__
-    for field in _fields_of_suites(kind):
+    for field in _FIELDS_OF_SUITES[stmt.__class__]:
         if field in _PARTS:
             suites += [part.body for part in getattr(stmt, field)]
         else:
@@ -95,12 +97,18 @@ def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     return suites
 
 
+def compound_places(stmts: list[ast.stmt]) -> list[int]:
+    """Return where the statements with suites stand, the last first: most passes have nothing to do with the others."""
+    return [at for at in reversed(range(len(stmts))) if _FIELDS_OF_SUITES[stmts[at].__class__]]
+
+
 def all_statements(stmts: list[ast.stmt]) -> list[ast.stmt]:
     """Return the statements of a suite and of all suites inside, the outer ones first."""
     result = list(stmts)
     for stmt in result:  # (grows on the way)
-        for suite in suites_of(stmt):
-            result += suite
+        if _FIELDS_OF_SUITES[stmt.__class__]:
+            for suite in suites_of(stmt):
+                result += suite
     return result
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import CodeType
 
+from .. import collector
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
@@ -78,12 +79,13 @@ def decompile_code(
     """
     source = code if isinstance(code, Code) else Code.of(code)
     try:
-        job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
-        job.options.trace = trace
-        try:
-            return job.run()
-        finally:
-            job.release()
+        with collector.paused():  # (of a large function it would look at all that is known of it many times)
+            job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
+            job.options.trace = trace
+            try:
+                return job.run()
+            finally:
+                job.release()
     except (Unreadable, ForeignError):
         raise
     except Exception as error:
@@ -375,18 +377,18 @@ class _Job:
     # --- the result -------------------------------------------------------------------------------
     def result(self, text: str, tree: ast.Module | None, proofs: Sequence[Proof]) -> Decompiled:
         by_code = {proof.code: proof for proof in proofs}
-        parts = tuple(self.part(code, by_code.get(code)) for code in self.tiers.names)
-        fidelity = max((part.fidelity for part in parts), key=_WORSE.__getitem__)
+        parts = tuple([self.part(code, by_code.get(code)) for code in self.tiers.names])
+        fidelity = max([part.fidelity for part in parts], key=_WORSE.__getitem__)
         inner = [f"{part.name}: {part.reason}" for part in parts[1:] if part.reason]
         if len(inner) > _REASONS_SHOWN:
             inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
-        notes = dict.fromkeys(n for n in (parts[0].reason, *inner) if n)
+        notes = dict.fromkeys([n for n in (parts[0].reason, *inner) if n])
         return Decompiled(text, fidelity, "; ".join(notes), tree if self.runs is None else None, parts, self.runs)
 
     def part(self, code: Code, proof: Proof | None) -> Part:
         name, units = self.tiers.names[code], len(code.bytecode) // 2
         tier = self.tiers.of(code)
-        changed = self.renamed.note(code)
+        changed = self.renamed.note(code) if self.renamed.names else ""
         if not self.verify:
             fidelity = Fidelity.FALLBACK if tier is Tier.DISPATCH else Fidelity.UNPROVEN
             reason = "; ".join(filter(None, [changed, self.tiers.why(code)]))
@@ -409,7 +411,7 @@ class _Job:
         if code is self.code and self.runs is not None:
             notes += self.refused
         fidelity = Fidelity.EQUIVALENT if notes else Fidelity.EXACT
-        if self.renamed.visible(code):
+        if changed and self.renamed.visible(code):
             fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
         return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
                     proof.verdict, proof.recompiled, code)
@@ -422,7 +424,7 @@ class _Job:
         return used or [_SIMPLIFIED]
 
     def stated_constants(self, code: Code) -> list[str]:
-        if code is not self.code:
+        if code is not self.code or not self.constants:
             return []
         in_text = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()
         return [f"{name} stands for {value}, a constant that source cannot say"

@@ -64,7 +64,9 @@ class Renamed:
         names first.
         """
         changed = self.of(code)
-        asked_for = _asked_for(code) if changed else set()
+        if not changed:
+            return []
+        asked_for = _asked_for(code)
         return [old for old, new in changed.items() if new in asked_for]
 
 
@@ -78,7 +80,7 @@ def renamed(code: Code) -> Renamed:
     wrong: dict[str, None] = {}
     for each, mangles in tree:
         for name in (*each.varnames, *each.cellvars, *each.freevars):
-            if name not in wrong and not can_be_a_variable(name, mangles):
+            if (mangles or not is_name(name)) and name not in wrong and not can_be_a_variable(name, mangles):
                 wrong[name] = None
     if not wrong:
         return Renamed(code)
@@ -117,7 +119,7 @@ def _tree(code: Code) -> list[tuple[Code, bool]]:
         inside = mangles
         if not current.flags & (CO_OPTIMIZED | CO_NEWLOCALS) and current.name != "<module>":
             inside = bool(current.name.strip("_"))
-        held = [(c, inside) for c in current.consts if isinstance(c, Code) and (c, inside) not in done]
+        held = [(c, inside) for c in current.consts if type(c) is Code and (c, inside) not in done]
         if held:
             pending += held
         else:

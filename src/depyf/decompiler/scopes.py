@@ -174,6 +174,8 @@ class CodeScope(CompiledScope):
     def arguments(self, code: Code, parts: dict[str, Any], scope: CodeScope) -> tuple[ast.arguments, ast.expr | None]:
         """Return the parameters of a function, and the annotation of what it returns."""
         names = list(code.arguments)
+        if not parts and len(names) == code.argcount and not code.posonlyargcount:
+            return ast.arguments([], [ast.arg(legal(scope.plain_name(n))) for n in names], None, [], [], None, []), None
         annotations: dict[str, ast.expr] = {}
         node = parts.get("annotations")
         annotate = parts.get("annotate")

@@ -24,6 +24,8 @@ class Tier(enum.IntEnum):
     DISPATCH = 5  # a loop over block numbers
 
 
+#: The usual tier. (The attribute of an enumeration is found by a call, up to 3.11, and this is asked for often.)
+_STRUCTURED: Tier = Tier.STRUCTURED
 #: Tiers that move values about: they are not tried without a proof.
 _WITH_NAMES = (Tier.SIMPLIFIED_SPILLED, Tier.SPILLED)
 #: Names of code that is part of an expression: it has no tier of its own.
@@ -35,6 +37,8 @@ def codes_in(code: Code) -> list[Code]:
 
     Not ``consts``: before 3.11 the qualified name of a function is known where it is made only.
     """
+    if Code not in map(type, code.consts):
+        return []
     return list(dict.fromkeys(op.arg for op in canonicalise(code).ops
                               if op.kind is o.CONST and isinstance(op.arg, Code)))
 
@@ -80,7 +84,7 @@ class Tiers:
 
     def of(self, code: Code) -> Tier:
         """Return the tier of a code object."""
-        return self._tier.get(code, Tier.STRUCTURED)
+        return self._tier.get(code, _STRUCTURED)
 
     def demote(self, code: Code, reason: str) -> bool:
         """Give the code object its next tier; ``False`` if there is none."""

@@ -17,7 +17,7 @@ from functools import cache
 
 from ..versions import table
 from . import blocks, common, modern, since_3_14
-from .common import applies
+from .common import always, applies
 from .simple import EVERYWHERE, LOCALS, NAMES, OPERATOR_INSTRUCTIONS, Rule, Rules, one
 
 _SHARED: Rules = {
@@ -43,11 +43,11 @@ _SHARED: Rules = {
     "COMPARE_OP": common.compare_shifted(0),
     "IS_OP": applies("IS", bool),
     "CONTAINS_OP": applies("IN", bool),
-    "JUMP_FORWARD": applies("JUMP", lambda _: None),
+    "JUMP_FORWARD": always("JUMP"),
     "JUMP_IF_FALSE_OR_POP": common.branch_or_pop(False),
     "JUMP_IF_TRUE_OR_POP": common.branch_or_pop(True),
     "FOR_ITER": common.for_iter,
-    "RETURN_VALUE": applies("RETURN", lambda _: None),
+    "RETURN_VALUE": always("RETURN"),
     "RAISE_VARARGS": applies("RAISE"),
     "MATCH_KEYS": one("MATCH_KEYS"),
     "MATCH_CLASS": applies("MATCH_CLASS"),
@@ -58,7 +58,7 @@ _V3_10: Rules = {
     **OPERATOR_INSTRUCTIONS,
     "LOAD_CONST": common.load_const,
     "GEN_START": blocks.gen_start,
-    "JUMP_ABSOLUTE": applies("JUMP", lambda _: None),
+    "JUMP_ABSOLUTE": always("JUMP"),
     "POP_JUMP_IF_TRUE": blocks.branch(True),
     "POP_JUMP_IF_FALSE": blocks.branch(False),
     "DUP_TOP": blocks.dup_top,
@@ -105,8 +105,8 @@ _V3_11: Rules = {
     "CALL": modern.call,
     "CALL_FUNCTION_EX": modern.call_function_ex,
     "MAKE_FUNCTION": common.make_function_flags,
-    "JUMP_BACKWARD": applies("JUMP", lambda _: None),
-    "JUMP_BACKWARD_NO_INTERRUPT": applies("JUMP", lambda _: None),
+    "JUMP_BACKWARD": always("JUMP"),
+    "JUMP_BACKWARD_NO_INTERRUPT": always("JUMP"),
     "GET_AWAITABLE": modern.get_awaitable,
     "GET_YIELD_FROM_ITER": modern.get_yield_from_iter,
     "GET_ANEXT": modern.get_anext,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..operations import Op
 from ..opspec import FIXED_EFFECTS
 
 if TYPE_CHECKING:
@@ -54,11 +55,20 @@ def applies(kind: str, argument: Callable[[int], Any] = int) -> Function:
     return rule
 
 
+def always(kind: str, argument: Any = None) -> Function:
+    """Return the rule of an instruction that is one operation with always the same argument."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        t.apply(kind, argument, i.target)
+
+    return rule
+
+
 # --- the stack -------------------------------------------------------------------------------------
 def pop_top(t: Translator, i: Instruction) -> None:
     """Drop the top, which may be invisible."""
     if t.stack.pop():
-        t.emit("POP")
+        t.ops.append(Op("POP", None, i.offset, i.line, -1, t.handler))
 
 
 def push_null(t: Translator, i: Instruction) -> None:
@@ -144,7 +154,7 @@ class Known(int):
 def load_const(t: Translator, i: Instruction) -> None:
     """Push a constant; a tuple may be names of keywords."""
     value = t.consts[i.arg]
-    t.emit("CONST", value)
+    t.ops.append(Op("CONST", value, i.offset, i.line, -1, t.handler))
     t.stack.append(Known(value) if value.__class__ is tuple else 1)
 
 
@@ -259,7 +269,7 @@ def intrinsic_2(t: Translator, i: Instruction) -> None:
 # --- jumps -----------------------------------------------------------------------------------------
 def branch(when: bool) -> Function:
     """Return the rule of a jump where the value on top, which it pops, is ``when``."""
-    return applies("BRANCH", lambda _: when)
+    return always("BRANCH", when)
 
 
 def branch_none(when: bool) -> Function:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..operations import Op
 from . import common
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 # --- calls -----------------------------------------------------------------------------------------
 def load_global(t: Translator, i: Instruction) -> None:
     """Push a global; with the low bit a NULL too, below the value up to 3.12, above it from 3.13 on."""
-    t.emit("LOAD_GLOBAL", t.names[i.arg >> 1])
+    t.ops.append(Op("LOAD_GLOBAL", t.names[i.arg >> 1], i.offset, i.line, -1, t.handler))
     push_callable(t, bool(i.arg & 1))
 
 
@@ -62,7 +63,8 @@ def finish_call(t: Translator, count: int, names: Any) -> None:
     """Below the arguments are two slots, one of them perhaps NULL; if not, the upper one is an argument."""
     if names != ():
         names = common.keyword_names(t, names)
-    t.pop(count)
+    if count:
+        t.pop(count)
     positional = count - len(names) + callable_slots(t)
     if positional < 0:
         raise t.unsupported("more keyword names than arguments")

@@ -38,7 +38,7 @@ class Table:
         caches: number -> inline cache code units that follow the instruction.
         have_argument: opcodes below it have no argument.
         jumps: number -> 0 (no jump), 1 (forward), -1 (backward), 2 (absolute).
-        rows: number -> (name, caches, jump), which is asked of each instruction.
+        rows: number -> (name, bytes with caches, jump), which is asked of each instruction.
         jump_unit: bytes per unit of a jump's argument (1 up to 3.9, 2 after).
         extended_arg: number of ``EXTENDED_ARG``.
     """
@@ -66,7 +66,7 @@ class Table:
             self.jumps[opcodes[name]] = -1 if "BACKWARD" in name else 1
         for name in module.ABSOLUTE_JUMPS:
             self.jumps[opcodes[name]] = 2
-        self.rows = list(zip(self.names, self.caches, self.jumps))
+        self.rows = list(zip(self.names, [2 + 2 * count for count in self.caches], self.jumps))
         self.jump_unit = 2 if version >= (3, 10) else 1
         self.extended_arg = opcodes["EXTENDED_ARG"]
 

@@ -14,7 +14,13 @@ from typing import Any
 
 #: The visitor of ``ast.unparse``, private as it is.
 _Host: Any = getattr(ast, "_Unparser", object)
-_ATOM: Any = _Host is not object and ast._Precedence.ATOM  # type: ignore[attr-defined]
+#: Its precedences, and the next higher of each. (Up to 3.11 an attribute of an enumeration takes a call.)
+_PRECEDENCES: Any = getattr(ast, "_Precedence", ())
+_TEST, _YIELD, _COMPARISON, _ATOM = (
+    getattr(_PRECEDENCES, name, None) for name in ("TEST", "YIELD", "CMP", "ATOM"))
+_ABOVE: dict[Any, Any] = {each: each.next() for each in _PRECEDENCES}
+#: Nodes that no precedence puts into parentheses.
+_ATOMS = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.Call})
 #: Whether statements must have line numbers: ``ast.unparse`` looks for type comments by them.
 NEEDS_LINES = _Host is object
 #: Types of constants that are written as ``repr`` has them (strings inside of f-strings are not).
@@ -139,7 +145,8 @@ class _Unparser(_Host):  # type: ignore[misc]
         """Write a call."""
         source = self._source
         function = node.func
-        self._precedences[function] = _ATOM
+        if function.__class__ not in _ATOMS:
+            self._precedences[function] = _ATOM
         _METHODS[function.__class__](self, function)
         separator = "("
         for argument in (*node.args, *node.keywords):
@@ -147,6 +154,116 @@ class _Unparser(_Host):  # type: ignore[misc]
             _METHODS[argument.__class__](self, argument)
             separator = ", "
         source.append(")" if separator == ", " else "()")
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        """Write an item; the versions differ in how they write several indices."""
+        if isinstance(node.slice, ast.Tuple):
+            super().visit_Subscript(node)
+            return
+        source = self._source
+        self._precedences[node.value] = _ATOM
+        _METHODS[node.value.__class__](self, node.value)
+        source.append("[")
+        _METHODS[node.slice.__class__](self, node.slice)
+        source.append("]")
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """Write a comparison."""
+        source, precedences = self._source, self._precedences
+        in_parentheses = precedences.get(node, _TEST) > _COMPARISON
+        if in_parentheses:
+            source.append("(")
+        precedences[node.left] = _ABOVE[_COMPARISON]
+        _METHODS[node.left.__class__](self, node.left)
+        for sign, operand in zip(node.ops, node.comparators):
+            source += (" ", self.cmpops[sign.__class__.__name__], " ")
+            precedences[operand] = _ABOVE[_COMPARISON]
+            _METHODS[operand.__class__](self, operand)
+        if in_parentheses:
+            source.append(")")
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        """Write an operator between its operands."""
+        source, precedences = self._source, self._precedences
+        sign = self.binop[node.op.__class__.__name__]
+        left = right = self.binop_precedence[sign]
+        in_parentheses = precedences.get(node, _TEST) > left
+        if in_parentheses:
+            source.append("(")
+        if sign in self.binop_rassoc:
+            left = _ABOVE[left]
+        else:
+            right = _ABOVE[right]
+        precedences[node.left] = left
+        _METHODS[node.left.__class__](self, node.left)
+        source += (" ", sign, " ")
+        precedences[node.right] = right
+        _METHODS[node.right.__class__](self, node.right)
+        if in_parentheses:
+            source.append(")")
+
+    # --- the most frequent statements --------------------------------------------------------------
+    def suite(self, stmts: list[ast.stmt]) -> None:
+        """Write the statements of a suite, and the colon before it."""
+        self._source.append(":")
+        self._indent += 1
+        for stmt in stmts:
+            _METHODS[stmt.__class__](self, stmt)
+        self._indent -= 1
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        """Write an expression as a statement."""
+        value = node.value
+        self.fill()
+        if value.__class__ not in _ATOMS:
+            self._precedences[value] = _YIELD
+        _METHODS[value.__class__](self, value)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """Write an assignment; the versions differ in how they write tuples of targets."""
+        target = node.targets[0]
+        if len(node.targets) > 1 or target.__class__ not in _ATOMS:
+            super().visit_Assign(node)
+            return
+        self.fill()
+        _METHODS[target.__class__](self, target)
+        self._source.append(" = ")
+        _METHODS[node.value.__class__](self, node.value)
+
+    def visit_Return(self, node: ast.Return) -> None:
+        """Write a ``return``."""
+        value = node.value
+        if value is None:
+            self.fill("return")
+        else:
+            self.fill("return ")
+            _METHODS[value.__class__](self, value)
+
+    def visit_If(self, node: ast.If) -> None:
+        """Write an ``if``; one that is all of an ``else`` is an ``elif``."""
+        word = "if "
+        while True:
+            self.fill(word)
+            _METHODS[node.test.__class__](self, node.test)
+            self.suite(node.body)
+            inner = node.orelse[0] if len(node.orelse) == 1 else None
+            if not isinstance(inner, ast.If):
+                break
+            node, word = inner, "elif "
+        if node.orelse:
+            self.fill("else")
+            self.suite(node.orelse)
+
+    def visit_arguments(self, node: ast.arguments) -> None:
+        """Write parameters; most have neither stars nor defaults."""
+        if node.posonlyargs or node.defaults or node.vararg or node.kwonlyargs or node.kwarg:
+            super().visit_arguments(node)
+            return
+        separator = ""
+        for each in node.args:
+            self._source.append(separator)
+            self.visit_arg(each)
+            separator = ", "
 
     def _write_docstring(self, node: ast.Constant) -> None:
         """Write a docstring; most need no escapes."""

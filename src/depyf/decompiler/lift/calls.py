@@ -31,24 +31,28 @@ rule = registrar(RULES)
 def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     count, names = arg
     total = count + len(names)
-    state.need(total + 1)
     stack = state.stack
+    if len(stack) <= total:
+        state.need(total + 1)
     function = stack[-total - 1]
     if isinstance(function, Exit):
         raise CannotDecompile(LIFT, "the exit of a with statement is called elsewhere")
-    iterable = stack[-1]
-    if count == 1 and not names and isinstance(function, FunctionExpr) and isinstance(iterable, Iter):
-        del stack[-2:]
-        executor.push(state, executor.scope.comprehension(function, iterable))
-        return
-    if isinstance(function, FunctionExpr) and function.code.name.startswith(HIDDEN) and not names:
-        given = executor.popn(state, total)
-        stack.pop()
-        executor.push(state, executor.scope.generic(function, given))
-        return
+    if isinstance(function, FunctionExpr) and not names:
+        iterable = stack[-1]
+        if count == 1 and isinstance(iterable, Iter):
+            del stack[-2:]
+            executor.push(state, executor.scope.comprehension(function, iterable))
+            return
+        if function.code.name.startswith(HIDDEN):
+            given = executor.popn(state, total)
+            stack.pop()
+            executor.push(state, executor.scope.generic(function, given))
+            return
     values = executor.popn(state, total)
-    keywords = [ast.keyword(n, v) for n, v in zip(names, values[count:])]  # (no version changes ``_C__x`` again)
-    del values[count:]
+    keywords: list[ast.keyword] = []
+    if names:
+        keywords = [ast.keyword(n, v) for n, v in zip(names, values[count:])]  # (no version changes ``_C__x`` again)
+        del values[count:]
     function = executor.pop(state)
     if isinstance(function, BuildClassName):
         build_class(executor, state, values, keywords)

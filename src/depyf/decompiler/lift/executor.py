@@ -86,14 +86,16 @@ class SymbolicExecutor:
         Raises:
             CannotDecompile: an operation has no rule, or its rule cannot say it in source.
         """
+        rules = _RULES
         for op in ops:
-            if op.line is not None:
-                self.line = op.line
+            line = op.line
+            if line is not None:
+                self.line = line
                 self.offset = op.offset
-            method = _RULES.get(op.kind)
-            if method is None:
+            rule = rules.get(op.kind)
+            if rule is None:
                 raise CannotDecompile(LIFT, f"{op.kind} is not expected here")
-            method(self, state, op.arg)
+            rule(self, state, op.arg)
             if to_statement and state.stmts:
                 return
 
@@ -109,6 +111,10 @@ class SymbolicExecutor:
 
     def resolve(self, entry: Entry) -> ast.expr:
         """Return the expression a stack entry stands for when something uses it."""
+        if isinstance(entry, ast.expr):
+            if isinstance(entry, Augmented):
+                raise CannotDecompile(LIFT, "an in-place operation that is not stored")
+            return entry
         if isinstance(entry, Duplicate):
             value = entry.value
             if isinstance(value, (ast.Name, ast.Constant, StackParameter)):
@@ -125,23 +131,17 @@ class SymbolicExecutor:
             return value
         if isinstance(entry, PendingTarget) and isinstance(entry.owner, Target) and entry.owner.target is None:
             raise CannotDecompile(LIFT, "an item that is not stored")
-        if isinstance(entry, Augmented):
-            raise CannotDecompile(LIFT, "an in-place operation that is not stored")
         if (
             isinstance(entry, PendingTarget) and isinstance(entry.owner, Unpack) and entry.owner.missing == 1
             and len(entry.owner.targets) == 1 and entry.owner.star is None
         ):
             # ``def f(*args: *Ts)`` unpacks one value for the annotation (compiler_visit_argannotation, 3.11)
             return ast.Starred(self.resolve(entry.owner.source), LOAD)
-        if not isinstance(entry, ast.expr):
-            raise CannotDecompile(LIFT, f"a {type(entry).__name__} is used as a value")
-        return entry
+        raise CannotDecompile(LIFT, f"a {type(entry).__name__} is used as a value")
 
     def pop(self, state: State) -> ast.expr:
         """Pop an entry as an expression; with :attr:`spill`, a pending target gets a temporary name."""
         entry = state.pop()
-        if isinstance(entry, ast.expr) and not isinstance(entry, Augmented):
-            return entry
         if self.spill and isinstance(entry, PendingTarget):
             return self.unstored(state, entry)
         return self.resolve(entry)
@@ -162,7 +162,7 @@ class SymbolicExecutor:
             state.need(count)
         taken = stack[-count:]
         del stack[-count:]
-        return [e if isinstance(e, ast.expr) and not isinstance(e, Augmented) else self.resolve(e) for e in taken]
+        return [self.resolve(entry) for entry in taken]
 
     def temporary(self, state: State, value: ast.expr) -> TemporaryName:
         """Assign a value to a new temporary, and return that name."""
@@ -187,7 +187,7 @@ class SymbolicExecutor:
             CannotDecompile: a value waits on the stack, or a tuple assignment is unfinished.
         """
         stack = state.stack
-        from_ops(stmt, self.since, self.offset)
+        stmt.col_offset, stmt.end_col_offset = self.since, self.offset  # (``from_ops``)
         self.since = self.offset + 2
         if self.spill:
             self.spill_pending(state)
@@ -219,11 +219,16 @@ class SymbolicExecutor:
         one more target of it (``a = b = value``), and what no source can name is kept in :attr:`hidden`.
         """
         stack = state.stack
-        if isinstance(value, PendingTarget):
+        if isinstance(value, ast.expr):
+            if isinstance(target, ast.Name) and _is_hidden(target.id):
+                self.hidden[target.id] = value
+            elif self.spill or not self.queued(state, target, value):
+                self.emit(state, self.assignment(state, target, value))
+        elif isinstance(value, PendingTarget):
             value.owner.fill(self, state, value.index, target)
         elif isinstance(value, Special):
             self.store_special(state, target, value)
-        elif isinstance(target, ast.Name) and target.id.startswith(".") and not target.id.startswith(".annotations"):
+        elif isinstance(target, ast.Name) and _is_hidden(target.id):
             self.hidden[target.id] = value
         elif isinstance(value, Iter):
             raise CannotDecompile(LIFT, "an iterator is stored")
@@ -289,6 +294,8 @@ class SymbolicExecutor:
     def assignment(self, state: State, target: ast.expr, value: Value) -> ast.stmt:
         """Return the statement that stores a value: an assignment, or the definition that it is."""
         targets = [target]
+        if isinstance(value, (ast.Name, ast.Constant, ast.Attribute)):  # (often)
+            return ast.Assign(targets, value)
         while isinstance(value, Assigning):
             targets = value.targets + targets
             value = value.value
@@ -306,6 +313,11 @@ class SymbolicExecutor:
                 if defined is not None:
                     return defined
         return ast.Assign(targets, self.resolve(value))
+
+
+def _is_hidden(name: str) -> bool:
+    """Return whether a variable is one of the compiler's that no source can name."""
+    return name[:1] == "." and not name.startswith(".annotations")
 
 
 def assigning(value: Value, target: ast.expr) -> Assigning:

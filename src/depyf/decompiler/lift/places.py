@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ...bytecode.code import Code
-from ..nodes import AssertionErrorName, Comprehension, as_literal
+from ..nodes import AssertionErrorName, Comprehension, LiteralConstant, as_literal
 from ..rules import registrar
 from . import fold_barriers
 from .copies import deduplicated, operand, same_target
@@ -30,13 +30,21 @@ from .stack import (
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
 
+#: Types of constants that are expressions as they are.
+_PLAIN = frozenset({str, bytes, bool, type(None)})
+
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
 
 
 @rule(o.CONST)
 def _(executor: SymbolicExecutor, state: State, value: Any) -> None:
-    if type(value) is Code:
+    kind = type(value)
+    if kind in _PLAIN:  # (what :func:`as_literal` would make of it)
+        node = LiteralConstant(value)
+        node.literal = value
+        executor.push(state, node)
+    elif kind is Code:
         state.stack.append(Special("code", value))
     else:
         executor.push(state, as_literal(executor.scope.constant(value), value))

@@ -142,8 +142,10 @@ def same_code(
         _compare_codes(a, b, path, outer, ignore_name)
         name = path or a.name
         if left is a and right is b and not rename and same_instructions(a, b):
-            pairs = [(op.offset, op.offset) for op in _program(left).ops]
-            nested = _nested_pairs(_program(left), b, name)
+            program = _program(left)
+            offsets = [op.offset for op in program.ops]
+            pairs = list(zip(offsets, offsets))
+            nested = _nested_pairs(program, b, name)
         else:
             _Walk(_program(left), _program(right), name, rename or {}, nested, pairs).run()
     except _Different as difference:
@@ -179,7 +181,9 @@ def same_instructions(a: Code, b: Code) -> bool:
 
 def _nested_pairs(program: Program, other: Code, name: str) -> list[Pair]:
     """Pair the nested code objects that a program reaches with those of code that has the same instructions."""
-    counterparts = {id(const): match for const, match in zip(program.code.consts, other.consts)}
+    counterparts = {id(const): match for const, match in zip(program.code.consts, other.consts) if type(const) is Code}
+    if not counterparts:
+        return []
     return [(op.arg, counterparts[id(op.arg)], f"{name}.{op.arg.name}") for op in program.ops
             if op.kind is o.CONST and isinstance(op.arg, Code)]
 
@@ -222,27 +226,26 @@ def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None,
     place = path or a.name
     ignore_name = ignore_name and outer is None
 
-    def check(what: str, left: Any, right: Any) -> None:
-        if left != right:
-            raise _Different(f"{place}: {what} {left!r} became {right!r}")
-
-    check("number of positional parameters", a.argcount, b.argcount)
-    check("number of positional-only parameters", a.posonlyargcount, b.posonlyargcount)
-    check("number of keyword-only parameters", a.kwonlyargcount, b.kwonlyargcount)
-    check("flags", a.flags & MEANINGFUL_FLAGS, b.flags & MEANINGFUL_FLAGS)
-    check("parameters", a.arguments, b.arguments)
-    check("free variables", sorted(a.freevars), sorted(b.freevars))
-    check("cell variables", sorted(a.cellvars), sorted(b.cellvars))
+    compared: list[tuple[str, Any, Any]] = [
+        ("number of positional parameters", a.argcount, b.argcount),
+        ("number of positional-only parameters", a.posonlyargcount, b.posonlyargcount),
+        ("number of keyword-only parameters", a.kwonlyargcount, b.kwonlyargcount),
+        ("flags", a.flags & MEANINGFUL_FLAGS, b.flags & MEANINGFUL_FLAGS),
+        ("parameters", a.arguments, b.arguments),
+        ("free variables", sorted(a.freevars), sorted(b.freevars)),
+        ("cell variables", sorted(a.cellvars), sorted(b.cellvars)),
+    ]
     is_function = a.flags & 0x3 == 0x3 and not a.name.startswith("<")
     if is_function:
-        check("docstring", docstring(a), docstring(b))
-    if ignore_name:
-        return
-    # A closure is a tuple of cells in the order of the free variables.
-    check("order of free variables", a.freevars, b.freevars)
-    check("name", a.name, b.name)
-    if outer is not None:
-        check("qualified name", _inside(a.qualname, outer[0]), _inside(b.qualname, outer[1]))
+        compared.append(("docstring", docstring(a), docstring(b)))
+    if not ignore_name:
+        # A closure is a tuple of cells in the order of the free variables.
+        compared += (("order of free variables", a.freevars, b.freevars), ("name", a.name, b.name))
+        if outer is not None:
+            compared.append(("qualified name", _inside(a.qualname, outer[0]), _inside(b.qualname, outer[1])))
+    for what, left, right in compared:
+        if left != right:
+            raise _Different(f"{place}: {what} {left!r} became {right!r}")
 
 
 def _inside(qualname: str, outer: Code) -> tuple[bool, str]:

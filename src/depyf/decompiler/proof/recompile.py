@@ -147,4 +147,4 @@ def _function_in(code: Code | CodeType) -> Code | CodeType:
 
 
 def _view(code: Code | CodeType) -> Code:
-    return code if isinstance(code, Code) else Code.of(code)
+    return code if isinstance(code, Code) else Code.of(code, compiled=True)

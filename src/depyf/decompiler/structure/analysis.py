@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from ...cfg.dominators import DominatorTree, back_edges, natural_loop, predecessors
-from ...cfg.graph import all_successors
 from .region_cfg import RegionCfg, handler_steps
 
 
@@ -22,35 +23,46 @@ class Analysis:
     def __init__(self, cfg: RegionCfg) -> None:
         self.cfg = cfg
         blocks = cfg.blocks
-        edges = {id: all_successors(block) for id, block in blocks.items()}
+        edges = {id: block.successors if block.handler is None else [*block.successors, block.handler]
+                 for id, block in blocks.items()}  # (``all_successors``)
         self.tree = tree = DominatorTree(edges, cfg.entry)
         self.preds: dict[int, list[int]] = {id: [] for id in tree.order}
         for id in tree.order:
             for succ in blocks[id].successors:
                 self.preds[succ].append(id)
         self.weight = self._weights()
-        #: blocks, and handlers of the regions, by the innermost region around them
-        self._members: dict[int | None, list[int]] = {}
-        self._regions_in: dict[int | None, list[int]] = {}
-        for id in tree.order:
-            self._members.setdefault(blocks[id].handler, []).append(id)
-        for handler in self._members:
-            if handler is not None:
-                self._regions_in.setdefault(blocks[handler].handler, []).append(handler)
-        self._back = back_edges({id: blocks[id].successors for id in tree.order}, tree)
+        self._back = back_edges({id: block.successors for id, block in blocks.items()}, tree)
         before = predecessors(edges) if self._back else {}
         self.loops = {head: self._whole_body(head, natural_loop(head, tails, before))
                       for head, tails in self._back.items()}
         self.leaves: dict[int, list[int]] = {}
-        for id in tree.order:
+        for id in tree.order if cfg.kinds else ():
             ops = blocks[id].ops
             if ops and ops[-1].kind == "LEAVE":
                 self.leaves.setdefault(ops[-1].target, []).append(id)
 
+    @cached_property
+    def _members(self) -> dict[int | None, list[int]]:
+        """The blocks by the innermost region around them."""
+        members: dict[int | None, list[int]] = {}
+        for id in self.tree.order:
+            members.setdefault(self.cfg.blocks[id].handler, []).append(id)
+        return members
+
+    @cached_property
+    def _regions_in(self) -> dict[int | None, list[int]]:
+        """The handlers of the regions by the innermost region around them."""
+        regions: dict[int | None, list[int]] = {}
+        for handler in self._members:
+            if handler is not None:
+                regions.setdefault(self.cfg.blocks[handler].handler, []).append(handler)
+        return regions
+
     def _weights(self) -> dict[int, int]:
-        weight = {id: 1 + len(self.cfg.blocks[id].ops) for id in self.tree.order}
-        for id in reversed(self.tree.order[1:]):  # (what is dominated comes behind its dominator in this order)
-            weight[self.tree.parent[id]] += weight[id]
+        blocks, order, parent = self.cfg.blocks, self.tree.order, self.tree.parent
+        weight = {id: 1 + len(blocks[id].ops) for id in order}
+        for id in reversed(order[1:]):  # (what is dominated comes behind its dominator in this order)
+            weight[parent[id]] += weight[id]
         return weight
 
     def dominates(self, above: int, below: int) -> bool:

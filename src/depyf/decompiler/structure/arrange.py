@@ -23,7 +23,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
-from ..nodes import all_statements, at_line, line_of, suites_of
+from ..nodes import all_statements, at_line, compound_places, line_of, suites_of
 from .arrange_loops import break_at_end, break_branch, break_in_loop, leave_by_break
 from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
 from .evidence import Evidence
@@ -62,7 +62,7 @@ def arrange(body: Body) -> None:
     if body.scope.kind == "lambda":
         return
     end = "" if body.is_namespace else "return"
-    if not any(map(suites_of, body.statements)) or body.evidence is None:
+    if not compound_places(body.statements) or body.evidence is None:
         if body.statements and leaves_by(body.statements[-1], end):
             body.statements.pop()
         return
@@ -127,7 +127,7 @@ class _Arrangement:
         in compile.c). Copies have one line (*certain*). Where lines are not known, most of those that are equal are
         copies (486 of 571 where a variable is returned, 386 of 417 where a call is); of constants, half of them.
         """
-        for at in reversed(range(len(stmts))):
+        for at in compound_places(stmts):
             stmt = stmts[at]
             for part in suites_of(stmt):
                 self.join_copies(part)
@@ -183,7 +183,7 @@ class _Arrangement:
             return
         self._drop_exit(stmts, end)
         self._forms(stmts, 0, end, after)
-        for at in reversed(range(len(stmts))):
+        for at in compound_places(stmts):
             stmt = stmts[at]
             is_last = at + 1 == len(stmts)
             following = after if is_last else line_of(stmts[at + 1])
@@ -195,7 +195,9 @@ class _Arrangement:
 
     def _forms(self, stmts: list[ast.stmt], first: int, end: str, after: int | None) -> None:
         """Arrange the statements of a suite from a place on, those that come into the suite by that, too."""
-        for at in reversed(range(first, len(stmts))):
+        for at in compound_places(stmts):
+            if at < first:
+                break
             stmt = stmts[at]
             before = len(stmts)
             if isinstance(stmt, ast.If):

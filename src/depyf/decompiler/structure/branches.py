@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 def join_point(walker: Walker, cursor: Cursor) -> int | None:
     """Return the block in which the two edges of a branch meet; ``None`` where there is none inside what follows."""
     analysis, frame, follow = walker.analysis, cursor.frame, cursor.follow
-    candidates = sorted(
-        (child for child in analysis.tree.children[cursor.at]
-         if len(analysis.preds[child]) > 1 and child != follow and child not in walker.cfg.kinds
-         and frame.jump(child) is None and lies_in(walker, child, frame.handler)),
-        key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
+    candidates = [
+        child for child in analysis.tree.children[cursor.at]
+        if len(analysis.preds[child]) > 1 and child != follow and child not in walker.cfg.kinds
+        and frame.jump(child) is None and lies_in(walker, child, frame.handler)]
+    if len(candidates) > 1:
+        candidates.sort(key=lambda id: (analysis.weight[id], analysis.tree.number[id]), reverse=True)
     ranked: list[int | None] = [*candidates, None]
     if candidates and follow is not None and (
             frame.jump(follow) is None or is_leave(walker.cfg.blocks[candidates[0]])):
@@ -71,7 +72,7 @@ def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Constr
     body = walker.walk(Cursor(t if positive else f, stack[:], target, cursor.frame))
     orelse = walker.walk(Cursor(f if positive else t, stack[:], target, cursor.frame))
     for arm in (body, orelse):
-        if arm.falls and values(arm.stack) > values(stack):
+        if arm.falls and arm.stack and values(arm.stack) > values(stack):
             raise CannotDecompile(STRUCTURE, "a value crosses a join")
     written = make_if(test, positive, body, orelse, block.line)
     for stmt in written:
@@ -94,7 +95,7 @@ def _tested(walker: Walker, state: State) -> ast.expr:
     if isinstance(entry, Special):
         raise CannotDecompile(STRUCTURE, "a test of the compiler")
     test = executor.resolve(entry)
-    if values(state.stack):
+    if state.stack and values(state.stack):
         if not executor.spill:
             raise CannotDecompile(STRUCTURE, "a value is pending across a branch")
         state.stack.append(test)
@@ -107,7 +108,7 @@ def _check_same(body: Suite, orelse: Suite) -> None:
     """Check that both arms leave the same values."""
     if len(body.stack) != len(orelse.stack):
         raise CannotDecompile(STRUCTURE, "different stacks at a join")
-    if values(body.stack):
+    if body.stack and values(body.stack):
         for one, other in zip(body.stack, orelse.stack):
             if is_value(one) and not same_node(one, other):
                 raise CannotDecompile(STRUCTURE, "different values at a join")

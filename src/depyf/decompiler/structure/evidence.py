@@ -117,6 +117,31 @@ def _lines_of(places: set[Position | None]) -> set[int]:
     return {position.line for position in places if position is not None}
 
 
+def _has_columns(positions: list[Position | None]) -> bool:
+    for position in positions:  # (mostly the first one tells)
+        if position is not None and position.column is not None:
+            return True
+    return False
+
+
+def _count_lines(positions: list[Position | None]) -> int:
+    """Count the lines of positions, up to two."""
+    first: int | None = None
+    for position in positions:
+        if position is not None and position.line != first:
+            if first is not None:
+                return 2
+            first = position.line
+    return 0 if first is None else 1
+
+
+def _kind_by_width(position: Position) -> str | None:
+    """Return the word that is as wide as a position, if one is."""
+    if position.line != position.end_line or position.column is None or position.end_column is None:
+        return None
+    return _BY_WIDTH.get(position.end_column - position.column)
+
+
 class Evidence:
     """The facts of one code object.
 
@@ -135,34 +160,35 @@ class Evidence:
             has_places: whether the operations that statements are made of are at their places in the code.
             is_resumed: whether it is a resume function, of which a part is torch's.
         """
-        self.positions = positions(code) if has_places else [None] * (len(code.bytecode) // 2)
+        self.positions: list[Position | None] = (
+            positions(code) if has_places else [None] * (len(code.bytecode) // 2))
         self._opcodes = _opcodes(code.version)
         self._units = code.bytecode[::2]
         self.copies_exits = code.version >= (3, 10)
         instructions = decode(code) if has_places and code.version < (3, 11) else []
         self._guards = one_line_guards(instructions)
         self._left = Leftovers(instructions) if instructions and not self.copies_exits else None
-        known = set(self.positions)
-        known.discard(None)
-        self.has_columns = any(position.column is not None for position in known if position is not None)
+        self.has_columns = _has_columns(self.positions)
         if is_resumed and self.has_columns:  # (What torch adds to the user's code has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
                               for position in self.positions]
-            known = set(self.positions) - {None}
-        self.has_lines = len(_lines_of(known)) > 1
-        self.is_blank = not known
+        count = _count_lines(self.positions)
+        self.has_lines = count > 1
+        self.is_blank = not count
         self._columns: dict[ast.stmt, int | None] = {}
-        self.exits = self._exits(known, code) if self.has_lines else []
+        self.exits: list[Exit] = []
+        if self.has_lines:
+            self.exits = self._exits_by_span() if self.has_columns else self._exits_by_line(code)
 
     # --- one-word statements ----------------------------------------------------------------------
-    def _exits(self, known: set[Position | None], code: Code) -> list[Exit]:
-        other = self._positions_of(frozenset(self._units) - self._opcodes.leaving)
-        return self._exits_by_span(other) if self.has_columns else self._exits_by_line(known, other, code)
+    def _positions_of_more(self) -> set[Position | None]:
+        """Return the positions of what is more than one-word statements."""
+        return self._positions_of(frozenset(self._units) - self._opcodes.leaving)
 
-    def _exits_by_line(
-        self, known: set[Position | None], other: set[Position | None], code: Code,
-    ) -> list[Exit]:
-        """Return the lines on which nothing but one-word statements lies; ``other`` are positions of what is more."""
+    def _exits_by_line(self, code: Code) -> list[Exit]:
+        """Return the lines on which nothing but one-word statements lies."""
+        known = set(self.positions) - {None}
+        other = self._positions_of_more()
         units, nop = self._units, self._opcodes.nop
         if code.exceptiontable:  # (``try:`` leaves a NOP before what it protects.)
             other |= {self.positions[entry.start // 2 - 1] for entry in parse_exception_table(code.exceptiontable)
@@ -176,18 +202,18 @@ class Evidence:
         kinds = {**{line: words.get(line, "") for line in lines}, **self._guards}
         return [Exit(line, None, kinds[line]) for line in sorted(kinds)]
 
-    def _exits_by_span(self, other: set[Position | None]) -> list[Exit]:
-        """Return the one-word statements by their width; ``other`` are positions of what is more than one."""
+    def _exits_by_span(self) -> list[Exit]:
+        """Return the one-word statements by their width."""
+        kinds = {position: kind for position in self._positions_of(self._opcodes.acting)
+                 if position is not None and (kind := _kind_by_width(position)) is not None}
+        if not kinds:  # (so that not all positions are looked at)
+            return []
+        other = self._positions_of_more()
         if not self._opcodes.deleting.isdisjoint(self._units):
             other -= self._unbinding()
         returning = self._positions_of(self._opcodes.returning)
-        exits = set()
-        for position in self._positions_of(self._opcodes.acting) - other:
-            if position is not None and position.line == position.end_line and position.column is not None \
-                    and position.end_column is not None:
-                kind = _BY_WIDTH.get(position.end_column - position.column)
-                if kind is not None and not (kind == "continue" and position in returning):  # (``return x``)
-                    exits.add(Exit(position.line, position.column, kind))
+        exits = {Exit(position.line, position.column, kind) for position, kind in kinds.items()
+                 if position not in other and not (kind == "continue" and position in returning)}  # (``return x``)
         return sorted(exits, key=_place_of_exit)
 
     def _unbinding(self) -> set[Position | None]:
@@ -383,8 +409,10 @@ class Evidence:
         Returns:
             the number; ``None`` where nothing tells.
         """
+        if self._left is None:
+            return None
         begin, end = self._last_offset([stmt]), self._first_offset(rest[0])
-        if self._left is None or begin is None or end is None or begin >= end:
+        if begin is None or end is None or begin >= end:
             return None
         target = self._left.jump_behind(begin, self._jumps(stmt), end)
         if target is not None:
@@ -394,9 +422,10 @@ class Evidence:
 
     def is_last(self, stmts: list[ast.stmt]) -> bool:
         """Return whether the compiler is known to have left nothing behind a suite, so that it ends in no ``else``."""
+        if self._left is None or not isinstance(stmts[-1], ast.Return):
+            return False
         behind = self._last_offset(stmts)
-        return self._left is not None and behind is not None and isinstance(stmts[-1], ast.Return) and (
-            self._left.is_last(behind))
+        return behind is not None and self._left.is_last(behind)
 
     def _jumps(self, stmt: ast.stmt) -> bool:
         """Return whether the last suite of a statement ends in a jump, which has no operation of its own."""
@@ -447,7 +476,7 @@ class Evidence:
             return place.column if place is not None else None
         span = self.positions[first:last + 1] if 0 <= first <= last else [end]
         columns = [position.column for position in span if position is not None and position.line == end.line]
-        return min((column for column in columns if column is not None), default=end.column)
+        return min([column for column in columns if column is not None], default=end.column)
 
     def place_of_return(self, stmt: ast.Return) -> Position | None:
         """Return where a ``return`` of a value begins; ``None`` where that is not known.
@@ -466,7 +495,7 @@ class Evidence:
         before = last
         while before > 0 and self.positions[before] == place:
             before -= 1
-        unwound = any(unit in self._opcodes.calling for unit in self._units[before + 1:last])
+        unwound = before + 1 < last and not self._opcodes.calling.isdisjoint(self._units[before + 1:last])
         if unwound and self._units[before] == self._opcodes.nop:
             place = self.positions[before]
         elif unwound:

@@ -44,6 +44,8 @@ FOLDED = {
 #: Operations that put variables of an inlined comprehension aside.
 SET_ASIDE = frozenset({"LOAD_FAST_AND_CLEAR", "MAKE_CELL"})
 _IMPURE = Summary(False, [], 0)
+#: Operations that may leave a comparison on top of the stack.
+_COMPARING = frozenset({"COMPARE", "IS", "IN", "CHAIN", "POP", "SWAP", "ROT"})
 #: ends of blocks that the compiler copies
 _COPIED = ("jump", "return", "raise")
 
@@ -153,10 +155,13 @@ class Reducer:
         Here only those are left that have conditions inside, which were not expressions until they were folded. The
         test begins the block that both copies lead to.
         """
-        for id, head in self.cfg.blocks.items():
-            sources = [self.cfg.blocks[pred] for pred in self.preds[id]]
-            order = self.cfg.order
-            if len(sources) < 2 or any(b.end != "jump" or b.handler != head.handler for b in sources) or not (
+        blocks, order = self.cfg.blocks, self.cfg.order
+        for id, head in blocks.items():
+            preds = self.preds[id]
+            if len(preds) < 2 or blocks[preds[0]].end != "jump":
+                continue
+            sources = [blocks[pred] for pred in preds]
+            if any(b.end != "jump" or b.handler != head.handler for b in sources) or not (
                 min(order[block.id] for block in sources) < order[id] < max(order[block.id] for block in sources)
             ):
                 continue
@@ -197,10 +202,12 @@ class Reducer:
     def step(self, block: Block) -> bool:
         """Fold what ends in a block, if anything does."""
         if block.end == "branch":
-            return (
-                self.chain(block) or self.value_bool(block) or self.ternary(block) or self.condition(block)
-                or self.value_condition(block) or self.value_bool_threaded(block)
-            )
+            if block.ops and is_copied(block.ops[-1]):  # (a value, not only a test)
+                return (
+                    self.chain(block) or self.value_bool(block) or self.ternary(block) or self.condition(block)
+                    or self.value_bool_threaded(block)
+                )
+            return self.chain(block) or self.ternary(block) or self.condition(block) or self.value_condition(block)
         if block.end == "jump":
             return (async_head(self, block) and self.comprehension(block)) or self.merge(block)
         if block.end == "for":
@@ -247,15 +254,15 @@ class Reducer:
     def condition(self, x: Block) -> bool:
         """Fold ``a and b``, ``a or b`` as a condition: two tests that share a successor."""
         t, f = x.successors
-        if t == f:
+        blocks = self.cfg.blocks
+        if t == f or "branch" not in (blocks[t].end, blocks[f].end):
             return False
-        summary = self.summary(x.id)
-        if summary.pure and summary.inputs and self.single(x.id) and continues_chain(summary):
+        if x.ops and x.ops[-1].kind in _COMPARING and self.single(x.id) and continues_chain(self.summary(x.id)):
             return False  # the second half of a chained comparison: that comes first
         for y_id, on in ((t, True), (f, False)):
             if y_id == x.id or not self.single(y_id) or (tests_case(x) and not on):
                 continue
-            if self.second_test(x, self.cfg.blocks[y_id], on, f if on else t):
+            if self.second_test(x, blocks[y_id], on, f if on else t):
                 return True
         return self.condition_ternary(x)
 
@@ -355,8 +362,6 @@ class Reducer:
 
     def value_bool(self, x: Block) -> bool:
         """Fold ``a and b``, ``a or b`` as a value: ``COPY 1; BRANCH; POP; b``."""
-        if not x.ops or not is_copied(x.ops[-1]):
-            return False
         t, f = x.successors
         blocks = self.cfg.blocks
         for y_id, join, kind in ((t, f, "VALUE_AND"), (f, t, "VALUE_OR")):
@@ -390,8 +395,6 @@ class Reducer:
         Versions before let it test the value of ``a and b`` again before they go there. In the middle of an expression
         they jump, too.
         """
-        if not x.ops or not is_copied(x.ops[-1]):
-            return False
         t, f = x.successors
         blocks = self.cfg.blocks
         for y_id, other, kind, edge in ((t, f, "AND", 1), (f, t, "OR", 0)):
@@ -418,8 +421,6 @@ class Reducer:
         """Fold ``(a and b) or c`` as a value: the test of ``a`` jumps straight to ``c``."""
         t, f = x.successors
         blocks = self.cfg.blocks
-        if x.ops and x.ops[-1].kind == "COPY" and x.ops[-1].arg == 1:
-            return False
         for y_id, other, on in ((t, f, True), (f, t, False)):
             if not self.single(y_id):
                 continue
@@ -583,24 +584,30 @@ class Reducer:
         The end of an expression statement is copied to the exits of the expression where it leaves the function
         or goes back in a loop (``inline_small_exit_blocks`` in flowgraph.c, compile.c before 3.12).
         """
-        size = len(k.ops) - start
-        if (
-            y is k or size < (k.end != "raise")
-            or size >= len(y.ops) or k.handler != y.handler or k.end != y.end or k.end not in _COPIED
-            or k.successors != y.successors or k.arg != y.arg
-            or not all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
-        ):
+        if not self.ends_alike(y, k, start):
             return
+        size = len(k.ops) - start
         tail = self.cut(k, start)
         y.ops, y.arg = y.ops[:len(y.ops) - size], None
         self.changed(y, [tail.id], "jump")
 
+    def ends_alike(self, y: Block, k: Block, start: int) -> bool:
+        """Return whether ``y`` ends with a copy of the end of ``k`` from ``start`` on."""
+        size = len(k.ops) - start
+        return (
+            y is not k and size >= (k.end != "raise")
+            and size < len(y.ops) and k.handler == y.handler and k.end == y.end and k.end in _COPIED
+            and k.successors == y.successors and k.arg == y.arg
+            and all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
+        )
+
     def share_after(self, arm: Block, other: Block) -> None:
         """Share what stands behind the value of one arm with the other, if that has a copy of it."""
-        if arm.end != "jump" or arm.successors == other.successors or not self.only_value(arm.ops):
+        if arm.end != "jump" or arm.successors == other.successors:
             return
         k = self.cfg.blocks[arm.successors[0]]
-        if k.ops and self.only_value(other.ops[: max(0, len(other.ops) - len(k.ops))]):
+        if k.ops and self.ends_alike(other, k, 0) and self.only_value(arm.ops) and (
+                self.only_value(other.ops[:len(other.ops) - len(k.ops)])):
             self.share_end(other, k, 0)
 
     # --- chained comparisons ----------------------------------------------------------------------
@@ -608,8 +615,10 @@ class Reducer:
         """Fold ``a < b < c``: the second operand is kept on the stack for the second comparison."""
         blocks = self.cfg.blocks
         ops = x.ops
-        as_value = bool(ops) and is_copied(ops[-1])
-        if len(ops) < 2 or ops[-2 if as_value else -1].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
+        if len(ops) < 2:
+            return False
+        as_value = is_copied(ops[-1])
+        if ops[-2 if as_value else -1].kind not in ("COMPARE", "IS", "IN", "CHAIN"):
             return False
         t, f = x.successors
         y, k = blocks[t], blocks[f]
@@ -620,8 +629,10 @@ class Reducer:
             for pred in self.preds[f]  # the comparisons in front of the last
         ):
             self.share_end(y, k, 2)
+        if not (self.ends_value if as_value else self.ends_test)(y, k):
+            return False
         summary = self.summary(t)
-        if not summary.pure or not (self.ends_value if as_value else self.ends_test)(y, k, summary):
+        if not summary.pure or summary.inputs != 1 + as_value:
             return False
         rest = self.compared_with(summary)
         if rest is None:
@@ -634,9 +645,9 @@ class Reducer:
         self.changed(x, list(last.successors), last.end)
         return True
 
-    def ends_value(self, y: Block, k: Block, summary: Summary) -> bool:
+    def ends_value(self, y: Block, k: Block) -> bool:
         """Return whether a chain is a value: ``k`` drops the operand that ``y`` compares, and both merge."""
-        if not drops_below(k) or len(k.ops) != 2 or summary.inputs != 2:
+        if not drops_below(k) or len(k.ops) != 2:
             return False
         if y.end == k.end == "jump":
             return y.successors == k.successors
@@ -649,9 +660,9 @@ class Reducer:
         joined = self.cfg.blocks[jumping.successors[0]]
         return joined.end == "return" and not joined.ops
 
-    def ends_test(self, y: Block, k: Block, summary: Summary) -> bool:
+    def ends_test(self, y: Block, k: Block) -> bool:
         """Return whether a chain is a test: ``k`` drops the operand and goes where the last comparison fails."""
-        if summary.inputs != 1 or y.end != "branch" or [op.kind for op in k.ops[:1]] != ["POP"]:
+        if y.end != "branch" or not k.ops or k.ops[0].kind != "POP":
             return False
         if len(k.ops) == 1 and k.end == "jump":
             return self.cfg.is_duplicate(y.successors[1], k.successors[0])
@@ -805,5 +816,5 @@ def on_one_line(test: Block, *arms: Block) -> bool:
 
 def continues_chain(summary: Summary) -> bool:
     """Return whether a block compares a value from before it with something."""
-    top = summary.stack[-1] if summary.stack else None
+    top = summary.stack[-1] if summary.pure and summary.inputs and summary.stack else None
     return isinstance(top, ast.Compare) and isinstance(top.left, StackParameter)

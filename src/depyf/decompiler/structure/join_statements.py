@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ...bytecode.linetable import Position, positions
 from ..nodes import ops_of, suites_of
@@ -18,13 +19,16 @@ from ..nodes import ops_of, suites_of
 if TYPE_CHECKING:
     from ..body import Body
 
+#: Operations of statements that are joined.
+_JOINED = frozenset({
+    o.IMPORT_NAME, o.DELETE_FAST, o.DELETE_GLOBAL, o.DELETE_NAME, o.DELETE_DEREF, o.DELETE_ATTR, o.DELITEM})
 #: Columns from the end of one target of ``del`` to the next, at most: a comma and two blanks. (``; del`` takes five.)
 _COMMA = 3
 
 
 def join_statements(body: Body) -> None:
     """Join the statements of a body that were written as one."""
-    if body.has_places:
+    if body.has_places and not _JOINED.isdisjoint(body.cfg.present):
         _join(body.statements, body.scope.code)
 
 

@@ -51,6 +51,8 @@ def loop_exit(walker: Walker, loop: Loop) -> int | None:
     others = [] if loop.normal_exit is None else [loop.normal_exit]
     others += sorted(edges.targets, key=lambda id: -walker.analysis.weight[id])
     ranked = [likeliest, *(id for id in dict.fromkeys(others) if id != likeliest)]
+    if likeliest is not None and ranked == others == [loop.normal_exit]:
+        return walker.search.choose(ranked)  # (Most loops have no ``break``.)
     inside = in_loop(walker, loop.body, ranked, outer_ends(loop.frame, None))
     if inside.issuperset(ranked) and loop.normal_exit is None:
         ranked.insert(0, None)
@@ -161,9 +163,10 @@ def skip_unwinding(walker: Walker, id: int, head: int) -> int:
 def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> Iterator[int]:
     """Yield the targets of breaks that come after other statements (``if x: y = 1; break``)."""
     inner: set[int] = set()
-    for other in body & walker.analysis.loops.keys() - {head}:
+    for other in body & walker.analysis.loops.keys():
         # what leaves an inner loop drops that one's iterator first
-        inner |= walker.analysis.loops[other] - {other}
+        if other != head:
+            inner |= walker.analysis.loops[other] - {other}
     blocks = walker.cfg.blocks
     for start in [succ for id in body - inner for succ in blocks[id].successors if succ not in body]:
         if start != normal_exit:

@@ -9,7 +9,7 @@ so no ``break`` leads there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .walk import Walker
 
 #: What leaves loops, handlers and ``with``: it stands where what is left does.
-_UNWINDING = ("POP_EXCEPT", "LEAVE", "SWAP", "COPY", "PUSH_EXC_INFO", "WITH_EXCEPT_START", "END_ASYNC_FOR")
+_UNWINDING = frozenset({
+    "POP_EXCEPT", "LEAVE", "SWAP", "COPY", "PUSH_EXC_INFO", "WITH_EXCEPT_START", "END_ASYNC_FOR"})
 #: Ends of blocks that are no part of a statement: the jump back of a loop has its span.
 _NOT_WRITTEN = ("jump", "reraise")
 #: What begins a compound statement, behind its head.
@@ -44,8 +45,9 @@ def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], 
               if (place := evidence.place(op.offset)) is not None]
     if not places:
         return set()
-    first, last = min(line for line, _ in places), max(line for line, _ in places)
-    indentation = min((column for _, column in places if column is not None), default=None)
+    lines = [line for line, _ in places]
+    first, last = min(lines), max(lines)
+    indentation = min([column for _, column in places if column is not None], default=None)
     around = set.intersection(*(set(walker.cfg.handlers_around(blocks[id].handler)) for id in body))
     inside = set()
     for id in candidates:
@@ -67,15 +69,18 @@ def _begins_try(walker: Walker, block: Block, around: set[int]) -> bool:
                for handler in walker.cfg.handlers_around(block.handler) if handler not in around)
 
 
-def _before_leaving(block: Block) -> Iterator[Op]:
-    """Yield the operations of a block up to where a handler or protected body is left."""
+def _before_leaving(block: Block) -> list[Op]:
+    """Return the operations of a block up to where a handler or protected body is left."""
+    ops: list[Op] = []
     for op in block.ops:
-        if op.kind in ("POP_EXCEPT", "LEAVE"):
-            return
-        if op.kind not in _UNWINDING:
-            yield op
+        if op.kind in _UNWINDING:
+            if op.kind in ("POP_EXCEPT", "LEAVE"):
+                return ops
+        else:
+            ops.append(op)
     if block.end_op is not None and block.end not in _NOT_WRITTEN:
-        yield block.end_op
+        ops.append(block.end_op)
+    return ops
 
 
 def _start(

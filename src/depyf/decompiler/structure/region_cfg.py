@@ -20,6 +20,8 @@ class RegionCfg(Cfg):
         resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
         ends: ``{handler id of a finally: where its clean-up ends}``.
         nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
+        present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, and
+            this says so at once.
     """
 
     def __init__(self, graph: Cfg, is_shared: bool = True) -> None:
@@ -27,7 +29,8 @@ class RegionCfg(Cfg):
         blocks = graph.blocks if not is_shared else {
             id: Block(id, list(block.ops), block.end, block.successors, block.arg, block.end_op, block.region)
             for id, block in graph.blocks.items()}
-        super().__init__(graph.code, blocks, graph.entry)
+        super().__init__(graph.code, blocks, graph.entry, graph.order.copy() if is_shared else graph.order)
+        self.present = {op.kind for block in blocks.values() for op in block.ops}
         self.groups: set[int] = set()
         self.kinds: dict[int, str] = {}
         self.resumes: dict[int, int | None] = {}

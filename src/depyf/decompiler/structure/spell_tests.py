@@ -40,6 +40,8 @@ class _Speller:
         """Spell the tests of a suite, the inner ones first: where a statement stands follows from what is in it."""
         for at in reversed(range(len(statements))):
             statement = statements[at]
+            if isinstance(statement, (ast.Expr, ast.Assign, ast.Return)):  # (most)
+                continue
             for suite in suites_of(statement):
                 self.suite(suite)
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):

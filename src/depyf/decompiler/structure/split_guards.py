@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..lift import Scope
 from ..lift.spelling import begins_below, begins_guard, line_of_first
-from ..nodes import part_of, suites_of
+from ..nodes import compound_places, part_of, suites_of
 from .evidence import Evidence
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def split_guards(body: Body) -> None:
 
 
 def _split(statements: list[ast.stmt], body: Body) -> None:
-    for at in reversed(range(len(statements))):
+    for at in compound_places(statements):
         statement = statements[at]
         for suite in suites_of(statement):
             _split(suite, body)

@@ -48,7 +48,11 @@ def never_falls(stmts: list[ast.stmt]) -> bool:
 
 def first_line(stmts: list[ast.stmt]) -> int | None:
     """Return the first line that is known of a suite."""
-    return next((line for stmt in stmts if (line := line_of(stmt)) is not None), None)
+    for stmt in stmts:
+        line = line_of(stmt)
+        if line is not None:
+            return line
+    return None
 
 
 def is_before(one: list[ast.stmt], other: list[ast.stmt]) -> bool:

@@ -136,7 +136,7 @@ class Walker:
 
     def pending(self, state: State) -> list[ast.stmt]:
         """Write the values that are on the stack where control leaves the function: no source leaves any."""
-        if not values(state.stack):
+        if not state.stack or not values(state.stack):
             return []
         if not self.executor.spill:
             raise CannotDecompile(STRUCTURE, "a value is pending at the end")
@@ -173,7 +173,7 @@ class _Path:
         block = walker.cfg.blocks[cursor.at]
         walker.spend(1 + len(block.ops))
         if not self.leaving:
-            region = self._region_entered(block, begun)
+            region = self._region_entered(block, begun) if block.handler != cursor.frame.handler else None
             if region is not None:
                 return self._enter(region, begun)
             if not begun and (cursor.at in walker.analysis.loops or block.end == "for"):
@@ -196,10 +196,13 @@ class _Path:
 
     # --- regions ----------------------------------------------------------------------------------
     def _region_entered(self, block: Block, begun: bool) -> int | None:
-        """Return the handler of the outermost region that begins here, unless a loop comes first."""
+        """Return the handler of the outermost region that begins here, unless a loop comes first.
+
+        The block is in another region than what was written before.
+        """
         cursor, walker = self.cursor, self.walker
         around = cursor.frame.handler
-        if block.handler == around or not (block.ops or block.end in ("for", "raise")) or is_leave(block):
+        if not (block.ops or block.end in ("for", "raise")) or is_leave(block):
             return None
         chain = walker.cfg.handlers_around(block.handler)
         if around is not None and around not in chain:

@@ -19,6 +19,8 @@ from ..structure.region_cfg import RegionCfg
 
 def mark_iterator_pops(cfg: RegionCfg) -> None:
     """Mark every ``POP`` of an iterator (``POP "iterator"``): a ``break`` or ``return`` leaves a ``for`` loop there."""
+    if _ITERATES.isdisjoint(cfg.present):
+        return
     for id, ops in _marked(cfg).items():
         cfg.blocks[id].ops = ops
 
@@ -26,8 +28,6 @@ def mark_iterator_pops(cfg: RegionCfg) -> None:
 def _marked(graph: Cfg) -> dict[int, list[Op]]:
     """Return the operations of each block with their marks. Blocks that are not in the result have none."""
     marked: dict[int, list[Op]] = {}
-    if not any(op.kind in _ITERATES for block in graph.blocks.values() for op in block.ops):
-        return marked
     work: list[tuple[int, tuple[bool, ...]]] = [(graph.entry, ())]
     while work:
         id, entry = work.pop()
@@ -89,6 +89,8 @@ _ITERATES = frozenset({"GET_ITER", "GET_AITER"})
 
 def split_breaks(cfg: RegionCfg) -> None:
     """Split blocks behind each marked ``POP``: what follows is the place a ``break`` leads to."""
+    if _ITERATES.isdisjoint(cfg.present):
+        return
     for id in list(cfg.blocks):
         while True:
             block = cfg.blocks[id]

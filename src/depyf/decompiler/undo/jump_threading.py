@@ -17,6 +17,8 @@ from ..structure.region_cfg import RegionCfg
 def thread_jumps(cfg: RegionCfg) -> None:
     """Lead edges straight through blocks that do nothing."""
     blocks = cfg.blocks
+    if not [block for block in blocks.values() if block.end == "jump" and not block.ops]:
+        return
     final: dict[int, int] = {}
     for id in blocks:
         at = id

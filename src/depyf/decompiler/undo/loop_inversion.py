@@ -16,11 +16,16 @@ After::
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Callable
 
 from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..structure.region_cfg import RegionCfg
+
+#: What takes values off the stack and ends protected bodies.
+_UNWINDS = frozenset({"POP", "SWAP", "LEAVE"})
 
 
 def undo_loop_inversion(cfg: RegionCfg) -> None:
@@ -35,16 +40,9 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
         rounds += 1
         again |= _merge_equal(cfg)
         again |= _merge_comprehensions(cfg)
-        groups: dict[tuple[object, ...], list[Block]] = {}
-        for block in cfg.blocks.values():
-            if block.end == "branch" and block.ops and block.id not in cfg.kinds:
-                groups.setdefault(
-                    (_place(cfg, block.successors[0]), _place(cfg, block.successors[1]), block.handler), []
-                ).append(block)
-        arms = _arms(cfg)
-        for group in groups.values():
-            if len(group) < 2:
-                continue
+        groups = _alike(cfg)
+        arms = _arms(cfg) if groups else set()
+        for group in groups:
             group.sort(key=lambda n: cfg.order[n.id])
             if len({(n.successors[0], n.successors[1]) for n in group}) > 1 and not _loops(cfg, group):
                 continue
@@ -69,6 +67,39 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
                     first = head
                     again = True
     cfg.prune()
+
+
+def _alike(cfg: RegionCfg) -> list[list[Block]]:
+    """Return the groups of tests that lead to the same places."""
+    tests = [block for block in cfg.blocks.values()
+             if block.end == "branch" and block.ops and block.id not in cfg.kinds]
+    groups: dict[tuple[object, ...], list[Block]] = {}
+    for block in _repeated(tests, lambda block: (*[_rough_place(cfg, id) for id in block.successors], block.handler)):
+        t, f = block.successors
+        groups.setdefault((_place(cfg, t), _place(cfg, f), block.handler), []).append(block)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _repeated(blocks: list[Block], rough: Callable[[Block], object]) -> list[Block]:
+    """Return the blocks that are not known to be like no other: exact keys are for these alone.
+
+    Args:
+        blocks: to choose from.
+        rough: returns a key that is the same for blocks that are alike.
+    """
+    if len(blocks) < 2:
+        return []
+    keys = list(map(rough, blocks))
+    if len(set(keys)) == len(keys):
+        return []
+    counts = Counter(keys)
+    return [block for block, key in zip(blocks, keys) if counts[key] > 1]
+
+
+def _rough_place(cfg: RegionCfg, id: int) -> object:
+    """Return what the places have in common that :func:`_place` has one key for."""
+    block = cfg.blocks[id]
+    return (block.end, len(block.ops)) if block.ops and block.end in ("jump", "return") else id
 
 
 def _merge_comprehensions(cfg: RegionCfg) -> bool:
@@ -147,9 +178,9 @@ def _merge_before(cfg: RegionCfg, id: int) -> None:
             break
 
 
-def _arms(cfg: RegionCfg, preds: dict[int, list[int]] | None = None) -> set[frozenset[int]]:
+def _arms(cfg: RegionCfg) -> set[frozenset[int]]:
     """Return the two edges of each test that nothing else leads to: they are no copies (``a if x else a``)."""
-    preds = cfg.predecessors() if preds is None else preds
+    preds = cfg.predecessors()
     return {
         frozenset(block.successors) for block in cfg.blocks.values()
         if block.end == "branch" and all(len(preds[succ]) == 1 and succ != cfg.entry for succ in block.successors)
@@ -177,7 +208,7 @@ def _place(cfg: RegionCfg, id: int) -> object:
     """
     block = cfg.blocks[id]
     if block.end == "jump" and block.ops and all(op.line is not None for op in block.ops):
-        return ("exit", *(_key(op) for op in block.ops), block.handler, block.successors[0])
+        return ("exit", *[_key(op) for op in block.ops], block.handler, block.successors[0])
     if block.end == "return" and block.ops and block.ops[-1].kind == "CONST" and all(
         op.kind == "POP" and op.arg is None for op in block.ops[:-1]  # (what a chained comparison leaves)
     ):
@@ -223,20 +254,24 @@ def _merge_equal(cfg: RegionCfg) -> bool:
     and writes the end of a protected body on each exit of it.  Merged are blocks that only take values off the
     stack, ends of bodies, whole ``return`` statements, and those of two arms of one expression.
     """
+    exits = [block for block in cfg.blocks.values()
+             if block.end in ("jump", "return") and block.id != cfg.entry and block.id not in cfg.kinds]
+    exits = _repeated(exits, lambda block: (block.end, len(block.ops), block.handler))
+    if not exits:
+        return False
     seen: dict[tuple[object, ...], int] = {}
     done = False
-    preds = cfg.predecessors()
-    arms = _arms(cfg, preds)
-    returning = _returning_arms(cfg, preds)
-    for id in sorted(cfg.blocks, key=cfg.order.__getitem__):
-        block = cfg.blocks.get(id)
-        if block is None or id == cfg.entry or id in cfg.kinds:
+    arms: set[frozenset[int]] | None = None
+    returning = {} if all(block.ops for block in exits) else _returning_arms(cfg, cfg.predecessors())
+    for block in sorted(exits, key=lambda block: cfg.order[block.id]):
+        id = block.id
+        if id not in cfg.blocks:
             continue
         if not block.ops:
             if id not in returning:
                 continue
         elif block.end == "jump":
-            if any(op.kind not in ("POP", "SWAP", "LEAVE") for op in block.ops):
+            if not _UNWINDS.issuperset([op.kind for op in block.ops]):
                 continue
             if block.successors[0] in cfg.nowhere.values():
                 continue  # (one of them may be a ``return``, with its value on the stack)
@@ -244,9 +279,13 @@ def _merge_equal(cfg: RegionCfg) -> bool:
                 continue  # no copy, which would have the line of its statement (3.12 and later)
         elif block.end != "return" or not _is_statement(block):
             continue
-        key = (block.end, returning.get(id), *(_key(op) for op in block.ops), *block.successors, block.handler)
+        key = (block.end, returning.get(id), *[_key(op) for op in block.ops], *block.successors, block.handler)
         first = seen.setdefault(key, id)
-        if first != id and frozenset((first, id)) not in arms:
+        if first == id:
+            continue
+        if arms is None:  # (of the graph before anything is merged)
+            arms = _arms(cfg)
+        if frozenset((first, id)) not in arms:
             cfg.redirect(id, first)
             done = True
     return done
@@ -279,10 +318,10 @@ def _split_returns(cfg: RegionCfg) -> None:
 
     Where CPython copies a ``return``, the copy is joined to the statements that led to it (see :func:`_merge_equal`).
     """
-    alone = {
-        (*(_key(op) for op in block.ops), block.handler)
-        for block in cfg.blocks.values() if block.end == "return" and block.ops and _is_statement(block)
-    }
+    returns = [block for block in cfg.blocks.values() if block.end == "return" and block.ops]
+    if len({len(block.ops) for block in returns}) < 2:
+        return
+    alone = {(*[_key(op) for op in block.ops], block.handler) for block in returns if _is_statement(block)}
     if not alone:
         return
     sizes = {len(key) - 1 for key in alone}

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import enum
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -443,12 +444,14 @@ def write_cases(body: Body) -> None:
 
 def find_patterns(cfg: RegionCfg) -> bool:
     """Replace the code of patterns by tests; return whether there was any."""
+    if _BEGIN.isdisjoint(cfg.present):
+        return False
     changed = False
-    pending = sorted(cfg.blocks, key=cfg.order.__getitem__)
+    pending = deque(sorted(cfg.blocks, key=cfg.order.__getitem__))
     tried: set[tuple[int, int, bool]] = set()
     following: set[int] = set()  # where a failed case leads: the subject lies on the stack there
     while pending:
-        at = pending.pop(0)
+        at = pending.popleft()
         block = cfg.blocks.get(at)
         if block is None:
             continue
@@ -461,7 +464,7 @@ def find_patterns(cfg: RegionCfg) -> bool:
             except _NoPattern:
                 continue
             changed = True
-            pending[:0] = [failure, success]
+            pending.extendleft((success, failure))
             if keeps:
                 following.add(failure)
             op = block.ops[index]
