@@ -120,7 +120,7 @@ def test_ranks_that_were_killed(tmp_path):
 
     for number in range(6):
         folder(tmp_path, number, of_rank(number, took(1.0), compilation(1, 0, "g"), world=9), None if number < 2 else cut)
-    folder(tmp_path, 6, of_rank(6, took(1.0), world=9, graph="another"), cut)
+    folder(tmp_path, 6, of_rank(6, took(1.0), world=9, graph="another\n"), cut)
     (tmp_path / "rank_7").mkdir()
     ranks.write_index(str(tmp_path))
     text = (tmp_path / "index.md").read_text()

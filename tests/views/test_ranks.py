@@ -115,7 +115,7 @@ def test_a_directory_that_cannot_be_made(tmp_path, rank):
 
 
 # --- the index ------------------------------------------------------------------------------------
-def of_rank(number, *compilations, graph="def forward(self, x): return x", world=2):
+def of_rank(number, *compilations, graph="def forward(self, x): return x\n", world=2):
     stage = GraphStage("Captured_Graph", 0, graph, False, CompileId(0, 0), "g.py")
     function = CompiledFunction("f", (frame_of(CompileId(0, 0), graph="__compiled_fn_1"),), "full.py")
     capture = capture_of(*(compilations or (compilation(),)), functions=(function,), graphs=(

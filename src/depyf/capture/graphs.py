@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from ..decompiler.free_names import free_name
@@ -24,6 +25,13 @@ from .torch_private import hooks
 
 #: A stage and its index in the graph.
 StageKey = tuple[str, int]
+#: The one object for each key that graphs hold: they are few, and a long run has ten thousand graphs.
+_keys: dict[StageKey, StageKey] = {}
+_NO_KERNELS: Mapping[str, Recorded[KernelOfGraph]] = MappingProxyType({})
+
+
+def _key(stage: str, index: int) -> StageKey:
+    return _keys.setdefault((stage, index), (stage, index))
 
 
 @dataclass(slots=True, repr=False, eq=False)
@@ -46,7 +54,7 @@ class GraphBuilder:
     printed_later: frozenset[str] = frozenset()
     stages: dict[StageKey, Recorded[StageOfGraph]] = field(default_factory=dict)
     inputs_of: StageKey | None = None
-    kernels: dict[str, Recorded[KernelOfGraph]] = field(default_factory=dict)
+    kernels: Mapping[str, Recorded[KernelOfGraph]] = field(default_factory=lambda: _NO_KERNELS)
     waiting: tuple[Callable[[], None], ...] = ()
     is_called: bool = False
 
@@ -110,7 +118,7 @@ class Graphs:
         modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (), callers: tuple[Caller, ...] = (),
     ) -> None:
         """Add a text of a stage to a graph, behind those that it has of that stage."""
-        key = stage, sum(known == stage for known, _ in builder.stages)
+        key = _key(stage, sum(known == stage for known, _ in builder.stages))
         if inputs and builder.inputs_of is None:
             builder.inputs_of = key
         self._set_stage(builder, GraphStage(
@@ -118,11 +126,11 @@ class Graphs:
 
     def replace_stage(self, builder: GraphBuilder, stage: str, text: str) -> None:
         """Replace the last text of a stage, or add the first."""
-        key = builder.last(stage) or (stage, 0)
+        key = builder.last(stage) or _key(stage, 0)
         self._set_stage(builder, GraphStage(*key, text, False, builder.ids))
 
     def _set_stage(self, builder: GraphBuilder, stage: GraphStage) -> None:
-        key = stage.stage, stage.index
+        key = _key(stage.stage, stage.index)
         pending = builder.stages[key] = StageOfGraph(builder.name, stage)
 
         def record() -> None:
@@ -155,12 +163,12 @@ class Graphs:
         if path in builder.kernels:
             return
         kernel = Kernel(len(builder.kernels), text, path, builder.ids)
-        builder.kernels[path] = KernelOfGraph(builder.name, kernel)
+        builder.kernels = {**builder.kernels, path: KernelOfGraph(builder.name, kernel)}
 
         def record() -> None:
             named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
-            builder.kernels[path] = KernelOfGraph(builder.name, named)
-            builder.kernels[path] = self._recorder.kernel(builder.name, named, module)
+            builder.kernels = {**builder.kernels, path: KernelOfGraph(builder.name, named)}
+            builder.kernels = {**builder.kernels, path: self._recorder.kernel(builder.name, named, module)}
 
         builder.when_named(record)
 

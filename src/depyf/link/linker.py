@@ -125,7 +125,7 @@ class Linker:
             return linked
 
         try:
-            if not run_when_debugging(original, transformed, make):
+            if not run_when_debugging(original, transformed, make, lambda: self.files.pop(path, None)):
                 return
         except Exception as error:  # noqa: BLE001
             self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")

@@ -47,15 +47,29 @@ _users = 0
 _undo: Callable[[], None] | None = None
 
 
-def run_when_debugging(function: CodeType, version: CodeType, make: Make) -> bool:
-    """Have what ``make`` makes run in place of ``version`` inside ``debug()``; ``False`` if this torch cannot do so."""
+def run_when_debugging(
+    function: CodeType, version: CodeType, make: Make, gone: Callable[[], object] = int,
+) -> bool:
+    """Have what ``make`` makes run in place of ``version`` inside ``debug()``; ``False`` if this torch cannot do so.
+
+    Args:
+        function: what torch compiled.
+        version: Dynamo's code.
+        make: makes the same with the lines of the dump.
+        gone: called when the version is no more.
+    """
     from ..capture.torch_private import replacements
 
     if not replacements.can_replace():
         return False
     _versions[id(version)] = _Version(function, version, make)
-    weakref.finalize(version, _versions.pop, id(version), None).atexit = False
+    weakref.finalize(version, _forget, id(version), gone).atexit = False
     return True
+
+
+def _forget(version: int, gone: Callable[[], object]) -> None:
+    _versions.pop(version, None)
+    gone()
 
 
 @contextlib.contextmanager

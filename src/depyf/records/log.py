@@ -21,7 +21,7 @@ from .plain_lines import first_line, line_of
 
 R = TypeVar("R")
 #: So many bytes of what was appended last are records in memory, too: what is asked for is mostly new.
-RECENT = 500_000
+RECENT = 200_000
 _CHUNK = 1 << 16
 #: The place of a record that was appended, its first byte; the record itself where that failed.
 Recorded: TypeAlias = R | int

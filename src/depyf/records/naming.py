@@ -60,31 +60,39 @@ class FileNames:
     """Hands out file names, each once (letter case does not count: some file systems ignore it)."""
 
     def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._given: dict[object, str] = {}
+        #: Hashes: a long run has thousands, and if two were the same a name would have a number that it need not have.
+        self._taken: set[int] = set()
+        #: By key; ``None``: the usual one, as nearly always. (A long run has thousands.)
+        self._given: dict[object, str | None] = {}
 
-    def give(self, key: object, wanted: str) -> str:
-        """Return the name for ``key``: ``wanted``, or with a number if another key has taken that."""
-        known = self._given.get(key)
-        if known is not None:
-            return known
+    def give(self, key: object, usual: str, known: str = "") -> str:
+        """Return the name for ``key``, with a number if another key has taken that.
+
+        Args:
+            key: what the file is of.
+            usual: the name, always the same for this key.
+            known: the name that it has already, if it has one.
+        """
+        if key in self._given:
+            return self._given[key] or usual
+        wanted = known or usual
         stem, dot, suffix = wanted.partition(".")
         candidate, count = wanted, 1
-        while candidate.lower() in self._taken:
+        while hash(candidate.lower()) in self._taken:
             count += 1
             candidate = f"{stem}_{count}{dot}{suffix}"
-        self._taken.add(candidate.lower())
-        self._given[key] = candidate
+        self._taken.add(hash(candidate.lower()))
+        self._given[key] = None if candidate == usual else candidate
         return candidate
 
     def of_stage(self, graph: str, stage: str, index: int, known: str = "") -> str:
         """Return the file name of a text of a stage: ``__compiled_fn_1.Captured_Graph.0.py``, or ``known``."""
-        wanted = known or f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.py"
-        return self.give(("graph", graph, stage, index), wanted)
+        usual = f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.py"
+        return self.give(("graph", graph, stage, index), usual, known)
 
     def of_kernel(self, graph: str, index: int, known: str = "") -> str:
         """Return the file name of a module that Inductor generated: ``__compiled_fn_1.kernel_0.py``, or ``known``."""
-        return self.give(("kernel", graph, index), known or f"{legal_identifier(graph)}.kernel_{index}.py")
+        return self.give(("kernel", graph, index), f"{legal_identifier(graph)}.kernel_{index}.py", known)
 
     def of_transformed(self, text_name: str, compile_id: CompileId, function_name: str, known: str = "") -> str:
         """Return the file name of transformed code, by the name in its text: ``__transformed_code_0_for_f.py``.
@@ -98,5 +106,5 @@ class FileNames:
         if not text_name.startswith("__transformed_code_"):
             text_name = f"__transformed_code_0_for_{legal_identifier(function_name)}"
         number, _, of = text_name.removeprefix("__transformed_code_").partition("_for_")
-        wanted = known or f"__transformed_code_{number}_for_{legal_identifier(of)}.py"
-        return self.give(("transformed", compile_id, function_name), wanted)
+        usual = f"__transformed_code_{number}_for_{legal_identifier(of)}.py"
+        return self.give(("transformed", compile_id, function_name), usual, known)

@@ -180,6 +180,9 @@ class EventReader:
         self._recorded: dict[tuple[int, int, int], Any] = {}
         #: Name and place of a frame's function, and what the user means by it, by ``CompileId.frame_key``.
         self._functions: dict[tuple[int, int], tuple[str, SourceLocation | None, UserFunction | None]] = {}
+        self._known_functions: dict[
+            tuple[str, SourceLocation | None, UserFunction | None],
+            tuple[str, SourceLocation | None, UserFunction | None]] = {}
         self._resets = 0
         self._latest = CompileId(-1, -1)
         #: Files of the user's that the records which the spill took name, in their order.
@@ -266,9 +269,10 @@ class EventReader:
         return builder.record()
 
     def _know_function(self, builder: _Builder) -> None:
-        if builder.function:
-            self._functions.setdefault(
-                builder.ids.frame_key, (builder.function, builder.location, builder.user_function))
+        if builder.function and builder.ids.frame_key not in self._functions:
+            known = builder.function, builder.location, builder.user_function
+            # (After a reset the same function is compiled in another frame.)
+            self._functions[builder.ids.frame_key] = self._known_functions.setdefault(known, known)
 
     def feed(
         self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen | None = None,
