@@ -88,8 +88,10 @@ def part(name: str, count: int, folder: str) -> dict[str, Any]:
     """Runs one part in this process."""
     process = psutil.Process()
     compile_once()  # what torch makes once
-    with depyf.prepare_debug(os.path.join(folder, "first")):
-        compile_once()
+    if name != "plain":
+        with depyf.prepare_debug(os.path.join(folder, "first"), files=WATCHED.get(name, "now")) as block:
+            compile_once()
+        block.wait()
     gc.collect()
     hooks, handles = hooks_of_torch(), process.num_fds()
     result: dict[str, Any] = {"begin": process.memory_info().rss / 2**20}

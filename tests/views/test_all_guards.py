@@ -46,6 +46,12 @@ def test_dynamic_sizes_devices_and_parameters():
                                 "stride=(3, 1), requires_grad=True, cls='Parameter')")
 
 
+def test_a_place_within_torch_stands_in_brackets():
+    guards = parse_guards("TREE_GUARD_MANAGER:\n+- RootGuardManager\n| +- LAMBDA_GUARD: L['x'].size()[0] <= 4096"
+                          "  # (_inductor/codegen/cpp.py:2273 in need_use_acc_helper)\n")
+    assert (guards[0].cause.filename, guards[0].cause.line) == ("_inductor/codegen/cpp.py", 2273)
+
+
 def test_marks_become_one_guard_and_keep_all_raw_text():
     [marks] = [g for g in parse_guards(TREE) if g.expression.startswith("has_no_marks")]
     assert marks.expression == "has_no_marks(L['a'], '_dynamo_dynamic_indices', '_dynamo_static_indices')"

@@ -157,6 +157,15 @@ def test_one_recompile():
     assert "torch says: `tensor 'x' size mismatch at index 0. expected 10, actual 11` (of `[0/10]`)" in text
 
 
+def test_versions_that_expected_other_values_are_told_apart():
+    other = GuardFailure(CompileId(0, 7), "self.seen == 0", "self.seen", "0", "112")
+    again = compilation(0, 12, guard_failures=(
+        failure(10), dataclasses.replace(failure(8), seen="11"), dataclasses.replace(failure(10), entry=CompileId(0, 9)),
+        other))
+    text = index(capture_of(compilation(), again))
+    assert "* `[0/12]` `x.shape[0]`: 10 → 11 (of `[0/10]`, `[0/9]`; 8 in `[0/8]`); `self.seen`: 0 → 112 (of `[0/7]`)" in text
+
+
 def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
     again = [compilation(0, n, guard_failures=tuple(map(failure, reversed(range(n))))) for n in range(1, 201)]
     function = CompiledFunction("f", tuple(frame_of(CompileId(0, n)) for n in range(201)), "full.py")

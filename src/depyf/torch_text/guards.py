@@ -27,7 +27,7 @@ _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
 _IDENTITY = re.compile(r"___check_(?P<what>type|obj)_id\((?P<subject>.*), \d+\)")
 _TYPE = re.compile(r"type=<class '(?P<type>[^']*)'>")
 _CAUSE = re.compile(r"  # (?P<code>.*?)\s+# (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
-_PLACE = re.compile(r"  # (?P<file>\S+):(?P<line>\d+) in (?P<function>\w+)")
+_PLACE = re.compile(r"  # \(?(?P<file>[^\s(]\S*):(?P<line>\d+) in (?P<function>\w+)")  # (in brackets: within torch)
 _TENSOR = re.compile(
     r"check_tensor\((?P<source>.*), (?P<cls>\w+), DispatchKeySet\((?P<keys>[^)]*)\), (?P<dtype>torch\.\w+), "
     r"device=(?P<device>[^,]*), requires_grad=(?P<grad>True|False), size=\[(?P<size>[^\]]*)\], "

@@ -77,6 +77,17 @@ class Change:
         return some(list(dict.fromkeys(code(str(failure.entry)) for failure in self.failures if failure.entry)), 3)
 
     @property
+    def versions(self) -> str:
+        """The versions that failed for it, as Markdown, with what others expected than the one used last."""
+        by_value: dict[str, list[str]] = {}
+        for was, failure in zip(self.was, self.failures):
+            if failure.entry:
+                by_value.setdefault(was, []).append(code(str(failure.entry)))
+        told = [("of " if was == self.was[0] else f"{value(was)} in " if was else "of ") + some(
+            list(dict.fromkeys(entries)), 3) for was, entries in by_value.items()]
+        return "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if len(told) > _MOST else "")
+
+    @property
     def lasts(self) -> bool:
         """Return whether another call can match the version at all: a bound method is another object each time."""
         return not (self.on_stack and is_made_anew(self.failures[0]))
@@ -122,7 +133,7 @@ def row(changed: Sequence[Change]) -> str:
     """Return the changes as Markdown: where versions failed for different things, each of them with its versions."""
     if len(changed) < 2 or not changed[0].lasts:
         return changed[0].row() if changed else ""
-    rows = [change.row() + (f" (of {change.entries})" if change.entries and change.lasts else "") for change in changed]
+    rows = [change.row() + (f" ({change.versions})" if change.versions and change.lasts else "") for change in changed]
     return "; ".join(rows[:_MOST]) + (f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else "")
 
 

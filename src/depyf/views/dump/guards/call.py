@@ -326,7 +326,8 @@ class _Counted:
             elif section == OBJECTS:
                 yield from _of_object(title, left)
             elif section == GLOBALS:
-                yield f"{len(left)} on modules and globals ({_roots(left)})"
+                roots = _roots(left)
+                yield f"{len(left)} on modules and globals" + (f" ({roots})" if roots else "")
             else:
                 yield f"{len(left)} more on {title} ({_kinds(left)})"
 
