@@ -195,6 +195,7 @@ def test_a_terminal_shows_what_another_process_is_making(tmp_path, monkeypatch):
     import io
 
     from depyf.cli import waiting
+    from depyf.cli.streams import harmless_streams
 
     class Terminal(io.StringIO):
         def isatty(self):
@@ -213,8 +214,9 @@ def test_a_terminal_shows_what_another_process_is_making(tmp_path, monkeypatch):
 
     making.tell(path, "outlines", 12, 48)
     monkeypatch.setattr(making.time, "sleep", ends)
-    with waiting.waiting_shown():
+    terminal = sys.stderr
+    with harmless_streams(), waiting.waiting_shown():  # (as the command line has it)
         making.wait(path)
-    text = sys.stderr.getvalue()
+    text = terminal.getvalue()
     assert "12/48 waiting for the files: outlines" in text
     assert text.endswith("\r\x1b[K")

@@ -23,8 +23,8 @@ from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
 from ..unwarned import unwarned
 from ..views.markdown import count
-from ..views.progress import Progress
 from .status import BAD_INPUT, refused
+from .terminal import bar_on
 
 EXACT, UNPROVEN_OR_WORSE = 0, 1
 #: First words of a file that this command has written (and may write again).
@@ -361,7 +361,7 @@ def decompile(given: argparse.Namespace) -> int:
     tasks, problems = find(given.inputs, given.output)
     for problem in problems:
         print(f"depyf: {problem}", file=sys.stderr)
-    progress = Progress(len(tasks), sys.stderr, not given.quiet and given.output is not None)
+    progress = bar_on(sys.stderr, len(tasks), not given.quiet and given.output is not None)
     files: Counter[str] = Counter()
     parts: Counter[str] = Counter()
     errors = len(problems)

@@ -12,6 +12,8 @@ from .streams import below
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..views.progress import Progress
+
 #: Longer lines are hard to read.
 WIDEST = 120
 
@@ -37,3 +39,10 @@ def console_on(stream: TextIO, colours: str = "auto") -> Console:
     on = colours == "always" or colours == "auto" and (
         stream.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR"))
     return console_for(below(stream), on, min(shutil.get_terminal_size((100, 24)).columns, WIDEST))
+
+
+def bar_on(stream: TextIO, total: int, wanted: bool = True) -> Progress:
+    """Return the bar on a stream (:class:`depyf.views.progress.Progress`, which escapes what it shows)."""
+    from ..views.progress import Progress
+
+    return Progress(total, below(stream), wanted)

@@ -22,9 +22,9 @@ def waiting_shown() -> Iterator[None]:
         yield
         return
     from ..records import making
-    from ..views.progress import Progress
+    from .terminal import bar_on
 
-    bar = Progress(2, sys.stderr, True)
+    bar = bar_on(sys.stderr, 2)
     begun = 0.0
 
     def show(progress: making.Progress | None) -> None:

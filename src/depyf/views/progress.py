@@ -6,6 +6,8 @@ import os
 import shutil
 from typing import TextIO
 
+from ..harmless import harmless
+
 
 class Progress:
     """A bar on the last line of a terminal; nothing elsewhere."""
@@ -18,9 +20,10 @@ class Progress:
         self.colour = self.on and not os.environ.get("NO_COLOR")
 
     def show(self, name: str) -> None:
-        """Draw the bar, with the name of what is done now."""
+        """Draw the bar, with the name of what is done now (of any origin: the stream need not escape it)."""
         if not self.on:
             return
+        name = " ".join(harmless(name).split())
         width = max(shutil.get_terminal_size().columns - 1, 1)
         count = f" {self.done}/{self.total} "
         room = min(30, width - len(count) - 2)
