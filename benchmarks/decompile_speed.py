@@ -6,7 +6,8 @@
 Both decompile the same functions of the standard library, one by one, in turn (``rounds`` times each, in processes
 of their own, one core); the shortest of its times counts.  Compared are those that both manage: for the peer, that
 it gives text which compiles.  Times are processor time.  The second table says how cost grows with size: functions
-with 100 times the statements.  The third says in which layer the time goes.
+with 100 times the statements (``--times 1000`` needs ``DEPYF_BUDGET=10``).  The third says in which layer the time
+goes.
 """
 
 from __future__ import annotations
@@ -144,19 +145,19 @@ def against_peer(peer: str, count: int, seed: int, rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def growth(rounds: int) -> str:
-    lines = ["| body, repeated | units | µs a unit | units at 100 times | µs a unit | ratio |",
+def growth(rounds: int, times_larger: int) -> str:
+    lines = [f"| body, repeated | units | µs a unit | units at {times_larger:,} times | µs a unit | ratio |",
              "|---|---|---|---|---|---|"]
     for proof in (False, True):
         decompile = decompiler("proof" if proof else "no proof")
         for name, body in BODIES.items():
             row = []
-            for repeats in (4, 400):
+            for repeats in (4, 4 * times_larger):
                 text = "def h(a, b, c):\n" + "".join(body.format(i=i) for i in range(repeats))
                 (code,) = (c for c in compile(text, "h", "exec").co_consts if isinstance(c, CodeType))
                 units = size(code)
                 times = []
-                for _ in range(rounds * (20 if repeats < 100 else 1)):
+                for _ in range(rounds * (20 if repeats == 4 else 1)):
                     begun = time.process_time()
                     decompile(code)
                     times.append(time.process_time() - begun)
@@ -212,6 +213,7 @@ def main() -> None:
     parser.add_argument("--functions", type=int, default=1500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--times", type=int, default=100, help="how much larger the functions of the second table are")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("--work", choices=("no proof", "proof", "peer"), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -219,11 +221,11 @@ def main() -> None:
         work(chosen.work, chosen.functions, chosen.seed)
         return
     parts = [f"# Speed of the decompiler\n\n{dated()}, Python {platform.python_version()}, one core. "
-             "Command: `make bench-decompile`. `benchmarks/decompile_speed.py` says how it is measured.\n"]
+             f"Command: `{' '.join(['python', *sys.argv])}` (`make bench-decompile`), which says how it is measured.\n"]
     if chosen.peer:
         parts.append(against_peer(chosen.peer, chosen.functions, chosen.seed, chosen.rounds))
         print(parts[-1])
-    parts.append("Cost against size:\n\n" + growth(chosen.rounds))
+    parts.append("Cost against size:\n\n" + growth(chosen.rounds, chosen.times))
     parts.append("Where the time goes (with proof, recompiled code whose bytes differ is read, too):\n\n"
                  + layers(chosen.functions, chosen.seed))
     if chosen.write:

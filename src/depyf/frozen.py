@@ -40,7 +40,7 @@ def frozen(cls: type[T]) -> type[T]:
 
 
 def _compiled_when_called(made: type, fields: tuple[dataclasses.Field[Any], ...]) -> Any:
-    """Return an ``__init__`` that gives way to the compiled one: a process makes instances of few of the classes."""
+    """Return an ``__init__`` that compiles the real one at its first call: few classes are instantiated."""
 
     def __init__(self: Any, *values: Any, **named: Any) -> None:
         if vars(made)["__init__"] is __init__:

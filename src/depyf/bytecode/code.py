@@ -113,6 +113,11 @@ class Code:
         n += bool(self.flags & CO_VARARGS) + bool(self.flags & CO_VARKEYWORDS)
         return self.varnames[:n]
 
+    @cached_property
+    def holds_code(self) -> bool:
+        """Whether a code object is among the constants: most hold none, and this says so at once."""
+        return Code in map(type, self.consts)
+
 
 #: More cache units than any instruction has.
 _MOST_CACHES = 12

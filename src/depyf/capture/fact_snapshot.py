@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import Any, NamedTuple
 
-from ..decompiler.dynamo.facts import WELL_KNOWN
+from ..decompiler.dynamo.facts import CONTAINERS, WELL_KNOWN
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from .live_facts import LiveFacts, Path
 from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, is_module_class, own_attributes
@@ -23,8 +23,7 @@ from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
 _DICTIONARIES = (dict, OrderedDict)
-_CONTAINERS = (list, dict, set, OrderedDict)
-#: From these nothing is read that facts tell of.
+#: Types whose attributes no fact is about.
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), types.FunctionType, types.BuiltinFunctionType)
 #: Functions that a text may call though the code does not, where they are what they were.
 _BUILTINS = tuple(each.removeprefix("builtins.") for each in sorted(WELL_KNOWN) if each.startswith("builtins."))
@@ -45,7 +44,7 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
 
 
 class _Kind(NamedTuple):
-    """What is asked of each object of a class.
+    """Properties of a class that decide what is recorded of its instances.
 
     Attributes:
         is_type: it is a class itself.
@@ -178,12 +177,12 @@ class _Walk:
                 answers["imported"] = imported
         if of_kind.is_type:
             self._of_class(path, value, answers)
-        if kind in _CONTAINERS:
+        if kind in CONTAINERS:
             answers["container"] = kind.__name__
         return answers
 
     def _of_class_of(self, path: Path, cls: type) -> int:
-        """Return the place of the answers about the class of an object."""
+        """Return the index in ``shared`` of the answers about the class of an object."""
         place = self.places.get(cls)
         if place is None:
             place = self.places[cls] = len(self.shared)
@@ -191,7 +190,7 @@ class _Walk:
         return place
 
     def _kind(self, kind: type) -> _Kind:
-        """Return what is asked of each object of a class."""
+        """Return the properties of a class, computed once."""
         known = self.kinds.get(kind)
         if known is None:
             bases = kind.__mro__

@@ -25,8 +25,9 @@ from .torch_private import hooks
 
 #: A stage and its index in the graph.
 StageKey = tuple[str, int]
-#: The one object for each key that graphs hold: they are few, and a long run has ten thousand graphs.
+#: Interned keys: they are few, and a long run has ten thousand graphs.
 _keys: dict[StageKey, StageKey] = {}
+#: The kernels of a graph that has none, which is most of them.
 _NO_KERNELS: Mapping[str, Recorded[KernelOfGraph]] = MappingProxyType({})
 
 
@@ -57,6 +58,10 @@ class GraphBuilder:
     kernels: Mapping[str, Recorded[KernelOfGraph]] = field(default_factory=lambda: _NO_KERNELS)
     waiting: tuple[Callable[[], None], ...] = ()
     is_called: bool = False
+
+    def keep_kernel(self, path: str, record: Recorded[KernelOfGraph]) -> None:
+        """Keep the record of a kernel, in place of an earlier one."""
+        self.kernels = {**self.kernels, path: record}
 
     def last(self, stage: str) -> StageKey | None:
         """Return the latest text of a stage."""
@@ -163,12 +168,12 @@ class Graphs:
         if path in builder.kernels:
             return
         kernel = Kernel(len(builder.kernels), text, path, builder.ids)
-        builder.kernels = {**builder.kernels, path: KernelOfGraph(builder.name, kernel)}
+        builder.keep_kernel(path, KernelOfGraph(builder.name, kernel))
 
         def record() -> None:
             named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
-            builder.kernels = {**builder.kernels, path: KernelOfGraph(builder.name, named)}
-            builder.kernels = {**builder.kernels, path: self._recorder.kernel(builder.name, named, module)}
+            builder.keep_kernel(path, KernelOfGraph(builder.name, named))
+            builder.keep_kernel(path, self._recorder.kernel(builder.name, named, module))
 
         builder.when_named(record)
 
@@ -197,7 +202,7 @@ class Graphs:
         self._name(builder, torch_name)
 
     def _name(self, builder: GraphBuilder, torch_name: str) -> None:
-        """Name a graph, and record what waited for that."""
+        """Name a graph and run the actions that waited for its name."""
         match = hooks.GRAPH_NAME.match(torch_name)
         shown = free_name(match.group(1) if match else torch_name, self._taken, first=2)
         self._taken.add(shown)

@@ -13,11 +13,10 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from ..decompiler.dynamo.facts import ALWAYS, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
+from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from .static_lookup import MISSING, attribute, class_entry, has, is_module, is_of
 
-_CONTAINERS = (list, dict, set, collections.OrderedDict)
 #: These ignore their other arguments: what those mean is up to ``__init__``.
 _CONTAINERS_NEW = (dict.__new__, collections.OrderedDict.__new__, list.__new__)
 _IS_ABSTRACT = 1 << 20  # Py_TPFLAGS_IS_ABSTRACT
@@ -47,7 +46,7 @@ class LiveFacts:
         return value
 
     def know(self, path: Path, value: Any) -> None:
-        """Take the object at a path from who has followed it as :meth:`value` does."""
+        """Store the object at a path that the caller has looked up by the rules of :meth:`value`."""
         self._objects[path] = value
 
     def _looked_up(self, path: Path) -> Any:
@@ -238,7 +237,7 @@ class LiveFacts:
     def builtin_method(self, path: Path, name: str) -> bool:
         """Return whether ``object.name`` is a method of a plain list, dict, set or ``OrderedDict``."""
         kind = type(self.value(path))
-        return kind in _CONTAINERS and callable(getattr(kind, name, None))
+        return kind in CONTAINERS and callable(getattr(kind, name, None))
 
 
 def _item(owner: Any, key: Any) -> Any:

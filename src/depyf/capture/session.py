@@ -49,7 +49,7 @@ from .user_function import Meant, of_frame, record_of
 if TYPE_CHECKING:
     from ..records.model import Bytecode
 
-#: Kinds of events of torch's trace that are ever of use.
+#: The kinds of events of torch's trace that records are made of.
 _KINDS = frozenset({"artifact", "dynamo_cpp_guards_str"}) | events.EVENTS | events.OBJECTS | frozenset(stages.EVENTS)
 
 
@@ -96,7 +96,7 @@ class Session:
         self.tracing: dict[tuple[int, int, int], tuple[int, set[tuple[str, int]]]] = {}
         self.process = os.getpid()
         self._sources: tuple[SourceFile, ...] = ()
-        self._end = EndOfRecording({}, ())
+        self._ending = EndOfRecording({}, ())
         self.warned = False
         self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
 
@@ -172,7 +172,7 @@ class Session:
             self._complete(options)
 
     def close(self) -> None:
-        """Let go of the file of records."""
+        """Close the file of records."""
         self.recorder.close()
 
     def note(self, text: str) -> None:
@@ -295,8 +295,8 @@ class Session:
             return "object"
         if event in stages.EVENTS:
             return "payload"
-        return event in events.EVENTS or artifact in events.ARTIFACTS or event == "dynamo_cpp_guards_str" \
-            or artifact in stages.ARTIFACTS \
+        # (Other kinds than those of ``_KINDS`` are not asked about.)
+        return event != "artifact" or artifact in events.ARTIFACTS or artifact in stages.ARTIFACTS \
             or (self.internal_stages and stages.may_be_internal(artifact))
 
     def _is_printed_later(self, stage: str) -> bool:
@@ -408,9 +408,9 @@ class Session:
         for source in self._sources:
             self.recorder.append(source)
         paths: dict[str, str] = {}
-        self._end = EndOfRecording(
+        self._ending = EndOfRecording(
             self.attempt(lambda: self._full_path.shortened(self.codes.own_files()), paths), options)
-        self.attempt(lambda: self.recorder.end(self._end, self.notes), None)
+        self.attempt(lambda: self.recorder.end(self._ending, self.notes), None)
 
     def capture(self) -> Capture:
         """Return the records of a run that has ended. One that cannot be read is not in it, and is reported."""
@@ -418,7 +418,7 @@ class Session:
             self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
         versions: dict[str, str] = self.attempt(environment, {})
         compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
-        unwritten = self.attempt(lambda: self.codes.unwritten(self._end), None)
+        unwritten = self.attempt(lambda: self.codes.unwritten(self._ending), None)
         return Capture(
             (), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations, self._sources, unwritten)
 

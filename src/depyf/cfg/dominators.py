@@ -85,7 +85,7 @@ class DominatorTree:
 
     @cached_property
     def _visits(self) -> tuple[dict[int, int], dict[int, int]]:
-        """When each block is entered and left on a way through the tree (made when it is first asked for).
+        """The times at which a depth-first walk of the tree enters and leaves each block, computed when first needed.
 
         One block is above another if its interval encloses the other's.
         """

@@ -1,4 +1,4 @@
-"""What a terminal shows while a command waits for files that another process is making."""
+"""A progress bar for commands that wait for the files of another process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORTEST = 0.3
 
 @contextlib.contextmanager
 def waiting_shown() -> Iterator[None]:
-    """Inside of it, a bar shows how far the process is that the command waits for."""
+    """Show a progress bar while the code inside waits for another process."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return
@@ -27,16 +27,16 @@ def waiting_shown() -> Iterator[None]:
     bar = bar_on(sys.stderr, 2)
     begun = 0.0
 
-    def show(progress: making.Progress | None) -> None:
+    def show(status: making.Status | None) -> None:
         nonlocal begun
-        if progress is None:
+        if status is None:
             if begun:
                 bar.clear()
             begun = 0.0
             return
         begun = begun or time.monotonic()
         if time.monotonic() - begun > _SHORTEST:
-            what, bar.done, total = progress
+            what, bar.done, total = status
             bar.total = max(total, 1)
             bar.show(f"waiting for the files{f': {what}' if what else ''}")
 

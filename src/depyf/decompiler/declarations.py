@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .scopes import CodeScope
 
 _READS_CELL = frozenset({"LOAD_DEREF", "LOAD_CLOSURE", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
-#: What :class:`_Uses` looks at.
+#: The kinds of operations that :class:`_Uses` counts.
 _USES = frozenset({
     "LOAD_FAST", "LOAD_CLOSURE", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF",
     "STORE_FAST", "DELETE_FAST", "MAKE_CELL", "YIELD", "YIELD_FROM",
@@ -90,7 +90,7 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
     uses = _Uses(code, shown)
     unread = _unread(code, program, uses)
     uses.globals.update(_declared_global(scope, program, shown, uses.loaded))
-    if scope.kind == "function" and Code in map(type, code.consts):
+    if scope.kind == "function" and code.holds_code:
         for op in _bound_by_comprehensions(shown):
             if op.kind == "STORE_GLOBAL":
                 uses.globals[op.arg] = None

@@ -1,4 +1,4 @@
-"""A name that nobody has yet: all that who records graphs needs to know of names."""
+"""Names that are not taken yet."""
 
 from __future__ import annotations
 

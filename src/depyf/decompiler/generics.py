@@ -96,7 +96,7 @@ def with_parameters(node: ast.stmt, parameters: list[TypeParameter]) -> ast.stmt
 
 def lazy(code: Code) -> list[Code]:
     """Return the functions in a code object that are a bound, a default or the value of a ``type`` statement."""
-    if code.version < (3, 12) or Code not in map(type, code.consts):
+    if code.version < (3, 12) or not code.holds_code:
         return []
     ops = canonicalise(code).ops
     result = []

@@ -37,7 +37,7 @@ def codes_in(code: Code) -> list[Code]:
 
     Not ``consts``: before 3.11 the qualified name of a function is known where it is made only.
     """
-    if Code not in map(type, code.consts):
+    if not code.holds_code:
         return []
     return list(dict.fromkeys(op.arg for op in canonicalise(code).ops
                               if op.kind is o.CONST and isinstance(op.arg, Code)))

@@ -186,8 +186,11 @@ class Linker:
 
     def link_graphs(self) -> None:
         """Link the graphs that wait for it, as far as they are alive and their files are there."""
-        waiting, self._waiting = list(self._waiting.values()), {}
-        for name, stage, reference, path in waiting:
+        for number in list(self._waiting):
+            waiting = self._waiting.pop(number, None)  # (others wait meanwhile, and graphs go)
+            if waiting is None:
+                continue
+            name, stage, reference, path = waiting
             target = reference()
             if target is not None and os.path.exists(path):
                 self._link_graph(name, stage, target, path)

@@ -26,7 +26,6 @@ from . import variables
 from .options import STAGES, Options
 
 if TYPE_CHECKING:
-    from ..records.model import Capture
     from .recording import Recording
 
 
@@ -48,9 +47,7 @@ class Watch:
         self._moment = first_compilation.CALL if options.check else first_compilation.FRAME
         self.launch = os.environ.get(variables.LAUNCH, "")
         self._recording: Recording | None = None
-        self._written: Capture | None = None  # what this process left, once it is over
-        self._kept: int | None = None  # or of how many compilations it left the records
-        self._path = ""
+        self._left: Recording | None = None  # that of this process, once it is over
         self._trouble = ""
         self._ended = False
         self._writing = False
@@ -146,7 +143,7 @@ class Watch:
             self._ended = True  # what it compiles is only to be judged
             return
         recording, self._recording = self._recording, None
-        self.first, self._written, self._kept, self._trouble, self._ended = False, None, None, "", False
+        self.first, self._left, self._trouble, self._ended = False, None, "", False
         if recording is None:
             return  # it waits still
         try:
@@ -170,7 +167,7 @@ class Watch:
         try:
             if recording is not None:
                 recording.__exit__(None, None, None)
-                self._written, self._kept, self._path = recording.capture, recording.kept, recording.path
+                self._left = recording
         except KeyboardInterrupt:
             interrupted = True
         try:
@@ -202,12 +199,13 @@ class Watch:
             say(f"depyf: interrupted while the dump was written; `depyf report {shown(self.directory)}` makes "
                  "what is missing")
             return
-        if self._kept is not None:
-            say("\n".join(kept_lines(self._kept, self._path, self.options.files != "later")))
+        left = self._left
+        if left is not None and left.kept is not None:
+            say("\n".join(kept_lines(left.kept, left.path, left.files == "background")))
             return
         from . import summary
 
-        known = {} if self._written is None else {self._path: self._written}
+        known = {left.path: left.capture} if left is not None and left.capture is not None else {}
         captures = summary.captures(self.directory, self.launch, known)
         if captures:
             say("\n".join(summary.summary(captures)))

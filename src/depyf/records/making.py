@@ -20,9 +20,9 @@ except ImportError:  # Windows: files are made by the process itself there
 #: The locked file. It is there while files are being made.
 FILE = ".making"
 #: ``("outlines", 3, 48)``: the fourth of 48 is being made. Zeros: that is not known yet.
-Progress = tuple[str, int, int]
+Status = tuple[str, int, int]
 #: Called every so often while somebody waits, and with ``None`` when that is over.
-Waiting = Callable[[Progress | None], None]
+Waiting = Callable[[Status | None], None]
 _POLL = 0.02  # seconds
 _waiting: ContextVar[Waiting | None] = ContextVar("waiting", default=None)
 
@@ -54,7 +54,7 @@ def unlock(directory: str) -> None:
 
 
 def tell(directory: str, what: str, done: int, total: int) -> None:
-    """Say, for those who wait, how far the making is."""
+    """Write the status of the making into the locked file, for processes that wait."""
     with contextlib.suppress(OSError):
         file = os.open(os.path.join(directory, FILE), os.O_WRONLY)  # (as it is: it is the file that is locked)
         try:
@@ -63,7 +63,7 @@ def tell(directory: str, what: str, done: int, total: int) -> None:
             os.close(file)
 
 
-def _told(file: int) -> Progress:
+def _told(file: int) -> Status:
     done, _, rest = os.pread(file, 80, 0).decode(errors="replace").partition(" ")
     total, _, what = rest.strip().partition(" ")
     return (what, int(done), int(total)) if done.isdecimal() and total.isdecimal() else ("", 0, 0)
@@ -71,7 +71,7 @@ def _told(file: int) -> Progress:
 
 @contextlib.contextmanager
 def shown(waiting: Waiting) -> Iterator[None]:
-    """Inside of it, tell ``waiting`` how far the making is that :func:`wait` waits for."""
+    """Call ``waiting`` with the status of the other process while :func:`wait` waits inside the context."""
     before = _waiting.set(waiting)
     try:
         yield

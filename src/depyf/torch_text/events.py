@@ -78,6 +78,8 @@ _COUNTS = {
 _SHORTEST = 0.001
 #: So many compilations that are over stay in memory: they nest, and a backward graph follows its forward graph.
 AT_HAND = 8
+#: Name and place of a frame's function, and what the user means by it.
+_Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
 _LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded")
 
 
@@ -178,11 +180,9 @@ class EventReader:
         self._builders: dict[tuple[int, int, int], _Builder] = {}
         #: All in the order in which they began, with what the spill gave for their records, if it has one.
         self._recorded: dict[tuple[int, int, int], Any] = {}
-        #: Name and place of a frame's function, and what the user means by it, by ``CompileId.frame_key``.
-        self._functions: dict[tuple[int, int], tuple[str, SourceLocation | None, UserFunction | None]] = {}
-        self._known_functions: dict[
-            tuple[str, SourceLocation | None, UserFunction | None],
-            tuple[str, SourceLocation | None, UserFunction | None]] = {}
+        #: By ``CompileId.frame_key``, interned.
+        self._functions: dict[tuple[int, int], _Function] = {}
+        self._known_functions: dict[_Function, _Function] = {}
         self._resets = 0
         self._latest = CompileId(-1, -1)
         #: Files of the user's that the records which the spill took name, in their order.

@@ -79,12 +79,12 @@ class Change:
     @property
     def versions(self) -> str:
         """The versions that failed for it, as Markdown, with what others expected than the one used last."""
-        by_value: dict[str, list[str]] = {}
+        by_value: dict[str, dict[str, None]] = {}
         for was, failure in zip(self.was, self.failures):
             if failure.entry:
-                by_value.setdefault(was, []).append(code(str(failure.entry)))
-        told = [("of " if was == self.was[0] else f"{value(was)} in " if was else "of ") + some(
-            list(dict.fromkeys(entries)), 3) for was, entries in by_value.items()]
+                by_value.setdefault(was, {})[code(str(failure.entry))] = None
+        told = [(f"{value(was)} in " if was and was != self.was[0] else "of ") + some(list(entries), 3)
+                for was, entries in by_value.items()]
         return "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if len(told) > _MOST else "")
 
     @property
@@ -133,7 +133,8 @@ def row(changed: Sequence[Change]) -> str:
     """Return the changes as Markdown: where versions failed for different things, each of them with its versions."""
     if len(changed) < 2 or not changed[0].lasts:
         return changed[0].row() if changed else ""
-    rows = [change.row() + (f" ({change.versions})" if change.versions and change.lasts else "") for change in changed]
+    rows = [change.row() + (f" ({versions})" if change.lasts and (versions := change.versions) else "")
+            for change in changed]
     return "; ".join(rows[:_MOST]) + (f"; and {len(rows) - _MOST} more" if len(rows) > _MOST else "")
 
 

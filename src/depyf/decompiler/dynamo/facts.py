@@ -9,6 +9,7 @@ its dictionaries hold. An object is named by its path: a root and the steps from
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -17,6 +18,8 @@ from .global_names import MODULE_DICTIONARIES
 #: A root, ``("local", name)`` or ``("global", name)``, and steps, ``("attr", name)`` or ``("item", key)``.
 Path = tuple[tuple[str, Any], ...]
 
+#: The kinds of containers whose methods are known.
+CONTAINERS = (list, dict, set, OrderedDict)
 #: It is taken not to be rebound while the function runs.
 ALWAYS = "always"
 #: It stays until something is called or stored.

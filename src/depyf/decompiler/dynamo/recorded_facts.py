@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from .facts import NoFacts, Path, as_text
+from .facts import CONTAINERS, NoFacts, Path, as_text
 
-_CONTAINERS = {kind.__name__: kind for kind in (list, dict, set, OrderedDict)}
+_CONTAINERS = {kind.__name__: kind for kind in CONTAINERS}
 _STEPS = ("local", "global", "attr", "item", "class")
 
 

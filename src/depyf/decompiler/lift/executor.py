@@ -187,7 +187,7 @@ class SymbolicExecutor:
             CannotDecompile: a value waits on the stack, or a tuple assignment is unfinished.
         """
         stack = state.stack
-        stmt.col_offset, stmt.end_col_offset = self.since, self.offset  # (``from_ops``)
+        from_ops(stmt, self.since, self.offset)
         self.since = self.offset + 2
         if self.spill:
             self.spill_pending(state)
