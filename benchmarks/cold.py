@@ -9,7 +9,7 @@ and making the model comes before.  "Files there" is the same until the process 
 program waits for it here, so that a next run begins when nothing else runs).  Ratios are medians of those within a
 round.  torch's compile caches are off, empty (a folder of its own for each run) or full (of the same peer's first run,
 which is not counted).  "Entering and leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.
-Modules are compiled to ``.pyc`` before, as an installer does.
+Modules are compiled to ``.pyc`` before, as an installer does.  No texts of earlier runs are kept (``DEPYF_CACHE=off``).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> tu
         peer: what watches.
         caches: folder of torch's compile caches; empty: one of its own; ``None``: caches are off.
     """
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "",
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "DEPYF_CACHE": "off",
                    "PYTHONPATH": os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])}
     with tempfile.TemporaryDirectory() as folder:
         if caches is None:

@@ -81,7 +81,7 @@ def one(layers: int, backend: str, folder: str) -> Run:
 
 
 def apart(layers: int, backend: str, watched: bool) -> Run:
-    environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
+    environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", "DEPYF_CACHE": "off"}
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--layers", str(layers), "--backend", backend, "--one",
                    os.path.join(folder, "dump") if watched else ""]

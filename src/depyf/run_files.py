@@ -37,7 +37,7 @@ def say(error: Exception) -> None:
 
 def write(
     capture: Capture, path: str, report: Report = say, notes: Iterable[str] = (), progress: Progress | None = None,
-    before: Folder | None = None,
+    before: Folder | None = None, processes: int = 1,
 ) -> Capture:
     """Write all files of a run that came to its end; return it as it was recorded.
 
@@ -50,6 +50,7 @@ def write(
         notes: more than those of the run.
         progress: called with what is being written.
         before: wrote files of it while the run went on.
+        processes: that may work at once.
     """
     from .finishing.functions import finished
     from .views.dump import files
@@ -57,7 +58,9 @@ def write(
 
     recorded = capture.unwritten.recorded if capture.unwritten is not None else None
     options = recorded.options if recorded is not None else ()
-    whole = finished(capture, lambda action, otherwise: guarded_call(action, otherwise, report))
+    shown = progress or files.silent
+    whole = finished(
+        capture, lambda action, otherwise: guarded_call(action, otherwise, report), processes, shown)
     directory = Directory(path)
     if before is not None:
         directory.goes_on_with(before)
@@ -69,7 +72,7 @@ def write(
     page = True if PAGE in options else False if NO_PAGE in options else None
     return files.write_views(
         files.write_artefacts(chosen, directory), directory, report, notes, clean=KEEP_WILD not in options, page=page,
-        progress=progress or files.silent, records=not lacking)
+        progress=shown, records=not lacking)
 
 
 def choice_of(include: Iterable[str], exclude: Iterable[str], backends: Iterable[str], stages: Iterable[str]) -> (
@@ -140,7 +143,10 @@ def main(path: str) -> None:
     except OSError:
         pass
     try:
-        write(store.read(path), path, progress=lambda what, done, total: making.tell(path, what, done, total))
+        from .finishing.texts import processes_here
+
+        write(store.read(path), path, progress=lambda what, done, total: making.tell(path, what, done, total),
+              processes=processes_here())
     finally:
         making.unlock(path)
     _write_index_of_ranks(path)  # which waits for the locks of other ranks

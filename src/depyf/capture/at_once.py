@@ -8,8 +8,8 @@ from types import CodeType
 from typing import Any
 
 from ..decompiler.dynamo.recorded_facts import RecordedFacts
+from ..finishing.decompiled import decompiled_bytecode
 from ..finishing.frames import code_text
-from ..finishing.functions import decompiled_bytecode
 from ..records.model import Bytecode, GraphBreak, TransformedCode, UserFunction
 from .recorder import DumpWriter, Linker
 

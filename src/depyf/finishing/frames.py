@@ -7,14 +7,14 @@ import inspect
 import re
 import textwrap
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..bytecode.code import CO_VARARGS, CO_VARKEYWORDS, Code
-from ..decompiler import Decompiled, decompile_code
-from ..decompiler.dynamo.facts import NoFacts
-from ..decompiler.emit.layout import WIDTH, laid_out
 from ..records.model import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
 from ..torch_text.resumes import is_resume, plain_name
+
+if TYPE_CHECKING:  # (texts that are kept, and those that the user has, need no decompiler)
+    from ..decompiler import Decompiled
 
 
 class Meaning(NamedTuple):
@@ -54,6 +54,8 @@ def _laid_out(decompiled: Decompiled) -> Decompiled:
 
     For texts that nothing is linked to: their lines do not count.
     """
+    from ..decompiler.emit.layout import WIDTH, laid_out
+
     if max(map(len, decompiled.text.splitlines()), default=0) <= WIDTH:
         return decompiled
     text = laid_out(decompiled.tree)
@@ -80,6 +82,9 @@ def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Me
     if text:
         original = CodeText(text, "exact")
     else:
+        from ..decompiler import decompile_code
+        from ..decompiler.dynamo.facts import NoFacts
+
         decompiled = decompile_code(
             _named_like_its_function(code) if resumes else meant.code, name=name if name.isidentifier() else None,
             simplify=resumes, keep_variables=True,

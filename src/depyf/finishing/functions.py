@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..bytecode.code import Code
-from ..bytecode.errors import Unreadable
-from ..bytecode.instructions import decode
 from ..bytecode.packed import unpacked
-from ..decompiler import Decompiled, Fidelity, decompile_code
-from ..decompiler.dynamo.facts import NoFacts
-from ..decompiler.dynamo.recorded_facts import RecordedFacts
 from ..provenance.sources import collect
 from ..records import model as records
 from ..records.model import (
@@ -36,29 +29,43 @@ from ..torch_text.guards import GuardReader, unread_guards
 from ..torch_text.legal import legal_graph
 from ..torch_text.resumes import is_resume, resumed_function
 from .branch_conditions import branch_condition
-from .frames import Meaning, code_text, make_frame
+from .frames import Meaning, make_frame
+from .kept_texts import KeptTexts, default_folder
 from .stack_values import expressions_on_stack
+from .texts import Attempt, Texts
 
-#: Runs an action and returns what it returns; where it raises, reports that and returns the second argument.
-Attempt = Callable[[Callable[[], Any], Any], Any]
+#: ``progress("functions", 3, 48)``: the fourth of 48 is next.
+Progress = Callable[[str, int, int], None]
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions).
 Key = tuple[int, int]
 
 
-def finished(capture: Capture, attempt: Attempt) -> Capture:
+def finished(
+    capture: Capture, attempt: Attempt, processes: int = 1, progress: Progress = lambda what, done, total: None,
+) -> Capture:
     """Return a run with its functions, whose texts are written now.
 
     Args:
         capture: what was recorded; as it is, if nothing is to be written.
         attempt: runs each part; what fails is left out.
+        processes: that may work at once.
+        progress: called with what is being made.
     """
-    if capture.unwritten is None:
+    unwritten = capture.unwritten
+    if unwritten is None:
         return capture
-    functions = Functions(capture.unwritten, _version(capture), attempt).all()
+    recorded = unwritten.recorded
+    unsimplified = recorded is not None and EndOfRecording.UNSIMPLIFIED in recorded.options
+    texts = Texts(_version(capture), unsimplified, attempt, KeptTexts(default_folder()))
+    attempt(lambda: texts.make(
+        unwritten.bytecodes, processes, lambda done, total: progress("functions", done, total)), None)
+    functions = Functions(unwritten, _version(capture), attempt, texts).all()
+    attempt(texts.close, None)
     graphs = tuple(attempt(lambda: _legal(graph), graph) for graph in capture.graphs)
     whole = replace(capture, functions=(*capture.functions, *functions), graphs=graphs, unwritten=None)
-    ended = capture.unwritten.recorded is not None
-    return replace(whole, sources=attempt(lambda: (*capture.sources, *_sources(whole)), ())) if ended else whole
+    if recorded is None:
+        return whole
+    return replace(whole, sources=attempt(lambda: (*capture.sources, *_sources(whole)), ()))
 
 
 def _legal(graph: CompiledGraph) -> CompiledGraph:
@@ -93,14 +100,15 @@ class Functions:
         unwritten: what they are made of.
         version: of the Python that the run took place in.
         attempt: as of :func:`finished`.
+        texts: makes those of transformed code.
     """
 
-    def __init__(self, unwritten: Unwritten, version: tuple[int, int], attempt: Attempt) -> None:
+    def __init__(self, unwritten: Unwritten, version: tuple[int, int], attempt: Attempt, texts: Texts) -> None:
         self._unwritten = unwritten
         self._version = version
         self._attempt = attempt
+        self._texts = texts
         recorded = unwritten.recorded
-        self._unsimplified = recorded is not None and EndOfRecording.UNSIMPLIFIED in recorded.options
         paths = recorded.full_paths if recorded is not None else {}
         self._guard_reader = GuardReader(lambda shown: paths.get(shown, shown))
         self._guards = {each.compile_id.key: each.text for each in unwritten.guards}
@@ -183,22 +191,10 @@ class Functions:
         return unread_guards(text) if guards is None else guards
 
     def _text(self, bytecode: Bytecode) -> TransformedCode:
-        """Decompile transformed code.
-
-        Raises:
-            ValueError: a name that stands in the text is no name.
-        """
-        for name in (bytecode.text_name, *bytecode.shown.values(), *(each.shown for each in bytecode.resumes)):
-            if not name.isidentifier():  # (records may come from anywhere)
-                raise ValueError(f"{name!r} is no name of Python")
-        code = unpacked(bytecode.transformed, self._version)
-        decompiled = decompiled_bytecode(bytecode, code, self._attempt)
-        source, exact = code_text(decompiled), None
-        if self._unsimplified and source.fidelity == "equivalent":
-            exact = code_text(decompile_code(code, name=bytecode.text_name, rename=bytecode.shown))
+        written = self._texts.of(bytecode)
         return TransformedCode(
-            bytecode.compile_id, bytecode.function_name, source, exact,
-            code.varnames[: code.argcount + code.kwonlyargcount], bytecode.file, bytecode.old_name)
+            bytecode.compile_id, bytecode.function_name, written.source, written.exact, written.arguments,
+            bytecode.file, bytecode.old_name)
 
     def _code(self, number: int) -> Code:
         """Return a code object by its number.
@@ -232,44 +228,3 @@ class Functions:
 
         nothing: tuple[tuple[str, ...], Branch | None] = (), None
         return self._attempt(found, nothing)
-
-
-def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Decompiled:
-    """Decompile what Dynamo made; where an error of ours prevents that, return a text that says so.
-
-    Args:
-        bytecode: the record.
-        code: its transformed code, from the record or as it runs.
-        attempt: as of :func:`finished`.
-    """
-    facts = attempt(lambda: RecordedFacts(bytecode.facts), NoFacts()) if bytecode.facts else NoFacts()
-    errors: list[Exception] = []
-
-    def decompiled() -> Decompiled:
-        try:
-            return decompile_code(
-                code, name=bytecode.text_name, simplify=True,
-                parameter_names={each.name: each.parameters for each in bytecode.resumes}, rename=bytecode.shown,
-                facts=facts)
-        except Exception as error:
-            errors.append(error)
-            raise
-
-    result: Decompiled | None = attempt(decompiled, None)
-    return not_decompiled(bytecode.text_name, code, errors[0]) if result is None else result
-
-
-def not_decompiled(name: str, code: Any, error: Exception) -> Decompiled:
-    """Return the text of code that could not be decompiled: its bytecode. The compilation is shown either way."""
-    lines = "".join(f"    # {line}\n" for line in _listing(code))
-    text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{lines}    ...\n"
-    note = f"not decompiled: {type(error).__name__}: {error}"
-    return Decompiled(text, Fidelity.UNPROVEN, note, ast.parse(text))
-
-
-def _listing(code: Code) -> list[str]:
-    """Return the instructions of code, a line each, as far as they can be read."""
-    try:
-        return [f"{each.offset:6} {each.opname:30} {each.arg}" for each in decode(code)]
-    except Unreadable:
-        return [f"{len(code.bytecode)} bytes that cannot be read"]

@@ -21,8 +21,9 @@ def read_records(path: str) -> Capture:
     if capture.unwritten is None:
         return capture
     from .functions import finished  # (the decompiler: few need it)
+    from .texts import processes_here
 
-    return finished(capture, lambda action, otherwise: guarded_call(action, otherwise, _say))
+    return finished(capture, lambda action, otherwise: guarded_call(action, otherwise, _say), processes_here())
 
 
 def _say(error: Exception) -> None:
