@@ -14,12 +14,12 @@ import sys
 
 #: Control characters but for the line end and the tab, marks that change the direction of text ("Trojan Source",
 #: CVE-2021-42574), and line separators that are none for Python.
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_OBEYED = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 
 
 def harmless(text: str) -> str:
     r"""Return the text with such characters escaped: ``\x1b[31m``."""
-    return _OBEYED.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return re.sub(_OBEYED, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def say(text: str) -> None:

@@ -10,7 +10,7 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from ..bytecode.packed import packed
@@ -116,7 +116,9 @@ class Codes:
         number = len(self._of), len(sys.modules)
         if self._files[0] != number:
             files: list[Any] = self.own_files()
-            files += [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+            # (Not an attribute of the module: one that has none may make it, at the user's cost.)
+            files += [vars(module).get("__file__") for module in list(sys.modules.values())
+                      if isinstance(module, ModuleType)]
             self._files = number, files
         return self._files[1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -35,7 +35,6 @@ def _key(stage: str, index: int) -> StageKey:
     return _keys.setdefault((stage, index), (stage, index))
 
 
-@dataclass(slots=True, repr=False, eq=False)
 class GraphBuilder:
     """A graph while its compilation goes on. Texts are in it until it has a name, and are recorded then.
 
@@ -48,16 +47,18 @@ class GraphBuilder:
         is_called: transformed code calls it.
     """
 
-    ids: CompileId
-    backend: str = ""
-    torch_name: str = ""
-    name: str = ""
-    printed_later: frozenset[str] = frozenset()
-    stages: dict[StageKey, Recorded[StageOfGraph]] = field(default_factory=dict)
-    inputs_of: StageKey | None = None
-    kernels: Mapping[str, Recorded[KernelOfGraph]] = field(default_factory=lambda: _NO_KERNELS)
-    waiting: tuple[Callable[[], None], ...] = ()
-    is_called: bool = False
+    __slots__ = ("backend", "ids", "inputs_of", "is_called", "kernels", "name", "printed_later", "stages",
+                 "torch_name", "waiting")
+
+    def __init__(self, ids: CompileId) -> None:
+        self.ids = ids
+        self.backend = self.torch_name = self.name = ""
+        self.printed_later: frozenset[str] = frozenset()
+        self.stages: dict[StageKey, Recorded[StageOfGraph]] = {}
+        self.inputs_of: StageKey | None = None
+        self.kernels = _NO_KERNELS
+        self.waiting: tuple[Callable[[], None], ...] = ()
+        self.is_called = False
 
     def keep_kernel(self, path: str, record: Recorded[KernelOfGraph]) -> None:
         """Keep the record of a kernel, in place of an earlier one."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
     from ..decompiler import Decompiled
     from ..decompiler.dynamo.facts import Facts
 
-_IMPORTS = re.compile(r"(?m)^(import|from) ")
+_IMPORTS = r"(?m)^(import|from) "
 
 
 class Place(NamedTuple):
@@ -215,7 +215,7 @@ class Linker:
                 # The file as it stands on disk, header and all: its lines are what running code points at.
                 # But for its imports: CPython compiles ``torch.sin(x)`` in another way where it can see that
                 # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
-                text = _IMPORTS.sub(r"# \1 ", text)
+                text = re.sub(_IMPORTS, r"# \1 ", text)
                 forward = _forward_of(target)
                 done = link_graph(forward, text, path) or link_function(forward, text, path)
                 running = [plain_function(forward)]

@@ -14,7 +14,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..records.model import (
@@ -80,7 +80,7 @@ _SHORTEST = 0.001
 AT_HAND = 8
 #: Name and place of a frame's function, and what the user means by it.
 _Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
-_LIMIT = re.compile(r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded")
+_LIMIT = r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded"
 
 
 class Spill(Protocol):
@@ -93,15 +93,14 @@ class Spill(Protocol):
         """Return the record that lies there."""
 
 
-@dataclass(repr=False, eq=False)
 class _Builder:
     """A compilation while its events come in.
 
     Attributes:
+        open_spans: begun and not ended, by thread: ``(name, start, its place in spans)``.
         changed: there is more than in its record.
     """
 
-    ids: CompileId
     function: str = ""
     location: SourceLocation | None = None
     stack: tuple[SourceLocation, ...] = ()
@@ -109,32 +108,42 @@ class _Builder:
     guarded: bool = False
     failure: Failure | None = None
     restarts: tuple[str, ...] = ()
-    breaks: list[GraphBreak] = field(default_factory=list)
     guard_failures: tuple[GuardFailure, ...] = ()
-    symbols: list[SymbolDecision] = field(default_factory=list)
-    caches: list[CacheLookup] = field(default_factory=list)
-    phases: dict[str, float] = field(default_factory=dict)
     start: float = 0.0
     seconds: float = 0.0
-    counts: dict[str, int] = field(default_factory=dict)
-    spans: list[Span | None] = field(default_factory=list)
-    #: Begun and not ended, by thread: ``(name, start, its place in spans)``.
-    open_spans: dict[Any, list[tuple[str, float, int]]] = field(default_factory=dict)
     backward_failure: Failure | None = None
     custom_ops: tuple[str, ...] = ()
     user_function: UserFunction | None = None
     traced: tuple[TracedLines, ...] = ()
     changed: bool = True
 
+    def __init__(self, ids: CompileId) -> None:
+        self.ids = ids
+        self.breaks: list[GraphBreak] = []
+        self.symbols: list[SymbolDecision] = []
+        self.caches: list[CacheLookup] = []
+        self.phases: dict[str, float] = {}
+        self.counts: dict[str, int] = {}
+        self.spans: list[Span | None] = []
+        self.open_spans: dict[Any, list[tuple[str, float, int]]] = {}
+
     @classmethod
     def of(cls, record: Compilation) -> _Builder:
         """Go on with a compilation that was over: its backward graph is compiled now."""
-        return cls(
-            record.compile_id, record.function, record.location, record.stack, True, record.outcome == "compiled",
-            record.failure, record.restarts, list(record.breaks), record.guard_failures, list(record.symbols),
-            list(record.caches), {phase.name: phase.seconds for phase in record.phases}, record.start, record.seconds,
-            dict(record.counts), list(record.timeline), {}, record.backward_failure, record.custom_ops,
-            record.user_function, record.traced)
+        self = cls(record.compile_id)
+        self.function, self.location, self.stack = record.function, record.location, record.stack
+        self.finished, self.guarded = True, record.outcome == "compiled"
+        self.failure, self.backward_failure = record.failure, record.backward_failure
+        self.restarts, self.guard_failures = record.restarts, record.guard_failures
+        self.start, self.seconds = record.start, record.seconds
+        self.custom_ops, self.user_function, self.traced = record.custom_ops, record.user_function, record.traced
+        self.breaks += record.breaks
+        self.symbols += record.symbols
+        self.caches += record.caches
+        self.phases.update((phase.name, phase.seconds) for phase in record.phases)
+        self.counts.update(record.counts)
+        self.spans += record.timeline
+        return self
 
     def record(self) -> Compilation:
         return Compilation(
@@ -149,7 +158,7 @@ class _Builder:
         if self.guarded:
             return "compiled"
         if self.failure is not None:
-            if _LIMIT.search(self.failure.reason) or _LIMIT.search(self.failure.kind):
+            if re.search(_LIMIT, self.failure.reason) or re.search(_LIMIT, self.failure.kind):
                 return "limit"
             if self.failure.kind in ("SkipFrame", "SkipCodeRecursiveException") or any(
                     broken.skips_function for broken in self.breaks):
@@ -478,11 +487,12 @@ def _bypass_reason(payload: str) -> str:
 
 
 # --- graph breaks ---------------------------------------------------------------------------------
-_HEADING = re.compile(r"^(?:Graph Break )?Reason: (?P<reason>.*)$", re.M)
-_END = re.compile(r"^(?:User code traceback:|Traceback \(most recent call last\):)", re.M)
-_URL = re.compile(r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?")
-_WRAPPED = re.compile(r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
-                      r"Encountered graph break that we cannot resume from)")
+# (Compiled at their first use, by `re`: most programs have no break.)
+_HEADING = r"(?m)^(?:Graph Break )?Reason: (?P<reason>.*)$"
+_END = r"(?m)^(?:User code traceback:|Traceback \(most recent call last\):)"
+_URL = r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?"
+_WRAPPED = (r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
+            r"Encountered graph break that we cannot resume from)")
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
 
 
@@ -495,20 +505,20 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
         inner: the stack from the compiled frame on, where it is known. Torch's text leaves out every frame that is
             called by one of the same name (``forward`` by ``forward``).
     """
-    begin = _HEADING.search(text)
-    end = _END.search(text, begin.end() if begin else 0)
+    begin = re.search(_HEADING, text)
+    end = re.compile(_END).search(text, begin.end() if begin else 0)
     account = text[begin.start("reason") if begin else 0 : end.start() if end else len(text)]
     # A heading of torch's that says what it tried stands above the break itself.
     skips = account.startswith("Failed to handle graph break gracefully")
     gave_up = account.partition(".")[0] if account.startswith("Encountered graph break that we cannot resume") else ""
-    if _WRAPPED.match(account):
+    if re.match(_WRAPPED, account):
         account = account.partition("\n\n")[2] or account
     _, another, second = account.partition(_ANOTHER)
     if another:
         also = _fields(second.strip())
         gave_up = "\n".join(filter(None, (also["reason"][0].partition("\n")[0], *also["explanation"])))
     fields = _fields(account)
-    url = _URL.search(account)
+    url = re.search(_URL, account)
     tail = text[end.end() :] if end else ""
     tail = tail.split("\nTraceback (most recent call last)")[0]
     stack = tuple(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-_LIBRARY = re.compile(
+_LIBRARY = (
     r"[\\/](?:site|dist)-packages[\\/]torch[\\/]|[\\/]lib[\\/]python3(?:\.\d+)?t?[\\/](?!(?:site|dist)-packages)"
     r"|[\\/]Lib[\\/](?!site-packages)|^<frozen ")
 
 
 def is_library(filename: str) -> bool:
     """Return whether a path is of a file of torch's or of the standard library, on whatever machine."""
-    return _LIBRARY.search(filename) is not None
+    return re.search(_LIBRARY, filename) is not None

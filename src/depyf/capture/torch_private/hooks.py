@@ -17,7 +17,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Literal, NamedTuple
 
 from . import private_api
@@ -309,9 +309,7 @@ def _choose_trace() -> Undo:
         original(name, metadata_fn, *args, **kwargs)
 
     def make(_: SharedPatch[None]) -> Undo:
-        attribute = private_api.TRACE_STRUCTURED.attribute
-        _rebind(attribute, original, trace_structured)
-        return lambda: _rebind(attribute, trace_structured, original)
+        return _rebound(private_api.TRACE_STRUCTURED.attribute, original, trace_structured)
 
     return shared_patch("the choice of events").acquire(None, make)
 
@@ -347,7 +345,7 @@ def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     return modules
 
 
-_PLACE = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)(?:\n *(?P<text>.*))?')
+_PLACE = r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)(?:\n *(?P<text>.*))?'
 
 
 def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
@@ -364,7 +362,7 @@ def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
     def outside(stack: str) -> tuple[str, int, str, str] | None:
         if torchs not in stack[stack.rfind('File "') :]:
             return None
-        places = [place for place in _PLACE.finditer(stack) if not place["file"].startswith(torchs)]
+        places = [place for place in re.finditer(_PLACE, stack) if not place["file"].startswith(torchs)]
         if not places:
             return None
         return places[-1]["file"], int(places[-1]["line"]), places[-1]["function"], (places[-1]["text"] or "").strip()
@@ -513,14 +511,25 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
     raise LookupError(ast.dump(node))
 
 
-def _rebind(name: str, old: Any, new: Any) -> None:
-    """Modules that imported the old function by its name hold the new one."""
-    for path, holder in list(sys.modules.items()):
-        if not path.startswith("torch"):
-            continue  # (thousands of them; one that took it all the same only gets more events made)
-        names = getattr(holder, "__dict__", None)
-        if isinstance(names, dict) and names.get(name) is old:
-            names[name] = new
+def _rebound(name: str, old: Any, new: Any) -> Undo:
+    """Have modules of torch that imported a function by its name hold another one; return what takes it back.
+
+    (There are thousands of modules. One of others' that took it, too, only gets more events made.)
+    """
+    before = sys.modules.copy()
+    holders = [names for path, module in before.items() if path.startswith("torch")
+               and type(names := getattr(module, "__dict__", None)) is dict and names.get(name) is old]
+    for names in holders:
+        names[name] = new
+
+    def undo() -> None:
+        later = [module.__dict__ for path, module in list(sys.modules.items())
+                 if path not in before and path.startswith("torch") and type(module) is ModuleType]
+        for names in (*holders, *later):
+            if names.get(name) is new:
+                names[name] = old
+
+    return undo
 
 
 def replaced(api: private_api.PrivateApi, make: Callable[[Any], Any]) -> Undo:
