@@ -28,6 +28,7 @@ StageKey = tuple[str, int]
 #: Interned keys: they are few, and a long run has ten thousand graphs.
 _keys: dict[StageKey, StageKey] = {}
 #: The kernels of a graph that has none, which is most of them.
+_NO_NAMES: frozenset[str] = frozenset()  # (one for all: each empty set that is made takes 216 bytes)
 _NO_KERNELS: Mapping[str, Recorded[KernelOfGraph]] = MappingProxyType({})
 
 
@@ -53,8 +54,8 @@ class GraphBuilder:
     def __init__(self, ids: CompileId) -> None:
         self.ids = ids
         self.backend = self.torch_name = self.name = ""
-        self.printed_later: frozenset[str] = frozenset()
-        self.stages: dict[StageKey, Recorded[StageOfGraph]] = {}
+        self.printed_later = _NO_NAMES
+        self.stages: tuple[tuple[StageKey, Recorded[StageOfGraph]], ...] = ()  # (few: a dictionary takes more room)
         self.inputs_of: StageKey | None = None
         self.kernels = _NO_KERNELS
         self.waiting: tuple[Callable[[], None], ...] = ()
@@ -64,9 +65,19 @@ class GraphBuilder:
         """Keep the record of a kernel, in place of an earlier one."""
         self.kernels = {**self.kernels, path: record}
 
+    def keep_stage(self, key: StageKey, record: Recorded[StageOfGraph]) -> None:
+        """Keep the record of a text, in place of an earlier one."""
+        stages = dict(self.stages)
+        stages[key] = record
+        self.stages = tuple(stages.items())
+
+    def stage(self, key: StageKey) -> Recorded[StageOfGraph]:
+        """Return the record of a text."""
+        return next(record for known, record in self.stages if known == key)
+
     def last(self, stage: str) -> StageKey | None:
         """Return the latest text of a stage."""
-        return next((key for key in reversed(self.stages) if key[0] == stage), None)
+        return next((key for key, _ in reversed(self.stages) if key[0] == stage), None)
 
     def when_named(self, action: Callable[[], None]) -> None:
         """Run an action as soon as the graph has a name, which may be now."""
@@ -117,14 +128,14 @@ class Graphs:
     def has(self, builder: GraphBuilder, stage: str, text: str) -> bool:
         """Return whether a graph has this text of a stage already."""
         return any(self._recorder.read(known).stage.text == text
-                   for key, known in builder.stages.items() if key[0] == stage)
+                   for key, known in builder.stages if key[0] == stage)
 
     def add_stage(
         self, builder: GraphBuilder, stage: str, text: str, internal: bool = False,
         modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (), callers: tuple[Caller, ...] = (),
     ) -> None:
         """Add a text of a stage to a graph, behind those that it has of that stage."""
-        key = _key(stage, sum(known == stage for known, _ in builder.stages))
+        key = _key(stage, sum(known == stage for (known, _), _ in builder.stages))
         if inputs and builder.inputs_of is None:
             builder.inputs_of = key
         self._set_stage(builder, GraphStage(
@@ -137,20 +148,21 @@ class Graphs:
 
     def _set_stage(self, builder: GraphBuilder, stage: GraphStage) -> None:
         key = _key(stage.stage, stage.index)
-        pending = builder.stages[key] = StageOfGraph(builder.name, stage)
+        pending = StageOfGraph(builder.name, stage)
+        builder.keep_stage(key, pending)
 
         def record() -> None:
-            if builder.stages[key] is pending:  # it was not replaced meanwhile
+            if builder.stage(key) is pending:  # it was not replaced meanwhile
                 named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key))
-                builder.stages[key] = StageOfGraph(builder.name, named)  # (kept where it cannot be recorded)
-                builder.stages[key] = self._recorder.stage(builder.name, named, self._inputs(builder))
+                builder.keep_stage(key, StageOfGraph(builder.name, named))  # (kept where it cannot be recorded)
+                builder.keep_stage(key, self._recorder.stage(builder.name, named, self._inputs(builder)))
 
         builder.when_named(record)
 
     def _inputs(self, builder: GraphBuilder) -> tuple[GraphInput, ...]:
         if builder.inputs_of is None:
             return ()
-        return self._recorder.read(builder.stages[builder.inputs_of]).stage.inputs
+        return self._recorder.read(builder.stage(builder.inputs_of)).stage.inputs
 
     def runs(self, builder: GraphBuilder, stage: str, target: Any) -> None:
         """Told what runs of the last text of a stage."""
@@ -181,7 +193,7 @@ class Graphs:
     def record(self, builder: GraphBuilder) -> CompiledGraph:
         """Return the whole graph."""
         return replace(
-            self._head(builder), stages=tuple(self._recorder.read(each).stage for each in builder.stages.values()),
+            self._head(builder), stages=tuple(self._recorder.read(each).stage for _, each in builder.stages),
             kernels=tuple(self._recorder.read(each).kernel for each in builder.kernels.values()))
 
     def running(self) -> Iterator[tuple[str, str, str]]:

@@ -62,8 +62,9 @@ class FileNames:
     def __init__(self) -> None:
         #: Hashes: a long run has thousands, and if two were the same a name would have a number that it need not have.
         self._taken: set[int] = set()
-        #: By key; ``None``: the usual one, as nearly always. (A long run has thousands.)
-        self._given: dict[object, str | None] = {}
+        #: Hashes of the keys that have their usual name, as nearly all. (Were two the same, both still had theirs.)
+        self._usual: set[int] = set()
+        self._unusual: dict[object, str] = {}
 
     def give(self, key: object, usual: str, known: str = "") -> str:
         """Return the name for ``key``, with a number if another key has taken that.
@@ -73,8 +74,10 @@ class FileNames:
             usual: the name, always the same for this key.
             known: the name that it has already, if it has one.
         """
-        if key in self._given:
-            return self._given[key] or usual
+        if hash(key) in self._usual:
+            return usual
+        if key in self._unusual:
+            return self._unusual[key]
         wanted = known or usual
         stem, dot, suffix = wanted.partition(".")
         candidate, count = wanted, 1
@@ -82,7 +85,10 @@ class FileNames:
             count += 1
             candidate = f"{stem}_{count}{dot}{suffix}"
         self._taken.add(hash(candidate.lower()))
-        self._given[key] = None if candidate == usual else candidate
+        if candidate == usual:
+            self._usual.add(hash(key))
+        else:
+            self._unusual[key] = candidate
         return candidate
 
     def of_stage(self, graph: str, stage: str, index: int, known: str = "") -> str:
