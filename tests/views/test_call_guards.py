@@ -295,7 +295,7 @@ def test_sizes_that_are_no_longer_equal():
     x = tensor("L['x']", "None, None", "None, 1")
     same = about("L['x'].size()[1] == L['x'].size()[0]")
     assert differences([x, same], [x, about("2 <= L['x'].size()[1]")], "x") == [
-        "x.shape[1]: equal to batch -> any, 2 or more"]
+        "x.shape[1]: equal to x.shape[0] -> any, 2 or more"]
 
 
 def test_an_open_size_that_became_a_number():

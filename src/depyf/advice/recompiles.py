@@ -47,6 +47,7 @@ class Circumstances:
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
             ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
         in_library: the function is called from a file that is not the user's.
+        made_in: the compiled function in which its arguments may be made; ``""``: they are made outside.
     """
 
     fixed: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class Circumstances:
     ranges: Mapping[str, str] = field(default_factory=dict)
     calls: Mapping[str, str] = field(default_factory=dict)
     in_library: bool = False
+    made_in: str = ""
 
 
 def on_change(change: ValueChange, at: Circumstances) -> str:
@@ -80,7 +82,7 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
     special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
     if not size or not special:
         return None
-    unbacked = ("" if "`" in change.subject or change.subject in at.fixed else
+    unbacked = ("" if "`" in change.subject or change.subject in at.fixed or at.made_in else
                 f"; or let one version serve it, too: `torch._dynamo.decorators.mark_unbacked({size['tensor']}, "
                 f"{size['index']})` before the first call. Nothing in the function may then depend on that size")
     return f"torch compiles a version of its own for size {special}; pad, or keep such calls away{unbacked}"
@@ -103,10 +105,12 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
     if not size or "`" in change.subject or not all(
             expected.isdigit() and int(expected) > 1 for expected in change.was):
         return None
-    known = at.ranges.get(change.subject, "")
-    return (f"mark it dynamic before the first call, and one version serves {known or 'many sizes'}: "
-            f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`. A tensor that is made inside of "
-            "what you compile cannot be marked: compile that with `dynamic=True`")
+    known = at.ranges.get(change.subject, "") or "many sizes"
+    mark = f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`"
+    if at.made_in:
+        return (f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}; where the tensor is made "
+                f"outside of it, marking that before the first call is enough: {mark}")
+    return f"mark it dynamic before the first call, and one version serves {known}: {mark}"
 
 
 # --- other values ---------------------------------------------------------------------------------------

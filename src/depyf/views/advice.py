@@ -37,6 +37,8 @@ _LOOKED_AT = 12
 _OF_A_TENSOR = re.compile(r"\.shape\[|\.dtype$|\.device$|\.requires_grad$")
 
 
+#: Torch's words where Dynamo has no way round a break. (The program may have one.)
+_NO_WAY = "This graph break is fundamental"
 #: Torch's id of an exception that leaves what is compiled.
 _EXCEPTION = "GB0088"
 
@@ -88,6 +90,15 @@ class Adviser:
         outer = self.on_set_up(compilation)
         return [f"**change**: {outer}"] if outer else []
 
+    def torchs_hints(self, group: Iterable[GraphBreak]) -> list[str]:
+        """Return torch's own hints on breaks of one reason.
+
+        That Dynamo will never trace such code is left out where we know a change of the program for each.
+        """
+        broken = list(group)
+        has_change = all(self.on_break(each) is not None for each in broken)
+        return [hint for hint in in_order(broken[0].hints) if not (has_change and hint.startswith(_NO_WAY))]
+
     def on_set_up(self, compilation: Compilation) -> str:
         """Return the advice, as Markdown, on what is in the way of what a library sets up at its first call.
 
@@ -134,16 +145,18 @@ class Adviser:
         texts = [advice(change, self._circumstances(compilation))
                  for compilation in compilations for change in self.run.changes(compilation)[:1]]
         result = list(dict.fromkeys(filter(None, texts)))
-        others = dict.fromkeys(code(subject) for compilation in compilations[:_LOOKED_AT]
-                               for subject in self._others(compilation))
+        others = {code(subject): text for compilation in compilations[:_LOOKED_AT]
+                  for subject, text in self._others(compilation)}
         for change in (each for compilation in compilations for each in self.run.changes(compilation)[:1]):
             others.pop(code(change.subject), None)
         if result and others:
-            result.append(f"that alone may not do: versions also differ in {some(list(others), MOST)}")
+            shown = list(others)[:MOST]
+            result.append(f"that may not be enough: the versions differ in {some(list(others), MOST)}, too"
+                          + "".join(f". {subject}: {others[subject]}" for subject in shown if others[subject]))
         return result
 
-    def _others(self, compilation: Compilation) -> Iterator[str]:
-        """Yield what else the failed versions differ in from the one compiled then.
+    def _others(self, compilation: Compilation) -> Iterator[tuple[str, str]]:
+        """Yield what else the failed versions differ in from the one compiled then, with advice on it, as Markdown.
 
         A tensor's properties are left out: they are what they are.
         """
@@ -154,13 +167,17 @@ class Adviser:
             old = self.run.version_of(failure.entry)
             for each in version_differences(old, new, self.run.stack_names(compilation), ()) if old else ():
                 if not _OF_A_TENSOR.search(each.subject) and each.subject != "len(kwargs)":
-                    yield _HELD.sub("[...]", each.subject)
+                    held = _HELD.sub("[...]", each.subject)
+                    was = (each.was,) if each.was else ()
+                    text = on_change(ValueChange(held, was, each.now), self._circumstances(compilation)) if was else ""
+                    yield held, prose(text)
 
     def _circumstances(self, compilation: Compilation) -> Circumstances:
         key = compilation.compile_id.frame_key
         if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
             self._of_functions[key] = Circumstances(
-                self._fixed(compilation), {}, self._ranges(compilation), self._calls(compilation))
+                self._fixed(compilation), {}, self._ranges(compilation), self._calls(compilation),
+                made_in=self._caller(compilation))
         known = self._of_functions[key]
         return replace(known, modules=self._of_modules(compilation, known.fixed),
                        in_library=self._is_called_by_library(compilation))
@@ -201,6 +218,25 @@ class Adviser:
         summary = self.run.summary_of.get(compilation.compile_id.key)
         steps = (in_two_steps(broken) for each in (summary.compilations if summary else ()) for broken in each.breaks)
         return dict(filter(None, steps))
+
+    def _caller(self, compilation: Compilation) -> str:
+        """Return the function that the program has compiled, in which the values may be made that this one gets.
+
+        ``""`` where the program itself makes the call.
+        """
+        summary = self.run.summary_of[compilation.compile_id.key]
+        resumed = resumed_function(compilation.function) is not None
+        if is_outermost(summary) and not resumed:
+            return ""
+        for place in compilation.stack:
+            # (Of functions of one name in a file it is the last that begins before.)
+            begun = [(each.location.line, self.run.summary_of[each.compile_id.key].title)
+                     for each in self.run.capture.compilations if each.location is not None
+                     and (each.location.filename, each.function) == (place.filename, place.function)
+                     and each.location.line <= place.line]
+            if begun:
+                return max(begun)[1]
+        return summary.title if resumed else ""
 
     def _is_called_by_library(self, compilation: Compilation) -> bool:
         caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)

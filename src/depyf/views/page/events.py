@@ -62,7 +62,7 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
         "title": without_addresses(first.reason) or "Torch gives no reason", "id": first.registry_id,
         "url": first.url if _TORCHS_PAGE.fullmatch(first.url) else "",
         "explanation": without_addresses(first.explanation),
-        "hints": [without_addresses(hint) for hint in in_order(first.hints)],
+        "hints": [without_addresses(hint) for hint in run.advice.torchs_hints(broken for broken, _ in group)],
         "context": without_addresses(first.context), "places": places,
         "times": len(group)}
 

@@ -196,7 +196,10 @@ def _size(subject: str, k: int, size: int | None, version: Version) -> str:
     expression = f"{subject}.shape[{k}]"
     open_size = version.sizes.open.get(expression)
     if open_size is None:  # it is equal to something else
-        return f"equal to {version.sizes.names.get(expression, 'another')}"
+        expressions = {known.name: known.expression for known in version.sizes.open.values()}
+        equal = re.sub(r"[A-Za-z_]\w*", lambda match: expressions.get(match[0], match[0]),
+                       version.sizes.names.get(expression, "another size"))
+        return f"equal to {equal}"
     return "any" if open_size.range_in_words() == "any" else f"any, {open_size.range_in_words()}"
 
 

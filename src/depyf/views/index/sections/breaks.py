@@ -5,7 +5,6 @@ from __future__ import annotations
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name
-from ...advice import in_order
 from ...causes import cause, in_plain_python, statement
 from ...formatting import on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
@@ -64,9 +63,10 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
     if len(by_place) > PLACES:
         lines.append(f"* ... and {count(len(by_place) - PLACES, 'more place')} (`records.jsonl` has all)")
     lines += _torchs_words(group)
-    if first.hints:
+    hints = run.advice.torchs_hints(broken for broken, _ in group)
+    if hints:
         lines += ["", "Torch's advice:", ""]
-        lines += [f"* {prose(hint)}" for hint in in_order(first.hints)]
+        lines += [f"* {prose(hint)}" for hint in hints]
     return lines
 
 

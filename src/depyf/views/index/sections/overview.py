@@ -57,5 +57,5 @@ def start(run: SectionContext, page: str) -> list[str]:
         lines += ["", f"Start with {link(code(first.file), first.file)}: the function, its guards, its graphs and the "
                       "code that torch made of it, from top to bottom."]
     if page:
-        lines += ["", f"The same to look at, in a browser: {link(code(page), page)}."]
+        lines += ["", f"To read it in a browser, open {link(code(page), page)}."]
     return lines
