@@ -221,15 +221,15 @@ def test_hooks_are_never_compiled(tmp_path):
 
 
 def test_code_that_we_cannot_write_is_shown_as_such(tmp_path, monkeypatch):
-    from depyf.finishing import functions
+    from depyf.finishing import decompiled
 
     def fail(code, **options):
         if options.get("keep_variables"):
             return real(code, **options)
         raise ZeroDivisionError("ours")
 
-    real = functions.decompile_code
-    monkeypatch.setattr(functions, "decompile_code", fail)
+    real = decompiled.decompile_code
+    monkeypatch.setattr(decompiled, "decompile_code", fail)
     with pytest.warns(RuntimeWarning, match="ours"):
         path, text = dump(tmp_path, decorated, torch.ones(3))
     assert "not decompiled: ZeroDivisionError: ours" in text
@@ -342,7 +342,7 @@ def test_a_resume_function_says_which_branch_it_continues(tmp_path):
         return x - 1
 
     _, text = dump(tmp_path, f, torch.ones(3))
-    headings = re.findall(r"__resume_at_\d+_\d+ continues [^#]*line \d+, where ([^#]*(?:true|false)) #",
+    headings = re.findall(r"__resume_at_\d+_\d+ continues [^#]*:\d+, after a graph break, where ([^#]*(?:true|false)) #",
                           re.sub(r"\s+(# )?(?!=)", " ", text))
     assert sorted(headings) == ["x.sum() > 0 is false", "x.sum() > 0 is true"]
 

@@ -345,12 +345,12 @@ def test_disk_full_halfway(tmp_path, monkeypatch):
 
 
 def test_errors_of_ours_never_reach_the_program(tmp_path, monkeypatch):
-    from depyf.finishing import functions
+    from depyf.finishing import decompiled
 
     def broken(*args, **kwargs):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(functions, "decompile_code", broken)
+    monkeypatch.setattr(decompiled, "decompile_code", broken)
     goes_on_with_one_warning(tmp_path, "internal error")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 
 from ..records.model import Branch, GraphStage, SourceLocation
@@ -34,9 +35,13 @@ def stage_name(stage: GraphStage) -> str:
     return f"{name} {stage.index + 1}" if stage.index else name
 
 
-def after_break(line: int, branch: Branch | None = None) -> str:
-    """Return ``after the graph break in line 34, where x.max() > 3.0 is true``."""
-    return f"after the graph break in line {line}" + on_branch(branch, lambda text: text)
+def after_break(file: str, line: int, branch: Branch | None = None) -> str:
+    """Return ``at model.py:34, after a graph break, where x.max() > 3.0 is true``.
+
+    (The break itself may be in a function that is called there.)
+    """
+    place = f"at {os.path.basename(file)}:{line}" if file else f"in line {line}"
+    return f"{place}, after a graph break" + on_branch(branch, lambda text: text)
 
 
 def on_branch(branch: Branch | None, shown: Callable[[str], str] = code) -> str:

@@ -107,8 +107,8 @@ def transformed_header(
     resumed = resumed_function(location.function) if location else None
     lines = [f"what torch.compile made of {code.function_name if resumed else function.name}, "
              f"compilation {code.compile_id}"]
-    if resumed:
-        lines.append(f"continues {function.name} {after_break(resumed[1], branch)}")
+    if location is not None and resumed:
+        lines.append(f"continues {function.name} {after_break(location.filename, resumed[1], branch)}")
     if location is not None:
         lines.append(f"original: {location.filename}:{location.line}")
     lines += called_through(function.wrappers)

@@ -107,8 +107,9 @@ def _frame(
 ) -> str:
     name = legal_identifier(frame.name)
     resumed = resumed_function(frame.code_name)
-    parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} {after_break(resumed[1], frame.branch)}"
-                      if resumed else frame.title or frame.name)]
+    file = frame.location.filename if frame.location else ""
+    parts = [_heading(f"{frame.name} continues {frame.title or resumed[0]} "
+                      f"{after_break(file, resumed[1], frame.branch)}" if resumed else frame.title or frame.name)]
     place = "".join(f"{line}\n" for text in [
         *([f"{frame.location.filename}:{frame.location.line}"] if frame.location else []),
         *called_through(frame.wrappers)] for line in comment(text, deeper=2))

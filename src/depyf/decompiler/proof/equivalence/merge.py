@@ -120,8 +120,8 @@ def havoc(prover: Prover, left: State, right: State, relation: frozenset[Any], k
     for tag, state in (("p", left), ("q", right)):
         for name, value in state.locals.items():
             constants[tag, name] = value
-        for place, value in enumerate(state.stack):
-            constants[tag, place] = value
+        for index, value in enumerate(state.stack):
+            constants[tag, index] = value
         state.locals = {}
         state.maybe = set()
     for number, members in enumerate(relation):
