@@ -14,14 +14,24 @@ from ...torch_text.graph_text import Node
 from ..markdown import count
 from .outline import operations
 
+#: The kind of a library's call.
+_LIBRARY = "extern"
 #: The longest row of calls that is looked for when repeated ones are folded.
 _LONGEST = 400
 
 
 @frozen
 class _Call:
+    """A call.
+
+    Attributes:
+        lines: below it.
+        copies: it computes nothing, but copies what library calls take or give, mostly into another layout.
+    """
+
     call: KernelCall
     lines: tuple[str, ...]
+    copies: bool = False
 
     @property
     def like(self) -> tuple[str, tuple[str, ...]]:
@@ -50,7 +60,10 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
         head.append("# Torch does not say what C++ kernels compute: it is inferred from the graph and from what flows. "
                     "Where torch says it,")
         head.append('# the call is marked "said by torch".')
-    calls = [_Call(call, tuple(_lines(provenance, kernel, call))) for call in kernel.calls]
+    of_libraries = {name for call in kernel.calls if call.kind == _LIBRARY for name in call.nodes}
+    calls = [_Call(call, tuple(_lines(provenance, kernel, call)),
+                   call.kind != _LIBRARY and bool(call.nodes) and of_libraries.issuperset(call.nodes))
+             for call in kernel.calls]
     return "\n".join([*head, "", *_folded(calls)]).rstrip() + "\n"
 
 
@@ -100,8 +113,9 @@ def _repeated(likes: Sequence[int], at: int) -> tuple[int, int]:
 
 
 def _shown(call: _Call) -> Iterator[str]:
-    where = "extern" if call.call.kind == "extern" else f"{call.call.kind}, line {call.call.line}"
-    source = "" if call.call.inferred else ", said by torch"
+    where = _LIBRARY if call.call.kind == _LIBRARY else f"{call.call.kind}, line {call.call.line}"
+    source = "; copies values for or of these, and computes none" if call.copies else \
+        "" if call.call.inferred else ", said by torch"
     yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{source})"
     for line in call.lines:
         yield f"          {line}"
