@@ -345,3 +345,65 @@ def call(args):
     shown = kernel_outline(provenance, kernel, "title")
     assert shown.count("extern_kernels.mm  (extern)") == 1
     assert f"... the 2 calls above, 4 more times, to line {kernel.calls[-1].call_line}\n" in shown
+
+
+def test_sizes_that_kernels_take_are_no_values():
+    """Each kernel takes ``s77``; what one kernel computes is not what the next one reads for that."""
+    module = read_module("""
+first = async_compile.cpp_pybinding(['const float*', 'float*', 'const int64_t'], r'''
+extern "C" void kernel(const float* in_ptr0, float* out_ptr0, const int64_t ks0) {}''')
+second = async_compile.cpp_pybinding(['const float*', 'float*', 'const int64_t'], r'''
+extern "C" void kernel(const float* in_ptr0, float* out_ptr0, const int64_t ks0) {}''')
+def call(args):
+    primals_1, x, w = args
+    s77 = primals_1
+    buf0 = empty_strided_cpu((s77, 4), (4, 1), torch.float32)
+    first(x, buf0, s77)
+    buf1 = empty_strided_cpu((s77, 4), (4, 1), torch.float32)
+    extern_kernels.mm(buf0, w, out=buf1)
+    buf2 = empty_strided_cpu((s77, 4), (4, 1), torch.float32)
+    second(buf1, buf2, s77)
+    return (buf0, buf2, s77, )
+""")
+    text = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, primals_1: "Sym(s77)", x: "f32[s77, 4]", w: "f32[4, 4]"):
+        full: "f32[s77, 4]" = torch.ops.aten.full.default([primals_1, 4], 2.0)
+        mul: "f32[s77, 4]" = torch.ops.aten.mul.Tensor(x, full)
+        mm: "f32[s77, 4]" = torch.ops.aten.mm.default(mul, w)
+        div: "f32[s77, 4]" = torch.ops.aten.div.Tensor(mm, primals_1)
+        return (mul, div, primals_1)
+'''
+    assert [nodes for nodes, _ in assign(module, read_graph(text), text)] == [("full", "mul"), ("mm",), ("div",)]
+
+
+def test_a_call_that_only_copies_what_a_library_takes_says_so():
+    text = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[8, 8]", w: "f32[8, 8]"):
+        # File: m.py:1 in f, code: x = x @ w
+        mm: "f32[8, 8]" = torch.ops.aten.mm.default(x, w)
+        # File: m.py:2 in f, code: x = x.relu()
+        relu: "f32[8, 8]" = torch.ops.aten.relu.default(mm)
+        return (relu,)
+'''
+    module = """
+cpp_fused_0 = async_compile.cpp_pybinding(['const float*', 'float*'], r'''
+extern "C" void kernel(const float* in_ptr0, float* out_ptr0) {}''')
+cpp_fused_relu_1 = async_compile.cpp_pybinding(['float*'], r'''
+extern "C" void kernel(float* in_out_ptr0) {}''')
+def call(args):
+    x, w = args
+    buf0 = empty_strided_cpu((8, 8), (1, 8), torch.float32)
+    cpp_fused_0(w, buf0)
+    buf1 = empty_strided_cpu((8, 8), (8, 1), torch.float32)
+    extern_kernels.mm(x, buf0, out=buf1)
+    buf2 = buf1; del buf1  # reuse
+    cpp_fused_relu_1(buf2)
+    return (buf2, )
+"""
+    provenance = Provenance(CompiledGraph("g", "g", IDS, "inductor", (GraphStage("AFTER_POST_GRAD", 0, text),),
+                                          (Kernel(0, module),)))
+    shown = kernel_outline(provenance, provenance.kernels[0], "title")
+    assert "cpp_fused_0  (C++, line 2; copies values for or of these, and computes none)\n          m.py:1  mm" in shown
+    assert "cpp_fused_relu_1  (C++, line 4)\n          m.py:2  relu" in shown

@@ -362,7 +362,7 @@ class _Reader:
 
     def _names_buffer(self, expression: ast.AST) -> bool:
         name = next(_names(expression), "")
-        return name in self.values or name in self.types
+        return (name in self.values or name in self.types) and not _SYMBOL.fullmatch(name)
 
     def _read(self, expressions: Sequence[ast.AST]) -> tuple[int, ...]:
         result: dict[int, None] = {}
@@ -381,6 +381,10 @@ class _Reader:
             if not text.startswith("#") and not re.match(r"(?:assert_|stream\d+ = |\w+ = empty_strided)", text):
                 break
         return (), ()
+
+
+#: A size or number that torch keeps open, which kernels take behind their buffers: ``s77``, ``u0``, ``zuf3``.
+_SYMBOL = re.compile(r"(?:s|u|zf|zuf)\d+")
 
 
 def _parameters(source: str, kind: str) -> tuple[str, ...]:

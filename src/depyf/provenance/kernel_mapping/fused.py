@@ -105,8 +105,8 @@ class Fused:
             if name in reached:
                 continue
             reached.add(name)
-            if node.op == "get_attr":
-                computable[name] = True
+            if node.op == "get_attr" or node.op == "placeholder" and node.type is not None and node.type.shape is None:
+                computable[name] = True  # (a size is a number, which every kernel may have)
                 continue
             if node.op == "placeholder" or name in self.flow.launched and name not in first or self.flow.is_held(name):
                 computable[name] = False
