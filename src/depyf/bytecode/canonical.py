@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import operations as o
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .errors import shown
-from .instructions import UnsupportedBytecode, decode, index_of_units, jump_targets
+from .instructions import UnsupportedBytecode, decode, jump_targets
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .opspec import KEPT, NO_FALL_THROUGH, effect
@@ -285,19 +285,15 @@ class Translator:
             check_wrapper(self.code, self.instructions, [])
             return covered
         entries = self._exception_entries
-        index_of = index_of_units(self.code, self.instructions)
-        last = len(index_of) - 1
+        index_at = {instruction.start: index for index, instruction in enumerate(self.instructions)}
+        index_at[len(self.code.bytecode)] = len(self.instructions)
         table = parse_exception_table(self.code.exceptiontable)
-        borders = {instruction.start for instruction in self.instructions} | {len(self.code.bytecode)}
-        check_table(self.code, table, borders.__contains__)
+        check_table(self.code, table, index_at.__contains__)
         for start, end, target, depth, lasti in table:
-            goal = index_of[min(target >> 1, last)]
+            goal = index_at[target]
             if self._is_stop_iteration_wrapper(goal):
                 continue
-            first, after = index_of[min(start >> 1, last)], index_of[min(end >> 1, last)]
-            if goal >= len(covered):
-                self.at = first
-                raise self.unsupported("its handler is outside of the code")
+            first, after = index_at[start], index_at[end]
             covered[first:after] = [len(entries)] * (after - first)
             entries.append((goal, depth, lasti))
         if self.code.version >= (3, 13):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from . import budgets
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
     from .code import Code
 
 
+_start_of: Callable[[Instruction], int] = attrgetter("start")
+_target_of: Callable[[Instruction], int] = attrgetter("target")
 #: Arguments are C ints.
 _MAX_PREFIX = 0x7FFFFF00
 
@@ -81,20 +85,9 @@ def decode(code: Code) -> list[Instruction]:
 
 def jump_targets(instructions: Sequence[Instruction]) -> set[int]:
     """Return the indexes of the instructions that jumps lead to."""
-    return {instruction.target for instruction in instructions if instruction.target >= 0}
-
-
-def index_of_units(code: Code, instructions: Sequence[Instruction]) -> list[int]:
-    """Return for each code unit the index of the instruction that it belongs to.
-
-    A unit of an ``EXTENDED_ARG`` belongs to the instruction it extends; a cache unit to the
-    instruction *after* it, so that ends of ranges (exclusive offsets) can be looked up too. The list has
-    one entry more than there are units.
-    """
-    result: list[int] = []
-    for index, instruction in enumerate(instructions):
-        result += [index] * ((instruction.offset >> 1) + 1 - len(result))
-    return result + [len(instructions)] * ((len(code.bytecode) >> 1) + 1 - len(result))
+    targets = set(map(_target_of, instructions))
+    targets.discard(-1)
+    return targets
 
 
 def _decode(code: Code) -> list[Instruction]:
@@ -128,12 +121,11 @@ def _decode(code: Code) -> list[Instruction]:
         raise UnsupportedBytecode(too_many, code, result[-1].opname, result[-1].offset)
     if position > size:
         raise UnsupportedBytecode("is cut off in its caches", code, result[-1].opname, result[-1].offset)
-    index_at = {instruction.start: index for index, instruction in enumerate(result)} if jumps else {}
     for instruction, target in jumps:
         if not 0 <= target < size:
             raise UnsupportedBytecode("jumps out of the code", code, instruction.opname, instruction.offset)
-        index = index_at.get(target, -1)
-        if index < 0:
+        index = bisect_left(result, target, key=_start_of)
+        if index == len(result) or result[index].start != target:
             message = f"jumps to offset {target}, into the middle of an instruction"
             raise UnsupportedBytecode(message, code, instruction.opname, instruction.offset)
         instruction.target = index

@@ -10,11 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain, repeat
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from .code import Code
+
+T = TypeVar("T")
 
 _NO_LINE_310 = -128
 #: Of this and the next two kinds are entries one, two lines on; those before are on the same line.
@@ -46,11 +49,10 @@ def line_ranges(code: Code) -> list[Range]:
 
 def lines_of_units(code: Code) -> list[int | None]:
     """Return the line of each code unit, as far as the table goes; ``None`` for "no line"."""
-    lines: list[int | None] = []
     if code.version >= (3, 11):
-        for units, line, _, _, _ in _locations(code)[0]:
-            lines += [line] * units
-        return lines
+        locations = _locations(code)[0]
+        return _of_units(locations, [location[1] for location in locations])
+    lines: list[int | None] = []
     size = len(code.bytecode)
     for start, end, line in line_ranges(code):
         lines += [line] * ((end - start) >> 1)
@@ -103,17 +105,17 @@ def _read_positions(code: Code) -> list[Position | None]:
     locations, is_whole = _locations(code)
     if not is_whole:
         raise MalformedTable("line table ends in the middle of an entry")
-    for location in locations:
-        position = None if location[1] is None else _position(location[1:])
-        if location[0] == 1:
-            result.append(position)
-        else:
-            result += [position] * location[0]
-    return result
+    return _of_units(
+        locations, [None if location[1] is None else _position(location[1:]) for location in locations])
 
 
 #: An entry of a location table: its code units, line, last line, column and column of the end.
 _Location = tuple[int, "int | None", int, "int | None", "int | None"]
+
+
+def _of_units(locations: list[_Location], values: list[T]) -> list[T]:
+    """Return for each code unit the value of the entry that it belongs to."""
+    return list(chain.from_iterable(map(repeat, values, [location[0] for location in locations])))
 
 
 def _locations(code: Code) -> tuple[list[_Location], bool]:
@@ -150,15 +152,20 @@ def _read_locations(data: bytes, line: int) -> tuple[list[_Location], bool]:
                 append((units, None, 0, None, None))
                 at += 1
             elif kind == _KIND_LONG:
-                delta, at = _read_signed(data, at + 1)
-                line += delta
-                lines, at = _read_location_number(data, at)
-                column, at = _read_location_number(data, at)
-                end, at = _read_location_number(data, at)
+                numbers = data[at + 1:at + 5]
+                if len(numbers) == 4 and max(numbers) < 64:  # (of one byte each: nearly all)
+                    delta, lines, column, end = numbers
+                    at += 5
+                else:
+                    delta, at = _read_location_number(data, at + 1)
+                    lines, at = _read_location_number(data, at)
+                    column, at = _read_location_number(data, at)
+                    end, at = _read_location_number(data, at)
+                line += _signed(delta)
                 append((units, line, line + lines, column - 1 if column else None, end - 1 if end else None))
             elif kind == _KIND_NO_COLUMNS:
-                delta, at = _read_signed(data, at + 1)
-                line += delta
+                delta, at = _read_location_number(data, at + 1)
+                line += _signed(delta)
                 append((units, line, line, None, None))
             else:
                 raise MalformedTable("line table has an entry that does not start where one can")
@@ -195,8 +202,6 @@ def _read_location_number(data: bytes, position: int) -> tuple[int, int]:
             raise MalformedTable("line table ends in the middle of a number")
         byte = data[position]
         position += 1
-        if byte < 64 and not shift:  # (nearly all)
-            return byte, position
         value |= (byte & 63) << shift
         shift += 6
         if shift > _MAX_SHIFT:
@@ -205,9 +210,8 @@ def _read_location_number(data: bytes, position: int) -> tuple[int, int]:
             return value, position
 
 
-def _read_signed(data: bytes, position: int) -> tuple[int, int]:
-    value, position = _read_location_number(data, position)
-    return (-(value >> 1) if value & 1 else value >> 1), position
+def _signed(value: int) -> int:
+    return -(value >> 1) if value & 1 else value >> 1
 
 
 def _read_linetable_310(data: bytes, line: int) -> list[Range]:
