@@ -71,10 +71,11 @@ class Code:
         pending = [code]
         while pending:
             current = pending[-1]
-            inner = [c for c in current.co_consts if isinstance(c, CodeType) and id(c) not in views]
-            if inner:
-                pending += inner
-                continue
+            if CodeType in map(type, current.co_consts):
+                inner = [c for c in current.co_consts if isinstance(c, CodeType) and id(c) not in views]
+                if inner:
+                    pending += inner
+                    continue
             pending.pop()
             if id(current) not in views:
                 views[id(current)] = cls._of(current, views, current.co_code if compiled else _bytecode(current))
@@ -83,6 +84,10 @@ class Code:
     @classmethod
     def _of(cls, code: CodeType, views: dict[int, Code], bytecode: bytes) -> Code:
         self = cls.__new__(cls)
+        consts = code.co_consts
+        holds_code = CodeType in map(type, consts)
+        if holds_code:
+            consts = tuple([views[id(c)] if isinstance(c, CodeType) else c for c in consts])
         object.__setattr__(self, "__dict__", {  # (at once: the constructor of a frozen class makes a call for each)
             "version": sys.version_info[:2],
             "name": code.co_name,
@@ -95,7 +100,8 @@ class Code:
             "flags": code.co_flags,
             "stacksize": code.co_stacksize,
             "bytecode": bytecode,
-            "consts": tuple([views[id(c)] if isinstance(c, CodeType) else c for c in code.co_consts]),
+            "consts": consts,
+            "holds_code": holds_code,
             "names": code.co_names,
             "varnames": code.co_varnames,
             "cellvars": code.co_cellvars,
@@ -106,7 +112,7 @@ class Code:
         })
         return self
 
-    @cached_property
+    @property
     def arguments(self) -> tuple[str, ...]:
         """All parameter names in ``varnames`` order (``*args`` and ``**kwargs`` included)."""
         n = self.argcount + self.kwonlyargcount

@@ -29,7 +29,7 @@ it.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
@@ -61,14 +61,21 @@ class Verdict:
     Attributes:
         same: the answer.
         where: what differs and at which byte offsets of both; empty if nothing does.
-        pairs: ``(original offset, recompiled offset)`` of the outermost code, in the order met.
+        walked: ``(original offset, recompiled offset)`` of the outermost code, in the order met.
         notes: simplifications that were assumed (none for :func:`same_program`).
+        in_step: where the bytes are the same and nothing was walked: the operations of both.
     """
 
     same: bool
     where: str = ""
-    pairs: list[tuple[int, int]] = field(default_factory=list)
+    walked: list[tuple[int, int]] = field(default_factory=list)
     notes: tuple[str, ...] = ()
+    in_step: Sequence[Op] = ()
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """``(original offset, recompiled offset)`` of the operations of the outermost code."""
+        return self.walked or [(op.offset, op.offset) for op in self.in_step]
 
     def __bool__(self) -> bool:
         return self.same
@@ -96,21 +103,21 @@ def same_program(
     Raises:
         UnsupportedBytecode: one of them cannot be read.
     """
-    pairs: list[tuple[int, int]] = []
     if rename and (name := conflated(original, rename)):
         return Verdict(False, f"two globals are both called {name}")
+    whole = Verdict(True)
     work: list[Pair] = [(original, recompiled, "")]
     outer: tuple[Code, Code] | None = None
     while work:
         left, right, path = work.pop()
         verdict, nested = same_code(left, right, path=path, outer=outer, ignore_name=ignore_name, rename=rename)
         if outer is None:
-            pairs = verdict.pairs
+            whole = verdict
             outer = _code(left), _code(right)
         if not verdict:
-            return Verdict(False, verdict.where, pairs)
+            return Verdict(False, verdict.where, whole.walked, in_step=whole.in_step)
         work += nested
-    return Verdict(True, "", pairs)
+    return whole
 
 
 def same_code(
@@ -137,14 +144,14 @@ def same_code(
     """
     pairs: list[tuple[int, int]] = []
     nested: list[Pair] = []
+    in_step: Sequence[Op] = ()
     try:
         a, b = _code(left), _code(right)
         _compare_codes(a, b, path, outer, ignore_name)
         name = path or a.name
         if left is a and right is b and not rename and same_instructions(a, b):
             program = _program(left)
-            offsets = [op.offset for op in program.ops]
-            pairs = list(zip(offsets, offsets))
+            in_step = program.ops
             nested = _nested_pairs(program, b, name)
         else:
             _Walk(_program(left), _program(right), name, rename or {}, nested, pairs).run()
@@ -152,7 +159,7 @@ def same_code(
         return Verdict(False, str(difference), pairs), nested
     except IndexError:
         return Verdict(False, f"{path or _code(left).name}: control leaves the program", pairs), nested
-    return Verdict(True, "", pairs), nested
+    return Verdict(True, "", pairs, in_step=in_step), nested
 
 
 def line_map(verdict: Verdict, recompiled: CodeType) -> dict[int, int]:
@@ -172,18 +179,21 @@ def same_instructions(a: Code, b: Code) -> bool:
     was recompiled need not be made canonical. (Before 3.11 the qualified name of nested code is a constant beside it,
     and the canonical program has one that knows its name.)
     """
-    return (a.bytecode == b.bytecode and a.version == b.version and a.exceptiontable == b.exceptiontable
+    if not (a.bytecode == b.bytecode and a.version == b.version and a.exceptiontable == b.exceptiontable
             and a.names == b.names and a.varnames == b.varnames and a.cellvars == b.cellvars
-            and a.freevars == b.freevars and len(a.consts) == len(b.consts)
-            and all(a.version >= (3, 11) if type(x) is type(y) is Code else same_constant(x, y)
-                    for x, y in zip(a.consts, b.consts)))
+            and a.freevars == b.freevars and len(a.consts) == len(b.consts)):
+        return False
+    for x, y in zip(a.consts, b.consts):
+        if not (a.version >= (3, 11) if type(x) is type(y) is Code else same_constant(x, y)):
+            return False
+    return True
 
 
 def _nested_pairs(program: Program, other: Code, name: str) -> list[Pair]:
     """Pair the nested code objects that a program reaches with those of code that has the same instructions."""
-    counterparts = {id(const): match for const, match in zip(program.code.consts, other.consts) if type(const) is Code}
-    if not counterparts:
+    if not program.code.holds_code:
         return []
+    counterparts = {id(const): match for const, match in zip(program.code.consts, other.consts) if type(const) is Code}
     return [(op.arg, counterparts[id(op.arg)], f"{name}.{op.arg.name}") for op in program.ops
             if op.kind is o.CONST and isinstance(op.arg, Code)]
 
@@ -223,29 +233,34 @@ def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
 
 
 def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None, ignore_name: bool) -> None:
-    place = path or a.name
-    ignore_name = ignore_name and outer is None
-
-    compared: list[tuple[str, Any, Any]] = [
-        ("number of positional parameters", a.argcount, b.argcount),
-        ("number of positional-only parameters", a.posonlyargcount, b.posonlyargcount),
-        ("number of keyword-only parameters", a.kwonlyargcount, b.kwonlyargcount),
-        ("flags", a.flags & MEANINGFUL_FLAGS, b.flags & MEANINGFUL_FLAGS),
-        ("parameters", a.arguments, b.arguments),
-        ("free variables", sorted(a.freevars), sorted(b.freevars)),
-        ("cell variables", sorted(a.cellvars), sorted(b.cellvars)),
-    ]
     is_function = a.flags & 0x3 == 0x3 and not a.name.startswith("<")
-    if is_function:
-        compared.append(("docstring", docstring(a), docstring(b)))
-    if not ignore_name:
-        # A closure is a tuple of cells in the order of the free variables.
-        compared += (("order of free variables", a.freevars, b.freevars), ("name", a.name, b.name))
-        if outer is not None:
-            compared.append(("qualified name", _inside(a.qualname, outer[0]), _inside(b.qualname, outer[1])))
-    for what, left, right in compared:
-        if left != right:
-            raise _Different(f"{place}: {what} {left!r} became {right!r}")
+    one, other = _facts(a, is_function), _facts(b, is_function)
+    if outer is not None or not ignore_name:
+        one += _names(a, None if outer is None else outer[0])
+        other += _names(b, None if outer is None else outer[1])
+    if one != other:
+        what, left, right = next(each for each in zip(_COMPARED, one, other) if each[1] != each[2])
+        raise _Different(f"{path or a.name}: {what} {left!r} became {right!r}")
+
+
+#: What is compared of two code objects.
+_COMPARED = (
+    "number of positional parameters", "number of positional-only parameters", "number of keyword-only parameters",
+    "flags", "parameters", "free variables", "cell variables", "docstring",
+    "order of free variables", "name", "qualified name",
+)
+
+
+def _facts(code: Code, is_function: bool) -> tuple[Any, ...]:
+    return (
+        code.argcount, code.posonlyargcount, code.kwonlyargcount, code.flags & MEANINGFUL_FLAGS, code.arguments,
+        sorted(code.freevars), sorted(code.cellvars), docstring(code) if is_function else None,
+    )
+
+
+def _names(code: Code, outer: Code | None) -> tuple[Any, ...]:
+    # (A closure is a tuple of cells in the order of the free variables.)
+    return code.freevars, code.name, None if outer is None else _inside(code.qualname, outer)
 
 
 def _inside(qualname: str, outer: Code) -> tuple[bool, str]:
