@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import budgets
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
     from .code import Code
 
 
-_start_of: Callable[[Instruction], int] = attrgetter("start")
-_target_of: Callable[[Instruction], int] = attrgetter("target")
 #: Arguments are C ints.
 _MAX_PREFIX = 0x7FFFFF00
 
@@ -85,9 +81,7 @@ def decode(code: Code) -> list[Instruction]:
 
 def jump_targets(instructions: Sequence[Instruction]) -> set[int]:
     """Return the indexes of the instructions that jumps lead to."""
-    targets = set(map(_target_of, instructions))
-    targets.discard(-1)
-    return targets
+    return {instruction.target for instruction in instructions if instruction.target >= 0}
 
 
 def _decode(code: Code) -> list[Instruction]:
@@ -121,11 +115,12 @@ def _decode(code: Code) -> list[Instruction]:
         raise UnsupportedBytecode(too_many, code, result[-1].opname, result[-1].offset)
     if position > size:
         raise UnsupportedBytecode("is cut off in its caches", code, result[-1].opname, result[-1].offset)
+    index_at = {instruction.start: index for index, instruction in enumerate(result)} if jumps else {}
     for instruction, target in jumps:
         if not 0 <= target < size:
             raise UnsupportedBytecode("jumps out of the code", code, instruction.opname, instruction.offset)
-        index = bisect_left(result, target, key=_start_of)
-        if index == len(result) or result[index].start != target:
+        index = index_at.get(target, -1)
+        if index < 0:
             message = f"jumps to offset {target}, into the middle of an instruction"
             raise UnsupportedBytecode(message, code, instruction.opname, instruction.offset)
         instruction.target = index

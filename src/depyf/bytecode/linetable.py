@@ -10,14 +10,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain, repeat
 from types import CodeType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .code import Code
-
-T = TypeVar("T")
 
 _NO_LINE_310 = -128
 #: Of this and the next two kinds are entries one, two lines on; those before are on the same line.
@@ -49,10 +46,11 @@ def line_ranges(code: Code) -> list[Range]:
 
 def lines_of_units(code: Code) -> list[int | None]:
     """Return the line of each code unit, as far as the table goes; ``None`` for "no line"."""
-    if code.version >= (3, 11):
-        locations = _locations(code)[0]
-        return _of_units(locations, [location[1] for location in locations])
     lines: list[int | None] = []
+    if code.version >= (3, 11):
+        for units, line, _, _, _ in _locations(code)[0]:
+            lines += [line] * units
+        return lines
     size = len(code.bytecode)
     for start, end, line in line_ranges(code):
         lines += [line] * ((end - start) >> 1)
@@ -105,17 +103,17 @@ def _read_positions(code: Code) -> list[Position | None]:
     locations, is_whole = _locations(code)
     if not is_whole:
         raise MalformedTable("line table ends in the middle of an entry")
-    return _of_units(
-        locations, [None if location[1] is None else _position(location[1:]) for location in locations])
+    for location in locations:
+        position = None if location[1] is None else _position(location[1:])
+        if location[0] == 1:
+            result.append(position)
+        else:
+            result += [position] * location[0]
+    return result
 
 
 #: An entry of a location table: its code units, line, last line, column and column of the end.
 _Location = tuple[int, "int | None", int, "int | None", "int | None"]
-
-
-def _of_units(locations: list[_Location], values: list[T]) -> list[T]:
-    """Return for each code unit the value of the entry that it belongs to."""
-    return list(chain.from_iterable(map(repeat, values, [location[0] for location in locations])))
 
 
 def _locations(code: Code) -> tuple[list[_Location], bool]:

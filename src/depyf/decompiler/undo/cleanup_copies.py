@@ -34,7 +34,7 @@ class _Members:
         self.entered = 0  # ids below it are in
         #: regions that ``async with`` leads into
         self.asynchronous: set[int] = set()
-        for block in cfg.blocks.values():
+        for block in cfg.blocks.values() if "BEFORE_ASYNC_WITH" in cfg.present else ():
             enters = next((op.kind for op in reversed(block.ops) if op.kind in _ENTERS), None)
             if enters == "BEFORE_ASYNC_WITH":
                 regions = (cfg.blocks[succ].handler for succ in block.successors)
@@ -68,15 +68,17 @@ def outline_cleanups(cfg: RegionCfg) -> None:
     # inside out: a region comes before those around it
     # clean-up code may hold statements with clean-up of their own: those are cut in all copies first, and
     # of two ``finally`` on one level, the one that starts first holds copies of the other
-    starts: dict[int | None, float] = {}
+    around = {region: cfg.handlers_around(region) for region in cfg.kinds}
+    begins: dict[int, float] = {}
     for id, block in blocks.items():
-        for around in cfg.handlers_around(block.handler):
-            starts[around] = min(starts.get(around, 1e9), cfg.order[id])
+        if block.handler is not None:
+            begins[block.handler] = min(begins.get(block.handler, 1e9), cfg.order[id])
+    starts: dict[int, float] = {}
+    for region, begin in begins.items():
+        for outer in around[region]:
+            starts[outer] = min(starts.get(outer, 1e9), begin)
     members = _Members(cfg)
-    regions = sorted(
-        cfg.kinds,
-        key=lambda r: (cfg.kinds[r] == "finally", -len(cfg.handlers_around(r)), starts.get(r, 0.0)),
-    )
+    regions = sorted(around, key=lambda r: (cfg.kinds[r] == "finally", -len(around[r]), starts.get(r, 0.0)))
     for region in regions:
         kind = cfg.kinds[region]
         if kind == "async for":
@@ -112,7 +114,6 @@ def outline_cleanups(cfg: RegionCfg) -> None:
                 if index + 1 < len(block.ops) or block.end != "jump":
                     cfg.split(id, index + 1)
                 break
-    cfg.prune()
 
 
 def _leave_empty_named(cfg: RegionCfg) -> None:

@@ -32,7 +32,7 @@ _FORGET = ["CONST", "STORE", "DELETE"]
 
 def desugar_except_star(cfg: RegionCfg) -> None:
     """Rewrite all ``except*`` in a graph; ``cfg.groups`` has the ids of their handlers."""
-    if not any(_start(block) for block in cfg.blocks.values()):
+    if "CHECK_EG_MATCH" not in cfg.present or not any(_start(block) for block in cfg.blocks.values()):
         return
     cfg.prune()
     _merge_list_appends(cfg)

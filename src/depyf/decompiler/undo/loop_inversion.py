@@ -256,7 +256,7 @@ def _merge_equal(cfg: RegionCfg) -> bool:
     """
     exits = [block for block in cfg.blocks.values()
              if block.end in ("jump", "return") and block.id != cfg.entry and block.id not in cfg.kinds]
-    exits = _repeated(exits, lambda block: (block.end, len(block.ops), block.handler))
+    exits = _repeated(exits, _rough_exit)
     if not exits:
         return False
     seen: dict[tuple[object, ...], int] = {}
@@ -289,6 +289,11 @@ def _merge_equal(cfg: RegionCfg) -> bool:
             cfg.redirect(id, first)
             done = True
     return done
+
+
+def _rough_exit(block: Block) -> object:
+    """Return what blocks have in common that do the same on an exit (:func:`_merge_equal` has one key for them)."""
+    return (block.end, len(block.ops), block.handler, *block.successors, block.ops[-1].line if block.ops else None)
 
 
 def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tuple[object, ...]]:
