@@ -412,10 +412,7 @@ class Translator:
                     if pops > len(stack) or 0 in stack[-pops:]:
                         raise self.unsupported("operand is missing or not a value")
                     del stack[-pops:]
-                if pushes == 1:
-                    stack.append(1)
-                elif pushes:
-                    stack += (1,) * pushes
+                stack += pushes
                 ops.append(Op(kind, arg, instruction.offset, instruction.line, -1, self.handler))
             elif rule is None:
                 raise self.unsupported("no rule for this instruction")

@@ -72,12 +72,12 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _SUITES, _PARTS = frozenset({"body", "orelse", "finalbody"}), frozenset({"handlers", "cases"})
 
 
-class _FieldsOfSuites(dict[Any, tuple[str, ...]]):
-    """The fields that hold suites, or what has them, by class of statements."""
+class _FieldsOfSuites(dict[Any, tuple[tuple[str, bool], ...]]):
+    """The fields that hold suites, by class of statements, each with whether it holds parts that have them."""
 
-    def __missing__(self, kind: Any) -> tuple[str, ...]:
+    def __missing__(self, kind: Any) -> tuple[tuple[str, bool], ...]:
         fields = () if issubclass(kind, SCOPES) else kind._fields
-        self[kind] = tuple(field for field in fields if field in _PARTS or field in _SUITES)
+        self[kind] = tuple((field, field in _PARTS) for field in fields if field in _PARTS or field in _SUITES)
         return self[kind]
 
 
@@ -87,8 +87,8 @@ _FIELDS_OF_SUITES = _FieldsOfSuites()
 def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
     """Return the suites of a statement that is not a definition, in the order of the text."""
     suites: list[list[ast.stmt]] = []
-    for field in _FIELDS_OF_SUITES[stmt.__class__]:
-        if field in _PARTS:
+    for field, has_parts in _FIELDS_OF_SUITES[stmt.__class__]:
+        if has_parts:
             suites += [part.body for part in getattr(stmt, field)]
         else:
             suite: list[ast.stmt] = getattr(stmt, field, None) or []
@@ -99,7 +99,12 @@ def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
 
 def compound_places(stmts: list[ast.stmt]) -> list[int]:
     """Return where the statements with suites stand, the last first: most passes have nothing to do with the others."""
-    return [at for at in reversed(range(len(stmts))) if _FIELDS_OF_SUITES[stmts[at].__class__]]
+    places: list[int] = []
+    for at, stmt in enumerate(stmts):
+        if _FIELDS_OF_SUITES[stmt.__class__]:
+            places.append(at)
+    places.reverse()
+    return places
 
 
 def all_statements(stmts: list[ast.stmt]) -> list[ast.stmt]:

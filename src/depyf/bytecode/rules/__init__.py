@@ -27,7 +27,7 @@ _SHARED: Rules = {
     "LOAD_FAST": common.load_fast,
     "LOAD_GLOBAL": one("LOAD_GLOBAL", NAMES),
     "LOAD_ATTR": one("LOAD_ATTR", NAMES),
-    "LOAD_METHOD": common.load_method,
+    "LOAD_METHOD": one("LOAD_ATTR", NAMES, hidden=1),  # (function, self) or (NULL, function): one callable both
     "BUILD_MAP": applies("BUILD_MAP"),
     "BUILD_CONST_KEY_MAP": common.build_const_key_map,
     "UNPACK_SEQUENCE": applies("UNPACK"),

@@ -171,13 +171,6 @@ def load_local(t: Translator, index: int) -> None:
     t.stack.append(1)
 
 
-def load_method(t: Translator, i: Instruction) -> None:
-    """Push (function, self) or (NULL, function), which are one callable both."""
-    t.pop(1)
-    t.emit("LOAD_ATTR", t.names[i.arg])
-    t.stack += (0, 1)
-
-
 # --- building --------------------------------------------------------------------------------------
 def build_const_key_map(t: Translator, i: Instruction) -> None:
     """Build a dictionary of the values below a tuple of keys."""

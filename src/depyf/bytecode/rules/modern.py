@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 def load_global(t: Translator, i: Instruction) -> None:
     """Push a global; with the low bit a NULL too, below the value up to 3.12, above it from 3.13 on."""
     t.ops.append(Op("LOAD_GLOBAL", t.names[i.arg >> 1], i.offset, i.line, -1, t.handler))
-    push_callable(t, bool(i.arg & 1))
+    if i.arg & 1:
+        t.stack += (1, 0) if t.null_is_above else (0, 1)
+    else:
+        t.stack.append(1)
 
 
 def push_callable(t: Translator, with_null: bool) -> None:

@@ -1,4 +1,4 @@
-"""Instructions that are one operation: ``(kind, pool, pops, pushes, fixed argument)``.
+"""Instructions that are one operation: ``(kind, pool, pops, slots pushed, fixed argument)``.
 
 ``pool`` says what the instruction's argument indexes; ``pops`` -1 means "as many as the argument says" (displays).
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..canonical import Translator
     from ..instructions import Instruction
 
-SimpleRule = tuple[str, int, int, int, Any]
+SimpleRule = tuple[str, int, int, tuple[int, ...], Any]
 Rule = Union[SimpleRule, Callable[["Translator", "Instruction"], None]]  # noqa: UP007  (a string inside)
 Rules = dict[str, Rule]
 
@@ -27,10 +27,17 @@ OPERATORS = {
 }
 
 
-def one(kind: str, pool: int = FIXED, arg: Any = None) -> SimpleRule:
-    """Return the rule of an instruction that is one operation, whose row says what it does to the stack."""
+def one(kind: str, pool: int = FIXED, arg: Any = None, hidden: int = 0) -> SimpleRule:
+    """Return the rule of an instruction that is one operation, whose row says what it does to the stack.
+
+    Args:
+        kind: the operation.
+        pool: what the instruction's argument indexes.
+        arg: the operation's argument, if it is always the same.
+        hidden: how many slots that no operation sees come below what it pushes.
+    """
     pops, pushes = FIXED_EFFECTS.get(kind, (-1, 1))
-    return kind, pool, pops, pushes, arg
+    return kind, pool, pops, (0,) * hidden + (1,) * pushes, arg
 
 
 #: The same on every version from 3.9 on.

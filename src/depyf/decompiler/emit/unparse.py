@@ -8,7 +8,7 @@ such visitor (3.14), ``ast.unparse`` itself writes the text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -116,6 +116,21 @@ class _Unparser(_Host):  # type: ignore[misc]
         self._source.append(":" + extra if extra else ":")
         return _Block(self)
 
+    def get_precedence(self, node: Any) -> Any:
+        """Return the precedence that was set for a node."""
+        return self._precedences.get(node, _TEST)
+
+    def items_view(self, traverser: Callable[[Any], None], items: Sequence[Any]) -> None:
+        """Write nodes with commas between them; behind one alone, too."""
+        source = self._source
+        separator = ""
+        for item in items:
+            source.append(separator)
+            traverser(item)
+            separator = ", "
+        if len(items) == 1:
+            source.append(",")
+
     def get_type_comment(self, node: ast.stmt) -> None:
         """Return nothing: no type comment is in bytecode."""
 
@@ -126,8 +141,12 @@ class _Unparser(_Host):  # type: ignore[misc]
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Write an attribute; that of a name at once."""
-        if isinstance(node.value, ast.Name):
-            self._source += (node.value.id, ".", node.attr)
+        value = node.value
+        if isinstance(value, ast.Name):
+            self._source += (value.id, ".", node.attr)
+        elif value.__class__ in _ATOMS:
+            _METHODS[value.__class__](self, value)
+            self._source += (".", node.attr)
         else:
             super().visit_Attribute(node)
 
