@@ -21,7 +21,7 @@ from .errors import shown
 from .instructions import UnsupportedBytecode, decode, jump_targets
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
-from .opspec import KEPT, NO_FALL_THROUGH, effect
+from .opspec import FIXED_EFFECTS, KEPT, NO_FALL_THROUGH, effect
 from .rules import UNFOLDED_NUMBERS, blocks, rules_for
 from .rules.common import Known, nothing
 from .unfold import unfold
@@ -173,7 +173,7 @@ class Translator:
         instruction = self.instructions[self.at]
         op = Op(kind, arg, instruction.offset, instruction.line, target, self.handler)
         self.ops.append(op)
-        popped, pushed = effect(op)
+        popped, pushed = FIXED_EFFECTS.get(kind) or effect(op)
         kept = KEPT.get(kind, 0)
         stack = self.stack
         if popped:

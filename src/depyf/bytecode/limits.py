@@ -108,6 +108,8 @@ class _Meter:
 
     def size(self, value: Any) -> _Size | None:
         """Return the size of something; ``None`` if it is not known yet."""
+        if _is_one(value):
+            return 1, 0, 0
         known = self.known.get(id(value.code if isinstance(value, _Idle) else value))
         if known is not None or type(value) in _CONTAINERS or isinstance(value, (Code, _Idle)):
             return known

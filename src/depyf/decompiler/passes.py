@@ -70,7 +70,7 @@ def on_cfg(step: Callable[[RegionCfg], None]) -> Callable[[Body], None]:
 
 def on_regions(step: Callable[[RegionCfg], None]) -> Callable[[Body], None]:
     """Return the step as one on the graph of a body that has exception handlers."""
-    return lambda body: step(body.cfg) if body.cfg.has_regions else None
+    return lambda body: step(body.cfg) if body.cfg.handles else None
 
 
 SIMPLIFY: Sequence[Pass[simplify.Simplification]] = (

@@ -89,13 +89,15 @@ def called_modules(code: Code) -> set[str]:
             if is_call and name and is_name(name[0]):
                 result.add(name[0])
         at = raw.find(load_global, at + 1)
-    return result.union(*(called_modules(const) for const in code.consts if isinstance(const, Code)))
+    if code.holds_code:
+        result.update(*(called_modules(const) for const in code.consts if isinstance(const, Code)))
+    return result
 
 
 def _is_without_classes(code: Code) -> bool:
     """Return whether code is of a function that defines no class; a class has its qualified name as a constant."""
-    return bool(code.flags & CO_OPTIMIZED) and all(
-        _is_without_classes(const) for const in code.consts if isinstance(const, Code))
+    return bool(code.flags & CO_OPTIMIZED) and (not code.holds_code or all(
+        _is_without_classes(const) for const in code.consts if isinstance(const, Code)))
 
 
 def _parents(code: Code, constants: bool) -> list[tuple[str, str]]:

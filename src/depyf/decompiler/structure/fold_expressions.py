@@ -134,7 +134,7 @@ class Reducer:
         """Fold until nothing is found any more."""
         blocks = self.cfg.blocks
         rounds = 0
-        again = True
+        again = len(blocks) > 1
         order = self.cfg.order
         while again and rounds < 200:
             again = False

@@ -22,6 +22,7 @@ class RegionCfg(Cfg):
         nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
         present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, and
             this says so at once.
+        handles: whether a block had an exception handler then.
     """
 
     def __init__(self, graph: Cfg, is_shared: bool = True) -> None:
@@ -31,6 +32,7 @@ class RegionCfg(Cfg):
             for id, block in graph.blocks.items()}
         super().__init__(graph.code, blocks, graph.entry, graph.order.copy() if is_shared else graph.order)
         self.present = {op.kind for block in blocks.values() for op in block.ops}
+        self.handles = self.has_regions
         self.groups: set[int] = set()
         self.kinds: dict[int, str] = {}
         self.resumes: dict[int, int | None] = {}
