@@ -278,10 +278,13 @@ class _Unparser(_Host):  # type: ignore[misc]
         if node.posonlyargs or node.defaults or node.vararg or node.kwonlyargs or node.kwarg:
             super().visit_arguments(node)
             return
+        source = self._source
         separator = ""
         for each in node.args:
-            self._source.append(separator)
-            self.visit_arg(each)
+            source += (separator, each.arg)
+            if each.annotation is not None:
+                source.append(": ")
+                _METHODS[each.annotation.__class__](self, each.annotation)
             separator = ", "
 
     def _write_docstring(self, node: ast.Constant) -> None:

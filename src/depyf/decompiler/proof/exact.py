@@ -183,8 +183,12 @@ def same_instructions(a: Code, b: Code) -> bool:
             and a.names == b.names and a.varnames == b.varnames and a.cellvars == b.cellvars
             and a.freevars == b.freevars and len(a.consts) == len(b.consts)):
         return False
+    code_is_named = a.version < (3, 11)
     for x, y in zip(a.consts, b.consts):
-        if not (a.version >= (3, 11) if type(x) is type(y) is Code else same_constant(x, y)):
+        if type(x) is type(y) is Code:
+            if code_is_named:
+                return False
+        elif not (x is y and type(x) in _PLAIN or same_constant(x, y)):  # (most are one object: interned, or small)
             return False
     return True
 

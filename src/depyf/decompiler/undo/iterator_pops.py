@@ -12,7 +12,7 @@ After :func:`mark_iterator_pops` and :func:`split_breaks`::
 from __future__ import annotations
 
 from ...bytecode.operations import Op
-from ...bytecode.opspec import KEPT, effect
+from ...bytecode.opspec import FIXED_EFFECTS, KEPT, effect
 from ...cfg.graph import Cfg
 from ..structure.region_cfg import RegionCfg
 
@@ -61,7 +61,7 @@ def _marked(graph: Cfg) -> dict[int, list[Op]]:
                 if len(stack) >= op.arg:
                     stack.insert(len(stack) - op.arg, stack.pop())
                 continue
-            popped, pushed = effect(op)
+            popped, pushed = FIXED_EFFECTS.get(kind) or effect(op)
             if kind in KEPT:
                 # these look at what lies below and leave it there
                 stack.extend([False] * (pushed - popped))

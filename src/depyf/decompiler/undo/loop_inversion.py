@@ -326,19 +326,20 @@ def _split_returns(cfg: RegionCfg) -> None:
     returns = [block for block in cfg.blocks.values() if block.end == "return" and block.ops]
     if len({len(block.ops) for block in returns}) < 2:
         return
-    alone = {(*[_key(op) for op in block.ops], block.handler) for block in returns if _is_statement(block)}
+    whole = [block for block in returns if _is_statement(block)]
+    alone = {(*[_key(op) for op in block.ops], block.handler) for block in whole}
     if not alone:
         return
+    statements = {block.id for block in whole}
     sizes = {len(key) - 1 for key in alone}
     for id in list(cfg.blocks):
         block = cfg.blocks[id]
         if block.end != "return":
             continue
-        whole = _is_statement(block)
         for size in sizes:
             at = len(block.ops) - size
             if (
-                at > 0 and (whole or all(op.kind == "POP" for op in block.ops[:at]))
+                at > 0 and (id in statements or all(op.kind == "POP" for op in block.ops[:at]))
                 and block.ops[at - 1].line != block.ops[at].line
                 and (*(_key(op) for op in block.ops[at:]), block.handler) in alone
             ):
