@@ -107,6 +107,14 @@ class Translator:
         null_is_above: whether the ``NULL`` beside a callable lies above it (from 3.13 on).
     """
 
+    # (More attributes than a class shares the names of among its instances, which are read for each instruction.)
+    __slots__ = (
+        "_entry_numbers", "_entry_states", "_exception_entries", "_handler_ids", "_is_entry", "_jumps", "_kept",
+        "_pending", "_position", "_run_of", "_runs", "at", "blocks", "cell_names", "cells", "cleanups", "code",
+        "consts", "fence", "handler", "handler_starts", "handlers", "instructions", "keywords", "locals", "names",
+        "next", "null_is_above", "ops", "pools", "rules", "stack", "targets",
+    )
+
     def __init__(self, code: Code) -> None:
         self.code = code
         check_head(code)
