@@ -331,10 +331,11 @@ class Translator:
 
     def _is_stop_iteration_wrapper(self, index: int) -> bool:
         """3.12+ turns a ``StopIteration`` that leaves a generator into a ``RuntimeError`` with a handler."""
+        if self.code.version < (3, 12):
+            return False
         pair = self.instructions[index : index + 2]
         return (
             len(pair) == 2
-            and self.code.version >= (3, 12)
             and pair[0].opname == "CALL_INTRINSIC_1" and pair[0].arg == 3
             and pair[1].opname == "RERAISE"
         )

@@ -345,29 +345,20 @@ def parse_exception_table(data: bytes) -> list[TableEntry]:
 
     3.11 and later; CPython 3.11 describes the format in Objects/exception_handling_notes.txt.
     """
-    entries = []
-    position = 0
-    while position < len(data):
-        start, position = _read_number(data, position)
-        length, position = _read_number(data, position)
-        target, position = _read_number(data, position)
-        packed, position = _read_number(data, position)
-        entries.append(TableEntry(start * 2, (start + length) * 2, target * 2, packed >> 1, bool(packed & 1)))
-    return entries
-
-
-def _read_number(data: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    while True:
-        if position >= len(data):
-            raise MalformedTable("exception table ends in the middle of an entry")
-        byte = data[position]
-        position += 1
+    numbers: list[int] = []
+    value = byte = 0
+    for byte in data:
         value = value << 6 | byte & 63
         if value >> _MAX_SHIFT:
             raise MalformedTable("exception table holds a number that is too large")
         if not byte & 64:
-            return value, position
+            numbers.append(value)
+            value = 0
+    if byte & 64 or len(numbers) % 4:
+        raise MalformedTable("exception table ends in the middle of an entry")
+    each = iter(numbers)
+    return [TableEntry(start * 2, (start + length) * 2, target * 2, packed >> 1, bool(packed & 1))
+            for start, length, target, packed in zip(each, each, each, each)]
 
 
 def encode_exception_table(entries: Iterable[TableEntry]) -> bytes:

@@ -251,7 +251,6 @@ def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int
     size = len(code.bytecode)
     before = 0
     for entry in entries:
-        where = f"exception table entry for offsets {entry.start} to {entry.end}"
         problem = ""
         if entry.start < before:
             problem = "overlaps the one before it"
@@ -264,6 +263,7 @@ def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int
         elif entry.depth > MAX_STACK:
             problem = "keeps more values than a stack holds"
         if problem:
+            where = f"exception table entry for offsets {entry.start} to {entry.end}"
             raise UnsupportedBytecode(f"{where} {problem}", code, "code object", min(max(entry.start, 0), size))
         before = entry.end
 
