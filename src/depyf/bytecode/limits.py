@@ -44,6 +44,8 @@ def check(program: Program) -> None:
     """
     if len(program.ops) < _FEW and all(map(_is_small, program.code.consts)):
         return
+    if all(map(_is_one, program.code.consts)) and not budgets.CONSTANTS.exceeded(len(program.ops) // 2):
+        return  # (each operation has at most one of them)
     _Meter(program.code).measure(program)
 
 
