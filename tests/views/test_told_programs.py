@@ -271,7 +271,7 @@ def test_a_recompile_tells_what_would_have_failed_next(capture_program):
     text = index(capture_program(told_programs.two_lists))
     assert "`[0/1]` `len(self.first)`: 0 → 1" in text
     assert "`[0/1]` differs from `[0/0]` in this, too: `len(self.second)`: 0 → 1" in text
-    assert "that may not be enough: the versions differ in `len(self.second)`, too" in text
+    assert "`len(self.second)`, too: each length has a version of its own" in text
 
 
 @new_enough

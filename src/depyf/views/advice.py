@@ -150,9 +150,11 @@ class Adviser:
         for change in (each for compilation in compilations for each in self.run.changes(compilation)[:1]):
             others.pop(code(change.subject), None)
         if result and others:
-            shown = list(others)[:MOST]
-            result.append(f"that may not be enough: the versions differ in {some(list(others), MOST)}, too"
-                          + "".join(f". {subject}: {others[subject]}" for subject in shown if others[subject]))
+            advised = [f"{subject}, too: {text}" for subject, text in others.items() if text][:MOST]
+            rest = [subject for subject, text in others.items() if not text]
+            result += advised
+            if rest:
+                result.append(f"that may not be enough: the versions differ in {some(rest, MOST)}, too")
         return result
 
     def _others(self, compilation: Compilation) -> Iterator[tuple[str, str]]:
@@ -166,7 +168,8 @@ class Adviser:
         for failure in compilation.guard_failures[:_COMPARED]:
             old = self.run.version_of(failure.entry)
             for each in version_differences(old, new, self.run.stack_names(compilation), ()) if old else ():
-                if not _OF_A_TENSOR.search(each.subject) and each.subject != "len(kwargs)":
+                if not _OF_A_TENSOR.search(each.subject) and each.subject != "len(kwargs)" \
+                        and not each.now.startswith("any"):  # (the new version takes any)
                     held = _HELD.sub("[...]", each.subject)
                     was = (each.was,) if each.was else ()
                     text = on_change(ValueChange(held, was, each.now), self._circumstances(compilation)) if was else ""

@@ -53,7 +53,8 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
     if kernel.stage:
         head.append(f"# made of the graph {kernel.stage}")
     head += [
-        "# Left: the line of the module that calls it. (line n): where the kernel is defined; extern: a library's.",
+        f"# Left: the line of {kernel.file or 'the generated module'} that calls it. (line n): where the kernel is "
+        "defined there; extern: a library's.",
         "# Below each call: the user's line, the operations of it that are done there, what the last of them gives.",
         "# (Lines that only reshape are left out.)"]
     if any(call.inferred for call in kernel.calls):

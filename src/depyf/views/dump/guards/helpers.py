@@ -6,7 +6,8 @@ import re
 
 _TENSOR = '''\
 def check_tensor(t, like):
-    """Return whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name stands for any size.
+    """Return whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name stands for a size, the same one
+    wherever it stands; that is not tested here.
     A tensor of which no layout is named is contiguous."""
     found = re.fullmatch(r"(?:(\\w+) )?(\\w+)\\[(.*?)\\](?: strides \\((.*)\\)| (channels last)| contiguous)?"
                          r" on (\\S+?)(, requires grad)?", like)

@@ -12,7 +12,7 @@ _WORDS = (
     "another one: a recompile.",
     "**Graph break**: what torch cannot trace ends the graph. Python runs that, then a new graph begins.",
     "**Resume function** (`__resume_at_42_3`): the rest of a function after a graph break, compiled as a function of "
-    "its own. After a branch there are two.",
+    "its own. Where the break is at a branch there are two. The numbers are torch's: a byte offset and a count.",
 )
 
 

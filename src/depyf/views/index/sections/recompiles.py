@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....records.model import Compilation, GuardFailure
+from ....torch_text.resumes import resumed_function
 from ...changes import Change, row
 from ...grouping import kind_of_failure
 from ...markdown import code, count, link, some
@@ -21,8 +22,10 @@ def recompiles(run: SectionContext) -> list[str]:
         recompiled = summary.recompiles
         if not recompiled:
             continue
+        resumed = sum(resumed_function(each.function) is not None for each in recompiled)
+        of_resumes = f", {resumed} of them of resume functions" if 0 < resumed < len(recompiled) else ""
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}: "
-                      f"{count(len(recompiled), 'recompile')}", ""]
+                      f"{count(len(recompiled), 'recompile')}{of_resumes}", ""]
         lines += _rows(run, recompiled)
         advices = run.advice.on(recompiled) or list(filter(None, [run.advice.on_outer_break(recompiled[0])]))
         if advices:
@@ -30,7 +33,8 @@ def recompiles(run: SectionContext) -> list[str]:
     if not lines:
         return []
     return ["## Recompiles", "", "No compiled version matched a call, so torch compiled another one. At too many "
-            "versions it stops (`torch._dynamo.config.recompile_limit`). Each row says what changed: from → to.",
+            "versions it stops (`torch._dynamo.config.recompile_limit`, 8 by default). Each row says what "
+            "changed: from → to.",
             *lines]
 
 
