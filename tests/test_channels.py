@@ -14,8 +14,9 @@ COMMANDS = ("cli/", "doctor.py")
 CHANNELS = ("harmless.py", "cli/streams.py", "views/terminal.py", "program/site/sitecustomize.py")
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
 WRITERS = {
-    "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/running.py", "records/log.py", "records/run_directory.py",
-    "program/recording.py", "views/dump/folder.py", "views/page/assemble.py", "watch/stop.py",
+    "cli/decompile.py", "cli/fix.py", "cli/repro.py", "finishing/kept_texts.py", "fixing/running.py", "records/log.py",
+    "records/run_directory.py", "program/recording.py", "views/dump/folder.py", "views/page/assemble.py",
+    "watch/stop.py",
 }
 RUNS = {
     "__init__.py": {"importlib.import_module"},  # modules of depyf, at first use

@@ -60,10 +60,9 @@ class FileNames:
     """Hands out file names, each once (letter case does not count: some file systems ignore it)."""
 
     def __init__(self) -> None:
-        #: Hashes: a long run has thousands, and if two were the same a name would have a number that it need not have.
-        self._taken: set[int] = set()
-        #: Hashes of the keys that have their usual name, as nearly all. (Were two the same, both still had theirs.)
-        self._usual: set[int] = set()
+        #: Hashes of names, with those of the keys that they are of. (A long run has thousands, nearly all of them the
+        #: usual ones of their keys. Were two hashes the same, a name would have a number that it need not have.)
+        self._owners: dict[int, int] = {}
         self._unusual: dict[object, str] = {}
 
     def give(self, key: object, usual: str, known: str = "") -> str:
@@ -74,20 +73,18 @@ class FileNames:
             usual: the name, always the same for this key.
             known: the name that it has already, if it has one.
         """
-        if hash(key) in self._usual:
-            return usual
         if key in self._unusual:
             return self._unusual[key]
+        if self._owners.get(hash(usual.lower())) == hash(key):
+            return usual
         wanted = known or usual
         stem, dot, suffix = wanted.partition(".")
         candidate, count = wanted, 1
-        while hash(candidate.lower()) in self._taken:
+        while hash(candidate.lower()) in self._owners:
             count += 1
             candidate = f"{stem}_{count}{dot}{suffix}"
-        self._taken.add(hash(candidate.lower()))
-        if candidate == usual:
-            self._usual.add(hash(key))
-        else:
+        self._owners[hash(candidate.lower())] = hash(key)
+        if candidate != usual:
             self._unusual[key] = candidate
         return candidate
 
