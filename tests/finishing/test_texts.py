@@ -199,6 +199,13 @@ def test_several_processes_make_the_same_texts():
         dying = Dies(t.VERSION, False, t.maker("")._attempt, t.KeptTexts(""))
         dying.make(wanted, 2, lambda *done: None)
         assert dying.of(wanted[0]) == alone.of(wanted[0])
+        import concurrent.futures
+        def cannot(*args, **kwargs):
+            raise OSError("no semaphores")
+        concurrent.futures.ProcessPoolExecutor = cannot
+        without = t.maker("")
+        without.make(wanted, 2, lambda *done: None)
+        assert without.of(wanted[0]) == alone.of(wanted[0])
         print("same")
     """)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -141,6 +142,7 @@ _work: Callable[[Bytecode], Written | None] | None = None
 def _begin(work: Callable[[Bytecode], Written | None]) -> None:
     global _work
     _work = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # (a Ctrl-C is the first process's, which ends the others)
 
 
 def _do(bytecode: Bytecode) -> Written | None:
@@ -151,14 +153,17 @@ def _do(bytecode: Bytecode) -> Written | None:
 def _by_processes(
     work: Callable[[Bytecode], Written | None], tasks: list[Bytecode], processes: int,
 ) -> Iterator[Written | None]:
-    """Yield the results in order; they end early where a process died."""
+    """Yield the results in order; they end early where a process died, and at once where there can be none."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    # (Forked, they have what is imported, and ``work`` need not be sent.)
-    pool = ProcessPoolExecutor(
-        processes, mp_context=multiprocessing.get_context("fork"), initializer=_begin, initargs=(work,))
+    try:
+        # (Forked, they have what is imported, and ``work`` need not be sent.)
+        pool = ProcessPoolExecutor(
+            processes, mp_context=multiprocessing.get_context("fork"), initializer=_begin, initargs=(work,))
+    except (ImportError, NotImplementedError, OSError):
+        return  # a machine without semaphores
     try:
         yield from pool.map(_do, tasks)
     except (BrokenProcessPool, OSError):
