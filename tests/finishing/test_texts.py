@@ -212,6 +212,28 @@ def test_several_processes_make_the_same_texts():
     assert (done.stdout, done.stderr) == ("same\n", "")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_further_processes_end_with_one_that_is_killed(tmp_path):
+    """They hold what it held: the lock on a dump, for one."""
+    program = textwrap.dedent(f"""
+        import os, signal, sys, time
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        import test_texts as t
+        from depyf.finishing import texts
+        texts._MANY = 0
+        first = os.getpid()
+        class Kills(texts.Texts):
+            def _alone(self, bytecode):
+                os.kill(first, signal.SIGKILL)
+                time.sleep(60)
+        Kills(t.VERSION, False, None, t.KeptTexts("")).make(
+            [t.bytecode(number=number) for number in range(3)], 2, lambda *done: None)
+    """)
+    # (Its output is at its end when the last process that has it is.)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert done.returncode == -9
+
+
 def test_a_process_with_torch_or_threads_does_not_fork(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", sys)
     assert processes_here() == 1

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -139,10 +140,18 @@ def processes_here() -> int:
 _work: Callable[[Bytecode], Written | None] | None = None
 
 
-def _begin(work: Callable[[Bytecode], Written | None]) -> None:
+def _begin(work: Callable[[Bytecode], Written | None], first: int) -> None:
     global _work
     _work = work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # (a Ctrl-C is the first process's, which ends the others)
+    threading.Thread(target=_end_with, args=(first,), daemon=True).start()
+
+
+def _end_with(first: int) -> None:
+    """End this process soon after the first one: one that was killed tells nobody, and its lock is inherited."""
+    while os.getppid() == first:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _do(bytecode: Bytecode) -> Written | None:
@@ -161,7 +170,8 @@ def _by_processes(
     try:
         # (Forked, they have what is imported, and ``work`` need not be sent.)
         pool = ProcessPoolExecutor(
-            processes, mp_context=multiprocessing.get_context("fork"), initializer=_begin, initargs=(work,))
+            processes, mp_context=multiprocessing.get_context("fork"), initializer=_begin,
+            initargs=(work, os.getpid()))
     except (ImportError, NotImplementedError, OSError):
         return  # a machine without semaphores
     try:
