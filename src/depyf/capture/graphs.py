@@ -27,8 +27,8 @@ from .torch_private import hooks
 StageKey = tuple[str, int]
 #: Interned keys: they are few, and a long run has ten thousand graphs.
 _keys: dict[StageKey, StageKey] = {}
-#: The kernels of a graph that has none, which is most of them.
 _NO_NAMES: frozenset[str] = frozenset()  # (one for all: each empty set that is made takes 216 bytes)
+#: The kernels of a graph that has none, which is most of them.
 _NO_KERNELS: Mapping[str, Recorded[KernelOfGraph]] = MappingProxyType({})
 
 

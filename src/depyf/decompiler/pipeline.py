@@ -435,7 +435,7 @@ class _Job:
 _WORSE = {fidelity: number for number, fidelity in enumerate(Fidelity)}
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
-_MEMBERS = "members of modules are written as attributes; torch reads their dictionaries (checked)"
+_MEMBERS = "members of modules, which torch reads from their dictionaries, are written as attributes (checked)"
 _MADE_AGAIN = "new(class, ...) does not call the class"
 _SIMPLIFICATION = {
     Tier.SIMPLIFIED: _SIMPLIFIED, Tier.SIMPLIFIED_SPILLED: _SIMPLIFIED, Tier.STRUCTURED: "", Tier.SPILLED: _SPILLED,

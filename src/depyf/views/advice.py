@@ -165,15 +165,14 @@ class Adviser:
         new, changes = self.run.version(compilation), self.run.changes(compilation)
         if new is None or not changes[0].lasts:
             return
+        at = self._circumstances(compilation)
         for failure in compilation.guard_failures[:_COMPARED]:
             old = self.run.version_of(failure.entry)
             for each in version_differences(old, new, self.run.stack_names(compilation), ()) if old else ():
                 if not _OF_A_TENSOR.search(each.subject) and each.subject != "len(kwargs)" \
                         and not each.now.startswith("any"):  # (the new version takes any)
                     held = _HELD.sub("[...]", each.subject)
-                    was = (each.was,) if each.was else ()
-                    text = on_change(ValueChange(held, was, each.now), self._circumstances(compilation)) if was else ""
-                    yield held, prose(text)
+                    yield held, prose(on_change(ValueChange(held, (each.was,), each.now), at)) if each.was else ""
 
     def _circumstances(self, compilation: Compilation) -> Circumstances:
         key = compilation.compile_id.frame_key
