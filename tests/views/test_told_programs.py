@@ -294,4 +294,11 @@ def test_a_recompile_of_two_reasons_tells_both(capture_program):
     (told_of,) = [line for line in text.splitlines() if line.startswith("* `[0/2]`")]
     assert "`factor`: 1.0 → 0.25 (of `[0/0]`)" in told_of and "`verbose`: `False` → `True` (of `[0/1]`)" in told_of
     assert "`verbose`: each of its values has a version of its own" in text
-    assert "`factor`: make it a tensor" in text
+    assert "`factor`: torch leaves it open since its second value; compile the function with `dynamic=True`" in text
+
+
+@new_enough
+def test_sizes_that_change_at_once_are_to_be_marked_together(capture_program):
+    text = index(capture_program(told_programs.sizes_together))
+    assert "`torch._dynamo.mark_dynamic(edges, 0)`; likewise `nodes.shape[0]`, which changed with it" in text
+    assert "* `top`: calls with it and calls without it have versions of their own; hand on a number" in text

@@ -283,6 +283,18 @@ def another_keyword(compiled):
     again(torch.ones(2), scale=torch.ones(2), mask=torch.ones(2))
 
 
+def sizes_together(compiled):
+    """Two tensors of other sizes at once, and a number that is there or not."""
+
+    def run(nodes, edges, top=None):
+        total = nodes.sum(0) + edges.sum(0)
+        return total if top is None else total.topk(top).values
+
+    again = compiled(run)
+    for size, top in ((3, None), (4, None), (5, 2), (6, 4)):
+        again(torch.ones(size, 8), torch.ones(3 * size, 8), top)
+
+
 def flag_and_factor(compiled):
     """The third call fits neither version, each for a reason of its own."""
 

@@ -26,7 +26,8 @@ _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt
                      "logical_and", "logical_or", "isclose", "signbit", "bool"})
 #: Tests for a tensor without elements.
 _EMPTY = re.compile(r".+\.numel\(\) == 0|len\(.+\) == 0|not len\(.+\)|.+\.(?:shape\[0\]|size\(0\)) == 0")
-_SCALARS = ("item", "float", "int", "bool")
+#: Functions of ``math`` and numpy on a number that torch has for tensors, by the same name.
+_ALSO_TORCHS = frozenset({"isnan", "isinf", "isfinite", "exp", "log", "log2", "log10", "sqrt", "floor", "ceil"})
 
 
 def on_branch(site: Site) -> Advice | None:
@@ -47,17 +48,22 @@ def condition(node: ast.expr) -> ast.expr | None:
 
     ``None`` where the test may not be of tensors.
     """
+    truth = _truth(node)
+    return _of_tensors(truth) if truth is not None else None
+
+
+def _truth(node: ast.expr) -> ast.expr | None:
     tensor = without_scalar(node)
     match tensor:
         case ast.BoolOp(operator, values):
-            parts = [condition(value) for value in values]
+            parts = [_truth(value) for value in values]
             known = [part for part in parts if part is not None]
             if len(known) < len(parts):
                 return None
             return _joined(known, ast.BitAnd() if isinstance(operator, ast.And) else ast.BitOr())
         case ast.UnaryOp(ast.Not(), inner):
-            part = condition(inner)
-            return ast.UnaryOp(ast.Invert(), part) if part is not None else None
+            part = _truth(inner)
+            return _inverted(part) if part is not None else None
         case ast.Compare(left, [*operators], [*others]) if not any(
                 isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in operators):
             sides = [without_scalar(each) for each in (left, *others)]
@@ -67,6 +73,50 @@ def condition(node: ast.expr) -> ast.expr | None:
         case ast.Call() as call:
             return _of_call(call)
     return None
+
+
+def _inverted(truth: ast.expr) -> ast.expr:
+    match truth:
+        case ast.UnaryOp(ast.Invert(), inner):
+            return inner
+    return ast.UnaryOp(ast.Invert(), truth)
+
+
+def _of_tensors(node: ast.expr) -> ast.expr | None:
+    """Return an expression with the tensors that it took numbers from: ``torch.isnan(x)`` for ``math.isnan(x.item())``.
+
+    ``None`` where one of the numbers goes to a function that may not take a tensor.
+    """
+    changed = _OfTensors()
+    result: ast.expr = changed.visit(copy.deepcopy(node))
+    return result if changed.possible else None
+
+
+class _OfTensors(ast.NodeTransformer):
+    """Puts tensors in the place of their numbers.
+
+    Attributes:
+        possible: no number went to a function that may not take a tensor.
+    """
+
+    def __init__(self) -> None:
+        self.possible = True
+        self._numbers = 0
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        match node:
+            case ast.Call(ast.Attribute(tensor, "item"), [], []):
+                self._numbers += 1
+                taken: ast.expr = self.visit(tensor)
+                return taken
+            case ast.Call(ast.Attribute(ast.Name("math" | "np" | "numpy"), name), [number], []) if name in _ALSO_TORCHS:
+                function = ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load())
+                return ast.Call(function, [self.visit(without_scalar(number))], [])
+        before = self._numbers
+        self.generic_visit(node)
+        if self._numbers > before and not (isinstance(node.func, ast.Name) and node.func.id == "abs"):
+            self.possible = False
+        return node
 
 
 def _joined(parts: Sequence[ast.expr], operator: ast.operator) -> ast.expr:
@@ -210,7 +260,7 @@ def _raising(site: Site, node: ast.If) -> Advice | None:
             truth = condition(test)
             if truth is None:
                 return None
-            return _asserted(site, ast.UnaryOp(ast.Invert(), truth), arguments[0] if arguments else None)
+            return _asserted(site, _inverted(truth), arguments[0] if arguments else None)
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from ..frozen import frozen
@@ -43,7 +43,8 @@ class Circumstances:
         fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
             ``{"x.shape[1]": "`conv.py:560`"}``.
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
-        ranges: sizes that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``.
+        ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``.
+        along: sizes of other tensors that changed along with the one that torch names first.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
             ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
         in_library: the function is called from a file that is not the user's.
@@ -53,6 +54,7 @@ class Circumstances:
     fixed: Mapping[str, str] = field(default_factory=dict)
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
+    along: tuple[str, ...] = ()
     calls: Mapping[str, str] = field(default_factory=dict)
     in_library: bool = False
     made_in: str = ""
@@ -110,7 +112,13 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
     if at.made_in:
         return (f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}; where the tensor is made "
                 f"outside of it, marking that before the first call is enough: {mark}")
-    return f"mark it dynamic before the first call, and one version serves {known}: {mark}"
+    likewise = f"; likewise {_listed(at.along)}, which changed with it" if at.along else ""
+    return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}"
+
+
+def _listed(subjects: Sequence[str]) -> str:
+    names = [f"`{subject}`" for subject in subjects]
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 # --- other values ---------------------------------------------------------------------------------------
@@ -164,6 +172,9 @@ def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
     expected = change.was[0] if change.was else ""
     if at.in_library:
         return None
+    if "None" in (change.now, expected) and any(_NUMBER.fullmatch(each) for each in (change.now, expected)):
+        return ("calls with it and calls without it have versions of their own; hand on a number at each call, one "
+                "that changes nothing where there is none")
     if "None" in (change.now, expected) or change.now.startswith("an object of type Tensor"):
         return ("calls with it and calls without it have a version each; hand on a tensor at each call, one of zeros "
                 "or ones where there is none")
@@ -179,6 +190,10 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
         return None
     if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
         return "each of its values has a version of its own; keep one where you can"
+    if _NUMBER.fullmatch(change.now) and change.subject in at.ranges:
+        compiled = f"compile `{at.made_in}`" if at.made_in else "compile the function"
+        return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
+                "serves all of its values, too")
     if _FLOAT.fullmatch(change.now):
         return "make it a tensor, and the first version serves all of its values"
     if _NUMBER.fullmatch(change.now):

@@ -142,9 +142,15 @@ class Adviser:
     def on(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return advice on how to spare torch compiling these again, as Markdown; each once."""
         compilations = list(compilations)
-        texts = [advice(change, self._circumstances(compilation))
-                 for compilation in compilations for change in self.run.changes(compilation)[:1]]
-        result = list(dict.fromkeys(filter(None, texts)))
+        texts: dict[object, str] = {}
+        for compilation in compilations:
+            for change in self.run.changes(compilation)[:1]:
+                text = advice(change, self._circumstances(compilation))
+                # (A resume function gets the sizes that the function gets: one advice on each is enough.)
+                key = change.subject, change.is_of_special_size if ".shape[" in change.subject else text
+                if text:
+                    texts.setdefault(key, text)
+        result = list(dict.fromkeys(texts.values()))
         others = {code(subject): text for compilation in compilations[:_LOOKED_AT]
                   for subject, text in self._others(compilation)}
         for change in (each for compilation in compilations for each in self.run.changes(compilation)[:1]):
@@ -178,11 +184,17 @@ class Adviser:
         key = compilation.compile_id.frame_key
         if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
             self._of_functions[key] = Circumstances(
-                self._fixed(compilation), {}, self._ranges(compilation), self._calls(compilation),
+                fixed=self._fixed(compilation), ranges=self._ranges(compilation), calls=self._calls(compilation),
                 made_in=self._caller(compilation))
         known = self._of_functions[key]
-        return replace(known, modules=self._of_modules(compilation, known.fixed),
+        return replace(known, modules=self._of_modules(compilation, known.fixed), along=self._along(compilation),
                        in_library=self._is_called_by_library(compilation))
+
+    def _along(self, compilation: Compilation) -> tuple[str, ...]:
+        """Return the sizes that one version held for one value of, and the one compiled then leaves open, too."""
+        return tuple(each.subject for each in self.run.differences(compilation)
+                     if ".shape[" in each.subject and each.was.isdigit() and int(each.was) > 1
+                     and not each.now.isdigit())
 
     def _of_frame(self, compilation: Compilation) -> list[Compilation]:
         return [c for c in self.run.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key]
@@ -208,12 +220,16 @@ class Adviser:
         return dict.fromkeys(subjects, len(modules))
 
     def _ranges(self, compilation: Compilation) -> dict[str, str]:
-        """Return the sizes that a version of the same function leaves open, with the range that its guards leave."""
+        """Return what a version of the same function leaves open, with the range that its guards leave of a size."""
         ranges = ((in_words(source, self.run.stack_names(each)), self.run.range_of(each, source))
                   for each in self._of_frame(compilation)
                   for decision in each.symbols if decision.kind == "created"
                   for source in decision.source.split(", ") if source)
-        return {what: f"all sizes {range_in_sentence(known)}" for what, known in ranges if known}
+        result: dict[str, str] = {}
+        for what, known in ranges:
+            if known or what not in result:
+                result[what] = f"all sizes {range_in_sentence(known)}" if known else ""
+        return result
 
     def _calls(self, compilation: Compilation) -> dict[str, str]:
         """Return calls of bound methods whose arguments break the graph, written in two steps."""

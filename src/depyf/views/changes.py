@@ -72,6 +72,11 @@ class Change:
     keywords: tuple[tuple[str, bool], ...] = ()
 
     @property
+    def is_of_special_size(self) -> bool:
+        """Whether the size was or is 0 or 1, for which torch compiles versions of their own."""
+        return not {"0", "1"}.isdisjoint((self.now, *self.was))
+
+    @property
     def entries(self) -> str:
         """The versions that failed for it, as Markdown."""
         return some(list(dict.fromkeys(code(str(failure.entry)) for failure in self.failures if failure.entry)), 3)
