@@ -83,8 +83,10 @@ def in_two_steps(broken: GraphBreak) -> tuple[str, str] | None:
 def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
     name = next((name for heading, name in _CALLS if re.search(heading, broken.reason)), None)
     wanted = name or _in(r"function `(?P<what>[^`]+)`", broken.explanation) or _in(_QUOTED, broken.explanation)
-    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)
-             and _called(each) == wanted.rpartition(".")[2]]
+    inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    calls = [each for each in inside if _called(each) == wanted.rpartition(".")[2]]
+    if name == "item" and not calls:
+        calls = [each for each in inside if isinstance(each.func, ast.Name) and each.func.id in _NUMBERS]
     return calls[0] if wanted and len(calls) == 1 else None
 
 
@@ -106,6 +108,8 @@ def _called(call: ast.Call) -> str:
     return ""
 
 
+#: Functions that take the number out of a tensor, as its method ``item`` does.
+_NUMBERS = ("float", "int", "bool")
 #: Headings of breaks that name a method themselves.
 _CALLS = ((r"^Unsupported Tensor\.item\(\)", "item"), (r"^Unsupported Tensor\.backward\(\)", "backward"),
           (r"^Call to `torch\._dynamo\.graph_break\(\)`", "graph_break"))

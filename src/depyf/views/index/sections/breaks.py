@@ -57,11 +57,11 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
     ids = f"[{first.registry_id}]({first.url})" if first.url else first.registry_id
     title = prose(first.reason) or "Torch gives no reason"
     lines = ["", f"### {title}" + (f" ({ids})" if ids else "") + _times(group), ""]
-    by_place = breaks_by_place(group)
-    for members in by_place[:PLACES]:
-        lines += _place_of_break(run, members)
-    if len(by_place) > PLACES:
-        lines.append(f"* ... and {count(len(by_place) - PLACES, 'more place')} (`records.jsonl` has all)")
+    by_line = _by_line(run, breaks_by_place(group))
+    for line, remarks, places in by_line[:PLACES]:
+        lines += _line_of_break(run, line, remarks, places)
+    if len(by_line) > PLACES:
+        lines.append(f"* ... and {count(len(by_line) - PLACES, 'more place')} (`records.jsonl` has all)")
     lines += _torchs_words(group)
     hints = run.advice.torchs_hints(broken for broken, _ in group)
     if hints:
@@ -81,18 +81,49 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     return lines
 
 
-def _place_of_break(run: SectionContext, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
+def _by_line(
+    run: SectionContext, by_place: list[list[tuple[GraphBreak, Compilation]]],
+) -> list[tuple[str, list[str], list[list[tuple[GraphBreak, Compilation]]]]]:
+    """Group the places of a reason by what there is to say of their lines: ``[(line, remarks on it, places)]``.
+
+    A break in a function that another calls is one of both: of the caller's graph, and of the function's own when that
+    is then compiled by itself.
+    """
+    groups: dict[tuple[str, ...], list[list[tuple[GraphBreak, Compilation]]]] = {}
+    for members in by_place:
+        broken, compilation = members[0]
+        where, why = broken.location, cause(broken)
+        text = statement(_text(broken))
+        inside = f" in {code(_function(run, where))}" if where and where.function else ""
+        line = f"{run.place(where) or 'a place that torch does not name'}{inside}{': ' + code(text) if text else ''}"
+        remarks = [f"why: {prose(why)}"] if why != broken.reason.rstrip(".") else []
+        groups.setdefault((line, *remarks, *run.advice.lines_on(broken, compilation)), []).append(members)
+    # (The function that the line stands in comes first.)
+    return [(line, remarks, sorted(places, key=lambda members: len(path_to(*members[0]))))
+            for (line, *remarks), places in groups.items()]
+
+
+def _line_of_break(
+    run: SectionContext, line: str, remarks: list[str], places: list[list[tuple[GraphBreak, Compilation]]],
+) -> list[str]:
+    """Return the lines on the breaks at one line of the program."""
+    lines = [f"* {line}{_times([each for members in places for each in members])}",
+             *(f"  * {remark}" for remark in remarks)]
+    for members in places:
+        called_from, effects, of = _effects(run, members)
+        if len(places) == 1:
+            lines += [f"  * {text}" for text in (*([called_from] if called_from else []), *effects, of)]
+        else:
+            lines.append(f"  * {of}" + (f", {called_from}" if called_from else ""))
+            lines += [f"    * {effect}" for effect in effects]
+    return lines
+
+
+def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]]) -> tuple[str, list[str], str]:
+    """Return by which calls a break was come to, what runs and where it continues, and which compilations have it."""
     broken, compilation = members[0]
-    where = broken.location
     summary = run.summary_of[compilation.compile_id.key]
-    text = statement(_text(broken))
-    inside = f" in {code(_function(run, where))}" if where and where.function else ""
-    lines = [f"* {run.place(where) or 'a place that torch does not name'}{inside}"
-             f"{': ' + code(text) if text else ''}{_times(members)}"]
-    why = cause(broken)
-    if why != broken.reason.rstrip("."):
-        lines.append(f"  * why: {prose(why)}")
-    lines += [f"  * {text}" for text in run.advice.lines_on(broken, compilation)]
+    called_from = ""
     path = path_to(broken, compilation)
     if len(path) > 1:
         steps = [f"{run.place(step)} {code(_function(run, step))}" for step in path[:-1]
@@ -100,18 +131,17 @@ def _place_of_break(run: SectionContext, members: list[tuple[GraphBreak, Compila
         if len(steps) > STEPS:
             steps = [*steps[: STEPS // 2], f"{count(len(steps) - STEPS, 'more call')}", *steps[-STEPS // 2 :]]
         if steps:
-            lines.append("  * called from " + " > ".join(steps))
-    lines.append(f"  * in plain Python: {_in_plain_python(run, broken, compilation)}")
+            called_from = "called from " + " > ".join(steps)
+    effects = [f"in plain Python: {_in_plain_python(run, broken, compilation)}"]
     resumes = dict.fromkeys(
         name for _, c in members if c.outcome == "compiled"
         for name in run.resume_names(c))
     if resumes:
-        lines.append("  * continues in " + some([_resume(run, name) for name in resumes], 4))
+        effects.append("continues in " + some([_resume(run, name) for name in resumes], 4))
     elif not broken.skips_function and compilation.outcome == "compiled" and run.knows_code(compilation):
-        lines.append("  * nothing is left to compile after it")
+        effects.append("nothing is left to compile after it")
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
-    lines.append(f"  * in {some(ids, 4)} of " + link(run.name_in_text(summary), summary.file))
-    return lines
+    return called_from, effects, f"in {some(ids, 4)} of " + link(run.name_in_text(summary), summary.file)
 
 
 def _text(broken: GraphBreak) -> str:
