@@ -122,6 +122,7 @@ fix: $(VENV)/.ready
 # How much leads where: kernels to graph nodes, graph nodes to user lines.
 provenance: $(VENV)/.ready
 	$(PY) benchmarks/provenance.py --write docs/measured/kernel_mapping.md
+	$(PY) benchmarks/modules_told.py --write docs/measured/modules_told.md
 
 # What watching costs a fresh process, beside TORCH_TRACE and TORCH_COMPILE_DEBUG.
 bench-cold: $(VENV)/.ready

@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from depyf.provenance import decompositions
+from depyf.provenance.alignment import plain_operation
 from depyf.provenance.graph_provenance import Provenance
 from depyf.records import store
 from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
@@ -18,11 +20,9 @@ from depyf.views.dump.outline import outline
 IDS = CompileId(0, 0)
 
 
-@pytest.fixture(scope="module")
-def dump(tmp_path_factory):
-    """``(records read back, directory, {stage: {node: path of its module or None}})``."""
-    torch = pytest.importorskip("torch")
-    from decoder import Decoder
+def recorded(path, step):
+    """Return the records of a step, and ``{stage: {node: path of its module or None}}`` as torch has it."""
+    import torch
 
     import depyf
     from depyf.capture import session
@@ -36,19 +36,17 @@ def dump(tmp_path_factory):
                                  for name, stack in stacks.items()}
         return original(self, stage, gm, compiled)
 
-    path = tmp_path_factory.mktemp("provenance") / "dump"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session.Session, "_on_aot_graph", noted)
         torch._dynamo.reset()
         torch.manual_seed(0)
         with depyf.prepare_debug(str(path)):
-            torch.compile(Decoder(2), backend="aot_eager")(torch.randint(0, 24, (2, 12))).backward()
-    return store.read(str(path)), path, named_by_torch
+            step()
+    return store.read(str(path)), named_by_torch
 
 
-@pytest.mark.parametrize("stage", ["Forward_graph", "Backward_graph"])
-def test_inferred_modules_agree_with_torchs_own(dump, stage):
-    capture, _, named_by_torch = dump
+def agreement(capture, named_by_torch, stage):
+    """Return of how many nodes of a stage torch has the module, and the share of them of which the same is inferred."""
     provenance = Provenance(capture.graphs[0])
     nodes = provenance.stage(stage)
     compared = agreed = 0
@@ -58,10 +56,104 @@ def test_inferred_modules_agree_with_torchs_own(dump, stage):
             compared += 1
             module = nodes.origins[name].module
             agreed += module >= 0 and provenance.modules[module].path == wanted
+    return compared, agreed / compared
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory):
+    """``(records read back, directory, {stage: {node: path of its module or None}})``."""
+    torch = pytest.importorskip("torch")
+    from decoder import Decoder
+
+    path = tmp_path_factory.mktemp("provenance") / "dump"
+    capture, named_by_torch = recorded(
+        path, lambda: torch.compile(Decoder(2), backend="aot_eager")(torch.randint(0, 24, (2, 12))).backward())
+    return capture, path, named_by_torch
+
+
+@pytest.mark.parametrize("stage", ["Forward_graph", "Backward_graph"])
+def test_inferred_modules_agree_with_torchs_own(dump, stage):
+    capture, _, named_by_torch = dump
+    compared, share = agreement(capture, named_by_torch, stage)
     assert compared > 150
     torch = pytest.importorskip("torch")
     # Up to 2.9 torch says of what is computed outside of all modules that it is in the one that was left last.
-    assert agreed / compared >= (0.99 if tuple(map(int, torch.__version__.split(".")[:2])) > (2, 9) else 0.96)
+    assert share >= (0.99 if tuple(map(int, torch.__version__.split(".")[:2])) > (2, 9) else 0.96)
+
+
+@pytest.mark.parametrize("stage, least", [("Forward_graph", 0.94), ("Backward_graph", 0.87)])
+def test_modules_that_are_called_on_one_line_are_told_apart_by_what_they_become(tmp_path, stage, least):
+    """Each of these is several operations in ATen after inductor's decompositions, all of them on one line of torch's."""
+    torch = pytest.importorskip("torch")
+    if tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 9):
+        pytest.skip("torch has no module of many nodes")
+    nn = torch.nn
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU(), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8),
+        nn.Hardswish(), nn.Conv2d(8, 8, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16),
+        nn.Linear(16, 16), nn.Mish(), nn.Linear(16, 4), nn.LogSoftmax(-1))
+    step = torch.compile(lambda x: model(x), backend="aot_eager_decomp_partition")
+    found = recorded(tmp_path / "dump", lambda: step(torch.ones(2, 3, 8, 8)).sum().backward())
+    compared, share = agreement(*found, stage)
+    assert compared > 80
+    assert share >= least
+
+
+@pytest.mark.parametrize("name, arguments", [
+    ("silu", ()), ("gelu", ()), ("softplus", ()), ("hardswish", ()), ("leaky_relu", ()), ("elu", ()), ("mish", ()),
+    ("relu6", ()), ("softmax", (-1,)), ("log_softmax", (-1,)), ("layer_norm", ((6,),)), ("rms_norm", ((6,),)),
+    ("group_norm", (2,)), ("instance_norm", ()), ("adaptive_avg_pool2d", (1,)), ("pad", ((1, 1),)), ("pixel_shuffle", (2,))])
+def test_operations_become_what_the_table_says(name, arguments):
+    torch = pytest.importorskip("torch")
+    from torch._dynamo.backends.common import aot_autograd
+    from torch._inductor.decomposition import select_decomp_table
+
+    made = {"FORWARD": set(), "BACKWARD": set()}
+
+    def taken(direction):
+        def compiler(gm, inputs):
+            graph = read_graph(gm.print_readable(print_output=False))
+            made[direction].update(plain_operation(node) for node in graph.nodes if node.is_call)
+            return gm.forward
+
+        return compiler
+
+    function = getattr(torch.nn.functional, name)
+    backend = aot_autograd(
+        fw_compiler=taken("FORWARD"), bw_compiler=taken("BACKWARD"), decompositions=select_decomp_table())
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: function(x, *arguments), backend=backend)
+    compiled(torch.ones(2, 4, 6, 6, requires_grad=True)).sum().backward()
+    for direction, operations in made.items():
+        others = operations - {name, "full", "expand"}  # (the gradient of the sum)
+        known = getattr(decompositions, direction).get(name, frozenset())
+        assert len(others & known) >= 0.8 * len(others), others - known
+
+
+def test_a_constant_that_layers_share_says_nothing_of_the_layer(tmp_path):
+    """A pass makes one ``scalar_tensor`` of those of both layers; the backward graph of the first one takes it."""
+    torch = pytest.importorskip("torch")
+
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+
+        def forward(self, x, mask):
+            y = self.linear(x)
+            y = y.masked_fill(mask, 0.0)
+            return x + y.tanh()
+
+    layers = torch.nn.ModuleList(Layer() for _ in range(3))
+
+    def model(x, mask):
+        for layer in layers:
+            x = layer(x, mask)
+        return x
+
+    step = torch.compile(model, backend="aot_eager_decomp_partition")
+    found = recorded(tmp_path / "dump", lambda: step(torch.ones(2, 4), torch.eye(4)[:2] > 0).sum().backward())
+    assert agreement(*found, "Backward_graph")[1] >= 0.95
 
 
 def test_nodes_lead_to_a_user_line_and_back(dump):

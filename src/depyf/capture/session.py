@@ -89,7 +89,6 @@ class Session:
         self.events = events.EventReader(hooks.interned_string, full_path, self.recorder)
         self.graphs = Graphs(self.recorder, self.attempt)
         self.codes = Codes(self.recorder, self.events, self.attempt, self.note)
-        self._full_path = full_path
         #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
         self.captured_texts: dict[tuple[int, int, int, int], str] = {}
         #: In which attempt Dynamo came to which lines, ``(file, line)``, by ``CompileId.key``, while it traces.
@@ -402,14 +401,15 @@ class Session:
             self.attempt(lambda: self.events.traced(key, _in_order(lines)), None)
         self.attempt(self.events.all_ended, None)
         self.attempt(self.codes.end, None)
+        # Torch names no other files: those of the functions that it compiled, and all that it traced on the way.
+        files = dict.fromkeys([*self.codes.own_files(), *self.events.files])
         nothing: tuple[SourceFile, ...] = ()
-        self._sources = self.attempt(
-            lambda: own_sources(dict.fromkeys([*self.codes.own_files(), *self.events.files])), nothing)
+        self._sources = self.attempt(lambda: own_sources(files), nothing)
         for source in self._sources:
             self.recorder.append(source)
         paths: dict[str, str] = {}
         self._ending = EndOfRecording(
-            self.attempt(lambda: self._full_path.shortened(self.codes.own_files()), paths), options)
+            self.attempt(lambda: hooks.cut_paths(files), paths), options)
         self.attempt(lambda: self.recorder.end(self._ending, self.notes), None)
 
     def capture(self) -> Capture:

@@ -16,26 +16,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..torch_text.graph_text import Graph, Node
+from .decompositions import BACKWARD, FORWARD
 
 _Line = tuple[str, int, str]
 _PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
-#: What operations become in ATen, as far as the names do not tell.
-_BECOMES: dict[str, frozenset[str]] = {
-    name: frozenset(parts.split()) for name, parts in {
-        "linear": "t mm addmm permute view unsafe_view sum",
-        "matmul": "mm bmm expand view unsafe_view transpose permute t sum squeeze unsqueeze",
-        "getitem": "slice select index unsqueeze index_put slice_scatter select_scatter",
-        "to": "to_copy convert_element_type alias", "float": "to_copy convert_element_type",
-        "type_as": "to_copy convert_element_type", "contiguous": "clone", "reshape": "view clone unsafe_view",
-        "flatten": "view clone", "chunk": "split slice cat", "split": "slice cat", "cat": "slice", "stack": "cat",
-        "mean": "sum div expand", "sum": "expand", "expand": "sum", "pow": "mul", "truediv": "div mul",
-        "silu": "sigmoid mul sub add", "gelu": "erf tanh mul add pow", "softmax": "amax sub exp sum div mul fma",
-        "layer_norm": "var_mean sub rsqrt mul add sum", "dropout": "bernoulli rand gt mul div",
-        "scaled_dot_product_attention": "bmm softmax mul scalar_tensor where full expand clone view",
-        "cross_entropy": "log_softmax nll_loss amax sub exp sum log gather where ne", "rsqrt": "pow mul",
-        "pad": "constant_pad_nd", "masked_fill": "where scalar_tensor full",
-        "conv2d": "convolution", "conv1d": "convolution", "relu": "threshold le where full", "sin": "cos mul",
-        "cos": "sin neg mul", "abs": "sgn sign mul", "neg": "neg"}.items()}
 
 
 class CapturedRuns:
@@ -151,6 +135,8 @@ class _Placement:
         self.groups: dict[tuple[int, bool, int], list[Node]] = {}
         self._places: dict[str, int] = {}
         self._gradients: set[str] = set()
+        #: Made of nothing: where a pass made one of such values of several layers, it says nothing of the layer.
+        self._constants: set[str] = set()
         self._runs_at: dict[int, Sequence[int]] = {}  # by the identity of a location of the graph
         self._last = 0
         self._before, self._chunk = -1, 0
@@ -175,8 +161,10 @@ class _Placement:
         for name in node.inputs:
             if name in self._gradients:
                 taken.append(self._places[name])
-            elif name in self._places:
+            elif name in self._places and name not in self._constants:
                 needed.append(self._places[name])
+        if self._constants.issuperset(node.inputs):
+            self._constants.add(node.name)
         candidates = self._candidates(node)
         backward = bool(taken) or self.trusted and node.backward
         if backward:
@@ -224,10 +212,12 @@ def _align_group(
               if name in known and runs.positions[known[name]] in positions}
     asked = {runs.operations[position] for position in positions}
     # What a backward graph computes once more stands where it is needed, in no order.
-    in_order = backward or not saved
-    for node, position in zip(nodes, _within(fit, positions, nodes, in_order)):
+    in_order = _within(fit, positions, nodes) if backward or not saved else []
+    for number, node in enumerate(nodes):
+        givers = [chosen[name] for name in node.inputs if name in chosen]
+        position = in_order[number] if in_order else _best(fit, positions, node, givers)
         # What fits nothing, or was moved behind other work, goes with the value that it takes.
-        giver = next((chosen[name] for name in node.inputs if name in chosen), position)
+        giver = givers[0] if givers else position
         if giver != position:
             operation = plain_operation(node)
             if operation in _RESHAPES and operation not in asked or not fit.of(node, [position])[0]:
@@ -254,17 +244,17 @@ _RESHAPES = frozenset({"t", "unsafe_view", "detach", "alias", "permute"})
 _PAIRS = 250_000
 
 
-def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node], in_order: bool) -> list[int]:
-    """For each node the captured node of the run; in order, for gradients from the end."""
+def _best(fit: _Fit, positions: Sequence[int], node: Node, givers: Sequence[int]) -> int:
+    """Return the captured node that fits best; of those that fit as well, one that gave what the node takes."""
+    scores = dict(zip(positions, fit.of(node, positions)))
+    return max(positions, key=lambda position: (scores[position], position in givers))
+
+
+def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[int]:
+    """For each node the captured node of the run, in order; for gradients from the end."""
     order = list(reversed(positions)) if fit.backward else list(positions)
     if len(order) == 1:
         return order * len(nodes)
-    if not in_order:
-        chosen = []
-        for node in nodes:
-            scores = fit.of(node, order)
-            chosen.append(order[scores.index(max(scores))])
-        return chosen
     if len(order) * len(nodes) > _PAIRS:
         return [order[index * len(order) // len(nodes)] for index in range(len(nodes))]
     best: list[float] = [0.0] * len(order)
@@ -306,7 +296,8 @@ class _Fit:
         for position in positions:
             same_shape = shape is not None and (
                 shape in runs.taken_shapes[position] if self.backward else runs.given_shapes[position] == shape)
-            score = _likeness(runs.operations[position], operation, same_shape, None if shape is None else len(shape))
+            rank = None if shape is None else len(shape)
+            score = _likeness(runs.operations[position], operation, self.backward, same_shape, rank)
             if parameters and not parameters.isdisjoint(runs.nodes[position].inputs):
                 score += 3.0
             scores.append(score)
@@ -314,12 +305,13 @@ class _Fit:
 
 
 @functools.lru_cache(65536)
-def _likeness(ours: str, theirs: str, same_shape: bool, rank: int | None) -> float:
+def _likeness(ours: str, theirs: str, backward: bool, same_shape: bool, rank: int | None) -> float:
     """Return how well an operation of a later stage fits a captured one.
 
     Args:
         ours: the captured operation.
         theirs: that of the later stage.
+        backward: it computes a gradient.
         same_shape: it gives a value of the same shape; of a gradient: of the shape of a value that the captured one
             takes.
         rank: dimensions of the value that it gives, where they are known.
@@ -328,7 +320,7 @@ def _likeness(ours: str, theirs: str, same_shape: bool, rank: int | None) -> flo
     if ours == theirs:
         # A call of many parts has reshapes of its own among them.
         score += 3.0 if same_shape or rank is None else 1.0
-    elif theirs in _BECOMES.get(ours, ()):
+    elif theirs in (BACKWARD if backward else FORWARD).get(ours, ()):
         score += 1.5
         if theirs in ("view", "unsafe_view") and rank is not None:
             score += 0.5 * (rank == _RANKS.get(ours, -1))

@@ -829,26 +829,6 @@ class FullPaths:
             self._known[shown] = shown if os.path.isabs(shown) else self._whole(shown)
         return self._known[shown]
 
-    def shortened(self, others: Iterable[str]) -> dict[str, str]:
-        """Return ``{path as torch prints it: path}`` of the user's files that torch cuts in the middle of a name.
-
-        Args:
-            others: files that are of no module.
-        """
-        try:
-            shorten = private_api.SHORT_PATHS.get()
-        except private_api.MissingPrivateApi:
-            return {}
-        torchs = os.path.dirname(str(sys.modules["torch"].__file__))
-        packages = os.path.dirname(torchs) + os.sep, os.path.dirname(os.__file__) + os.sep
-        cut: dict[str, str] = {}
-        for file in dict.fromkeys([*others, *(each for each in self._files() if isinstance(each, str))]):
-            if not file.startswith(packages) and os.path.isabs(file):  # (of thousands few are left)
-                shown = shorten(file)
-                if shown != file and not file.endswith((os.sep + shown, "/" + shown)):
-                    cut.setdefault(shown, file)
-        return cut
-
     def _whole(self, shown: str) -> str:
         try:
             shorten = private_api.SHORT_PATHS.get()
@@ -870,6 +850,23 @@ class FullPaths:
                     and os.path.isabs(file) and shorten(file) == shown:
                 return file
         return shown
+
+
+def cut_paths(files: Iterable[str]) -> dict[str, str]:
+    """Return ``{path as torch prints it: path}`` of the user's files that torch cuts in the middle of a name."""
+    try:
+        shorten = private_api.SHORT_PATHS.get()
+    except private_api.MissingPrivateApi:
+        return {}
+    torchs = os.path.dirname(str(sys.modules["torch"].__file__))
+    packages = os.path.dirname(torchs) + os.sep, os.path.dirname(os.__file__) + os.sep
+    cut: dict[str, str] = {}
+    for file in files:
+        if not file.startswith(packages) and os.path.isabs(file):
+            shown = shorten(file)
+            if shown != file and not file.endswith((os.sep + shown, "/" + shown)):
+                cut.setdefault(shown, file)
+    return cut
 
 
 def cache_entries(code: CodeType) -> list[Any]:

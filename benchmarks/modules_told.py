@@ -1,0 +1,140 @@
+"""Counts for how many operations of later stages the inferred module is the one that torch has (``make provenance``).
+
+    python benchmarks/modules_told.py [--models bert ...] [--write docs/measured/modules_told.md]
+
+Each model (tiny, of ``architectures.py``) makes one step, forward and backward, on ``aot_eager`` and on
+``aot_eager_decomp_partition``, whose graphs have inductor's decompositions. Torch keeps the module of a node in
+``node.meta`` while it compiles (``nn_module_stack``; of a gradient ``fwd_nn_module_stack``); its prints, from which
+:mod:`depyf.provenance` infers it, do not have it. "one line": a ``Sequential`` of many kinds of modules.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import platform
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from _shared import dated, table
+from architectures import ARCHITECTURES
+from torch import nn
+
+import depyf
+from depyf.capture.session import Session
+from depyf.provenance.graph_provenance import Provenance
+from depyf.records import store
+from depyf.torch_text.modules import module_path
+from provenance import total
+
+MODELS = ("bert", "gpt2", "llama", "phi3", "mixtral", "t5", "deberta-v2", "resnet", "vit", "whisper")
+BACKENDS = ("aot_eager", "aot_eager_decomp_partition")
+STAGES = ("Forward_graph", "Backward_graph")
+ONE_LINE = "one line"
+#: ``{(compilation, stage): {node: path of its module}}``
+Stacks = dict[tuple[object, str], dict[str, str]]
+
+
+def on_one_line() -> nn.Module:
+    """Make a model whose modules are all called on one line of torch's."""
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU(), nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8),
+        nn.Hardswish(), nn.Conv2d(8, 8, 1), nn.Softplus(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 16),
+        nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 16), nn.SiLU(), nn.RMSNorm(16), nn.Linear(16, 8), nn.Mish(),
+        nn.LeakyReLU(), nn.Linear(8, 4), nn.LogSoftmax(-1))
+
+
+def step(name: str, backend: str) -> Callable[[], object]:
+    """Return one step of a model."""
+    torch.manual_seed(0)
+    if name == ONE_LINE:
+        layers = on_one_line()
+        run = torch.compile(lambda x: layers(x), backend=backend)
+        return lambda: run(torch.randn(2, 3, 8, 8)).sum().backward()
+    model, inputs = ARCHITECTURES[name].make().eval(), ARCHITECTURES[name].inputs(8)
+    compiled = torch.compile(model, backend=backend)
+
+    def once() -> None:
+        loss = total(compiled(**inputs))
+        assert isinstance(loss, torch.Tensor)
+        loss.backward()
+
+    return once
+
+
+def noting(stacks: Stacks) -> Callable[..., Any]:
+    """Return the session's hook on graphs of AOTAutograd, which keeps what torch has, too."""
+    original = Session._on_aot_graph
+
+    def noted(self: Session, stage: str, gm: Any, compiled: Any) -> Any:
+        graph = self._graph()
+        if graph is not None:
+            known = stacks.setdefault((graph.ids.key, stage), {})
+            for node in gm.graph.nodes:
+                stack = node.meta.get("fwd_nn_module_stack") or node.meta.get("nn_module_stack")
+                if stack:
+                    known[node.name] = module_path(list(stack.values())[-1][0])
+        return original(self, stage, gm, compiled)
+
+    return noted
+
+
+def told(name: str, backend: str) -> Counter[tuple[str, bool]]:
+    """Count nodes by their stage and by whether the inferred module is torch's."""
+    stacks: Stacks = {}
+    original = Session._on_aot_graph
+    torch._dynamo.reset()
+    with tempfile.TemporaryDirectory() as folder:
+        Session._on_aot_graph = noting(stacks)  # type: ignore[method-assign]
+        try:
+            with depyf.prepare_debug(folder, files="now"):
+                step(name, backend)()
+        finally:
+            Session._on_aot_graph = original  # type: ignore[method-assign]
+        capture = store.read(folder)
+    counts: Counter[tuple[str, bool]] = Counter()
+    for graph in capture.graphs:
+        provenance = Provenance(graph)
+        for stage in provenance.stages:
+            known = stacks.get((graph.compile_id.key, stage.record.stage), {})
+            for name_of_node, node in stage.nodes():
+                wanted = known.get(name_of_node)
+                if node.is_call and wanted:
+                    index = stage.origins[name_of_node].module
+                    path = provenance.modules[index].path if index >= 0 else ""
+                    counts[stage.record.stage, path == wanted] += 1
+    return counts
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=[*MODELS, ONE_LINE])
+    parser.add_argument("--write", metavar="FILE")
+    chosen = parser.parse_args()
+    rows = []
+    for name in chosen.models:
+        row = [name]
+        for backend in BACKENDS:
+            counts = told(name, backend)
+            for stage in STAGES:
+                right, wrong = counts[stage, True], counts[stage, False]
+                row.append(f"{right} of {right + wrong}, {100 * right / max(right + wrong, 1):.1f} %")
+        rows.append(row)
+        print(*row, sep="  ", flush=True)
+    text = (f"{dated()}, Python {platform.python_version()}, torch {torch.__version__}. Command: "
+            "`python benchmarks/modules_told.py`.\n\n" + table(
+                ("model", "forward", "backward", "forward, decomposed", "backward, decomposed"), rows))
+    print(text)
+    if chosen.write:
+        head = ("# Modules of operations, inferred\n\nOf the operations of forward and backward graphs of which torch "
+                "has the module while it compiles, for how many the same is inferred from the print of the graph "
+                "([provenance.md](../provenance.md)).\n\n")
+        pathlib.Path(chosen.write).write_text(head + text)
+
+
+if __name__ == "__main__":
+    main()
