@@ -5,7 +5,7 @@
 Each model (tiny, of ``architectures.py``) makes one step, forward and backward, on ``aot_eager`` and on
 ``aot_eager_decomp_partition``, whose graphs have inductor's decompositions. Torch keeps the module of a node in
 ``node.meta`` while it compiles (``nn_module_stack``; of a gradient ``fwd_nn_module_stack``); its prints, from which
-:mod:`depyf.provenance` infers it, do not have it. "one line": a ``Sequential`` of many kinds of modules.
+:mod:`depyf.provenance` infers it, do not have it. "one line": a ``Sequential`` of many
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ MODELS = ("bert", "gpt2", "llama", "phi3", "mixtral", "t5", "deberta-v2", "resne
 BACKENDS = ("aot_eager", "aot_eager_decomp_partition")
 STAGES = ("Forward_graph", "Backward_graph")
 ONE_LINE = "one line"
+LAYERS = "layers on one line"
 #: ``{(compilation, stage): {node: path of its module}}``
 Stacks = dict[tuple[object, str], dict[str, str]]
 
@@ -47,13 +48,27 @@ def on_one_line() -> nn.Module:
         nn.LeakyReLU(), nn.Linear(8, 4), nn.LogSoftmax(-1))
 
 
+class Layer(nn.Module):
+    """A layer that is all on one line."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the layer's result."""
+        result: torch.Tensor = x + self.mlp(self.norm(x))
+        return result
+
+
 def step(name: str, backend: str) -> Callable[[], object]:
     """Return one step of a model."""
     torch.manual_seed(0)
-    if name == ONE_LINE:
-        layers = on_one_line()
+    if name in (ONE_LINE, LAYERS):
+        layers = on_one_line() if name == ONE_LINE else nn.Sequential(*(Layer(16) for _ in range(6)))
         run = torch.compile(lambda x: layers(x), backend=backend)
-        return lambda: run(torch.randn(2, 3, 8, 8)).sum().backward()
+        return lambda: run(torch.randn(*((2, 3, 8, 8) if name == ONE_LINE else (4, 16)))).sum().backward()
     model, inputs = ARCHITECTURES[name].make().eval(), ARCHITECTURES[name].inputs(8)
     compiled = torch.compile(model, backend=backend)
 
@@ -112,7 +127,7 @@ def told(name: str, backend: str) -> Counter[tuple[str, bool]]:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=[*MODELS, ONE_LINE])
+    parser.add_argument("--models", nargs="+", default=[*MODELS, ONE_LINE, LAYERS])
     parser.add_argument("--write", metavar="FILE")
     chosen = parser.parse_args()
     rows = []

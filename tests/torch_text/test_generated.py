@@ -8,10 +8,10 @@ those that public repositories hold as files).
 from depyf.provenance.graph_provenance import Provenance
 from depyf.provenance.kernel_mapping import assign
 from depyf.provenance.kernels import graph_kernels
-from depyf.records.model import CompiledGraph, CompileId, GraphStage, Kernel
+from depyf.records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from depyf.torch_text.generated import Buffer, read_module
 from depyf.torch_text.graph_text import read_graph
-from depyf.views.dump.kernel_outline import kernel_outline
+from depyf.views.dump.kernel_outline import _Call, _folded, kernel_outline
 
 IDS = CompileId(0, 0)
 
@@ -226,6 +226,23 @@ def test_from_lines_to_kernels_and_back_to_the_captured_graph():
     text = kernel_outline(provenance, kernel, "title")
     assert "  cpp_fused_relu_sum_2  (C++, line " in text
     assert "          m.py:5  relu, sum -> f32[8]\n" in text
+
+
+def test_an_outline_names_modules_and_folds_the_layers_that_are_alike():
+    calls = [(call, tuple((f"m.py:{line}", module, "mm -> f32[4]") for line, module in lines)) for call, lines in (
+        ("norm", [(1, "h.0.norm")]), ("mm", [(2, "h.0.mlp.0"), (3, "h.0")]),
+        ("norm", [(1, "h.1.norm")]), ("mm", [(2, "h.1.mlp.0"), (3, "h.1")]),
+        ("norm", [(1, "h.2.norm")]), ("mm", [(2, "h.2.mlp.0"), (3, "h.2")]),
+        ("mm", [(5, "head")]), ("mm", [(5, "head")]), ("mm", [(6, "")]))]
+    shown = list(_folded([_Call(KernelCall(name, "extern", 0, 10 + at, (), False), lines)
+                          for at, (name, lines) in enumerate(calls)]))
+    assert [line.strip() for line in shown] == [
+        "10  norm  (extern, said by torch)", "m.py:1 in h.0.norm  mm -> f32[4]",
+        "11  mm  (extern, said by torch)", "m.py:2 in h.0.mlp.0  mm -> f32[4]", "m.py:3 in h.0  mm -> f32[4]",
+        "12  ... the 2 calls above, 2 more times, for h.1-2, to line 15",
+        "16  mm  (extern, said by torch)", "m.py:5 in head  mm -> f32[4]",
+        "17  ... the call above, 1 more time, to line 17",
+        "18  mm  (extern, said by torch)", "m.py:6  mm -> f32[4]"]
 
 
 def test_values_between_fused_kernels_are_found_by_what_each_kernel_reads():

@@ -245,9 +245,10 @@ _PAIRS = 250_000
 
 
 def _best(fit: _Fit, positions: Sequence[int], node: Node, givers: Sequence[int]) -> int:
-    """Return the captured node that fits best; of those that fit as well, one that gave what the node takes."""
+    """Return the captured node that fits best; of those that fit as well, the next one behind what gave its values."""
     scores = dict(zip(positions, fit.of(node, positions)))
-    return max(positions, key=lambda position: (scores[position], position in givers))
+    giver = max(givers, default=positions[0])
+    return max(positions, key=lambda position: (scores[position], position >= giver, -abs(position - giver)))
 
 
 def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[int]:

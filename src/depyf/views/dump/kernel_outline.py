@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -12,10 +13,12 @@ from ...provenance.kernel_mapping import is_view
 from ...records.model import Kernel, KernelCall
 from ...torch_text.graph_text import Node
 from ..markdown import count
-from .outline import operations
+from .outline import layer_ranges, operations
 
 #: The kind of a library's call.
 _LIBRARY = "extern"
+#: The number of a layer in the path of a module.
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 #: The longest row of calls that is looked for when repeated ones are folded.
 _LONGEST = 400
 
@@ -25,18 +28,18 @@ class _Call:
     """A call.
 
     Attributes:
-        lines: below it.
+        lines: below it: the user's line, the module that it was called in, what is done.
         copies: it computes nothing, but copies what library calls take or give, mostly into another layout.
     """
 
     call: KernelCall
-    lines: tuple[str, ...]
+    lines: tuple[tuple[str, str, str], ...]
     copies: bool = False
 
     @property
-    def like(self) -> tuple[str, tuple[str, ...]]:
-        """The parts that repeated calls have in common."""
-        return self.call.name, self.lines
+    def like(self) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+        """The parts that repeated calls have in common: all but the numbers of layers."""
+        return self.call.name, tuple((where, _NUMBER.sub("#", module), done) for where, module, done in self.lines)
 
 
 def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
@@ -55,7 +58,7 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
     head += [
         f"# Left: the line of {kernel.file or 'the generated module'} that calls it. (line n): where the kernel is "
         "defined there; extern: a library's.",
-        "# Below each call: the user's line, the operations of it that are done there, what the last of them gives.",
+        "# Below each call: the user's line, the module that it ran in, what of it is done there, what that gives.",
         "# (Lines that only reshape are left out.)"]
     if any(call.inferred for call in kernel.calls):
         head.append("# Torch does not say what C++ kernels compute: it is inferred from the graph and from what flows. "
@@ -68,25 +71,27 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
     return "\n".join([*head, "", *_folded(calls)]).rstrip() + "\n"
 
 
-def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator[str]:
-    groups: dict[str, list[Node]] = {}
-    computed: set[str] = set()
+def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator[tuple[str, str, str]]:
+    groups: dict[tuple[str, str], list[Node]] = {}
+    computed: set[tuple[str, str]] = set()
     for stage, name in provenance.nodes_of(kernel, call):
-        place = stage.origins[name].location
+        origin = stage.origins[name]
+        place = origin.location
         node = stage.graph.node(name)
         if node is not None:
             where = f"{os.path.basename(place.filename)}:{place.line}" if place is not None else "no user line"
-            groups.setdefault(where, []).append(node)
+            key = where, provenance.modules[origin.module].path if origin.module >= 0 else ""
+            groups.setdefault(key, []).append(node)
             if not is_view(node):
-                computed.add(where)
-    for where, nodes in groups.items():
-        if where in computed or not computed:
-            yield f"{where}  {operations(nodes)}"
+                computed.add(key)
+    for key, nodes in groups.items():
+        if key in computed or not computed:
+            yield *key, operations(nodes)
 
 
 def _folded(calls: Sequence[_Call]) -> Iterator[str]:
     """Rows of calls that repeat are written once."""
-    numbers: dict[tuple[str, tuple[str, ...]], int] = {}
+    numbers: dict[tuple[str, tuple[tuple[str, str, str], ...]], int] = {}
     likes = [numbers.setdefault(call.like, len(numbers)) for call in calls]
     at = 0
     while at < len(calls):
@@ -97,8 +102,30 @@ def _folded(calls: Sequence[_Call]) -> Iterator[str]:
         if times > 1:
             first, last = calls[at + length].call.call_line, calls[end - 1].call.call_line
             what = "the call above" if length == 1 else f"the {length} calls above"
-            yield f"{first:>6}  ... {what}, {count(times - 1, 'more time')}, to line {last}"
+            layers = _layers([[module for call in calls[at + number * length : at + (number + 1) * length]
+                               for _, module, _ in call.lines] for number in range(times)])
+            yield f"{first:>6}  ... {what}, {count(times - 1, 'more time')}{layers}, to line {last}"
         at = end
+
+
+def _layers(rows: Sequence[Sequence[str]]) -> str:
+    """Return ``", for layers.1-31"`` of modules in rows that repeat; ``""`` where they have one module all.
+
+    Args:
+        rows: the modules of each row, in one order.
+    """
+    for modules in zip(*rows):
+        paths = {tuple(_NUMBER.findall(module)) for module in modules}
+        if len(paths) > 1:
+            # The outermost number that differs is the layer's.
+            at = next(index for index, each in enumerate(zip(*paths)) if len(set(each)) > 1)
+            return f", for {layer_ranges([_up_to(module, at) for module in modules[1:]])}"
+    return ""
+
+
+def _up_to(module: str, number: int) -> str:
+    """Return the path of a module up to one of the numbers in it, which are counted from 0."""
+    return module[: list(_NUMBER.finditer(module))[number].end()]
 
 
 def _repeated(likes: Sequence[int], at: int) -> tuple[int, int]:
@@ -118,5 +145,5 @@ def _shown(call: _Call) -> Iterator[str]:
     source = "; copies values for or of these, and computes none" if call.copies else \
         "" if call.call.inferred else ", said by torch"
     yield f"{call.call.call_line:>6}  {call.call.name}  ({where}{source})"
-    for line in call.lines:
-        yield f"          {line}"
+    for where, module, done in call.lines:
+        yield f"          {where}{f' in {module}' if module else ''}  {done}"
