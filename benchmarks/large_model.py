@@ -1,17 +1,21 @@
 """What watching costs on a deep model: a llama of 48 layers, forward and backward (``make large``).
 
-    python benchmarks/large_model.py [--layers 48] [--backend aot_eager] [--rounds 3] [--write FILE]
+    python benchmarks/large_model.py [--layers 48] [--backend aot_eager] [--rounds 3] [--together] [--write FILE]
 
 Plain and watched runs take turns, each in a process of its own without compile caches. "Compile time" is wall time
 from the first call to the end of its backward; "all" is to the end of ``prepare_debug``, where the program goes on.
 "Files there after": how long the process beside it takes then until all files are there. Memory is the peak of the
 program's process. The outline is that of the captured graph.
+
+Processes of their own differ by a fifth on a busy machine. ``--together``: plain and watched runs take turns in one
+process instead, each with a model of its own, so that neighbours meet the same machine; the ratio is that of medians.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import gc
 import json
 import os
 import pathlib
@@ -22,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 from _shared import dated, table
 
@@ -39,27 +44,29 @@ class Run:
     nodes: int = 0
 
 
-def one(layers: int, backend: str, folder: str) -> Run:
+def compiled_model(layers: int, backend: str) -> Callable[[], None]:
+    """Return what calls a fresh compiled model for the first time, forward and backward."""
     import torch
     import transformers
 
-    import depyf
-
-    torch.set_num_threads(1)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
         hidden_size=32, num_hidden_layers=layers, num_attention_heads=4, num_key_value_heads=2, intermediate_size=64,
         vocab_size=100, max_position_embeddings=64, use_cache=False)
-    model = transformers.LlamaForCausalLM(config)
-    compiled = torch.compile(model, backend=backend)
+    compiled = torch.compile(transformers.LlamaForCausalLM(config), backend=backend)
     words = torch.randint(3, 100, (2, 16))
-    # What torch imports and sets up at its first compilation is no part of this model's.
-    torch.compile(lambda x: x.sin().sum(), backend=backend)(torch.ones(3, requires_grad=True)).backward()
+    return lambda: compiled(input_ids=words, labels=words).loss.backward()
+
+
+def measured(step: Callable[[], None], folder: str) -> Run:
+    """Return what a first call takes, watched where there is a folder."""
+    import depyf
+
     watching = depyf.prepare_debug(folder, files="background") if folder else None
     if watching is not None:
         watching.__enter__()
     begun = time.perf_counter()
-    compiled(input_ids=words, labels=words).loss.backward()
+    step()
     compiling = time.perf_counter() - begun
     begun = time.perf_counter()
     if watching is not None:
@@ -68,7 +75,21 @@ def one(layers: int, backend: str, folder: str) -> Run:
     if watching is not None:
         watching.wait()
     there = time.perf_counter() - begun
-    result = Run(compiling, leaving, there, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return Run(compiling, leaving, there, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def warmed_up(backend: str) -> None:
+    """Have torch import and set up what it needs at its first compilation, which is no part of the model's."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.compile(lambda x: x.sin().sum(), backend=backend)(torch.ones(3, requires_grad=True)).backward()
+
+
+def one(layers: int, backend: str, folder: str) -> Run:
+    """Measure one run in this process."""
+    warmed_up(backend)
+    result = measured(compiled_model(layers, backend), folder)
     if folder:
         from depyf.records import store
 
@@ -78,6 +99,30 @@ def one(layers: int, backend: str, folder: str) -> Run:
         result.size = sum(path.stat().st_size for path in files)
         result.nodes = sum(compilation.counts.get("operations", 0) for compilation in store.read(folder).compilations)
     return result
+
+
+def together(layers: int, backend: str, rounds: int) -> str:
+    """Measure runs that take turns in this process; return a line of text."""
+    import torch
+
+    os.environ.update({"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", "DEPYF_CACHE": "off"})
+    warmed_up(backend)
+    times: dict[bool, list[float]] = {False: [], True: []}
+    for number in range(rounds + 1):  # (the first round is not counted)
+        for watched in (False, True) if number % 2 == 0 else (True, False):
+            torch._dynamo.reset()
+            gc.collect()
+            with tempfile.TemporaryDirectory() as folder:
+                run = measured(compiled_model(layers if number else 2, backend), folder if watched else "")
+            if number:
+                times[watched].append(run.compiling + run.leaving)
+        if number:
+            print(f"plain {times[False][-1]:.2f} s, watched {times[True][-1]:.2f} s", flush=True)
+    plain, watched_ones = (statistics.median(times[watched]) for watched in (False, True))
+    spread = (max(times[False]) - min(times[False])) / plain
+    return (f"{layers} layers, {backend}, {rounds} rounds in one process: plain {plain:.2f} s (from the fastest to the "
+            f"slowest {100 * spread:.0f} %), ratio of the medians {watched_ones / plain:.3f}, of the fastest "
+            f"{min(times[True]) / min(times[False]):.3f}")
 
 
 def apart(layers: int, backend: str, watched: bool) -> Run:
@@ -96,11 +141,15 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=48)
     parser.add_argument("--backend", default="aot_eager")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--together", action="store_true", help="in one process")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("--one", metavar="FOLDER", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.one is not None:
         print(json.dumps(dataclasses.asdict(one(chosen.layers, chosen.backend, chosen.one))))
+        return
+    if chosen.together:
+        print(f"{dated()}: {together(chosen.layers, chosen.backend, chosen.rounds)}")
         return
     pairs = []
     for number in range(chosen.rounds):

@@ -274,6 +274,32 @@ class GraphModule(torch.nn.Module):
     assert assign(module, read_graph(text), text) == [(("sin", "mul", "sum_1"), True), (("add", "cos"), True)]
 
 
+def test_what_a_scatter_adds_to_is_computed_by_the_kernel_that_lays_it_out():
+    module = read_module("""
+fills = async_compile.cpp_pybinding([], r'''
+extern "C" void kernel(const float* in_ptr0, float* out_ptr0, float* out_ptr1) {}''')
+adds = async_compile.cpp_pybinding([], r'''
+extern "C" void kernel(const float* in_ptr0, const int64_t* in_ptr1, float* out_ptr0) {}''')
+def call(args):
+    x, i = args
+    buf0 = empty_strided_cpu((6, 4), (4, 1), torch.float32)
+    buf1 = empty_strided_cpu((4, 4), (4, 1), torch.float32)
+    fills(x, buf0, buf1)
+    adds(buf1, i, buf0)
+    return (buf0, buf1, )
+""")
+    text = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4, 4]", i: "i64[4]"):
+        full: "f32[6, 4]" = torch.ops.aten.full.default([6, 4], 0)
+        sin: "f32[4, 4]" = torch.ops.aten.sin.default(x)
+        mul: "f32[4, 4]" = torch.ops.aten.mul.Tensor(sin, 2)
+        index_put: "f32[6, 4]" = torch.ops.aten.index_put.default(full, [i], mul, True)
+        return (index_put, sin)
+'''
+    assert assign(module, read_graph(text), text) == [(("full", "sin"), True), (("mul", "index_put"), True)]
+
+
 def test_parts_of_a_buffer_and_results_of_several():
     module = read_module("""
 parts = async_compile.cpp_pybinding([], r'''

@@ -11,6 +11,8 @@ from ..frozen import frozen
 from ..torch_text.user_expressions import parsed_expression
 
 _LIMIT = "`torch._dynamo.config.recompile_limit`"
+#: As long as this is so, no other change spares torch compiling again.
+GROWS = "grows, so that no version serves the next call"
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 
@@ -43,7 +45,8 @@ class Circumstances:
         fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
             ``{"x.shape[1]": "`conv.py:560`"}``.
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
-        ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``.
+        ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
+            ``""`` where nothing bounds them.
         along: sizes of other tensors that changed along with the one that torch names first.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
             ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
@@ -110,8 +113,9 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
     known = at.ranges.get(change.subject, "") or "many sizes"
     mark = f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`"
     if at.made_in:
-        return (f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}; where the tensor is made "
-                f"outside of it, marking that before the first call is enough: {mark}")
+        compiled = f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}"
+        return compiled if at.along else (
+            f"{compiled}; where the tensor is made outside of it, marking that before the first call is enough: {mark}")
     likewise = f"; likewise {_listed(at.along)}, which changed with it" if at.along else ""
     return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}"
 
@@ -138,9 +142,13 @@ def _keywords(change: ValueChange, at: Circumstances) -> str | None:
 
 
 def _length(change: ValueChange, at: Circumstances) -> str | None:
-    if re.fullmatch(r"len\(.+\)", change.subject):
-        return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
-    return None
+    length = re.fullmatch(r"len\((?P<of>.+)\)", change.subject)
+    if not length:
+        return None
+    if change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was):
+        return (f"each length has a version of its own, and `{length['of']}` {GROWS}; append to it outside of what is "
+                "compiled, or fill a tensor of fixed size instead")
+    return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
 
 
 def _state(change: ValueChange, at: Circumstances) -> str | None:
@@ -192,8 +200,9 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
         return "each of its values has a version of its own; keep one where you can"
     if _NUMBER.fullmatch(change.now) and change.subject in at.ranges:
         compiled = f"compile `{at.made_in}`" if at.made_in else "compile the function"
+        known = at.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
         return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
-                "serves all of its values, too")
+                f"serves {known}")
     if _FLOAT.fullmatch(change.now):
         return "make it a tensor, and the first version serves all of its values"
     if _NUMBER.fullmatch(change.now):

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ..advice import Advice, Sources, on_break
 from ..advice.libraries import SET_UP
-from ..advice.recompiles import Circumstances, ValueChange, on_change
+from ..advice.recompiles import GROWS, Circumstances, ValueChange, on_change
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
 from ..torch_text.libraries import is_library
@@ -161,7 +161,7 @@ class Adviser:
             result += advised
             if rest:
                 result.append(f"that may not be enough: the versions differ in {some(rest, MOST)}, too")
-        return result
+        return sorted(result, key=lambda text: GROWS not in text)
 
     def _others(self, compilation: Compilation) -> Iterator[tuple[str, str]]:
         """Yield what else the failed versions differ in from the one compiled then, with advice on it, as Markdown.

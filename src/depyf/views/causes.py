@@ -83,6 +83,10 @@ def in_two_steps(broken: GraphBreak) -> tuple[str, str] | None:
 def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
     name = next((name for heading, name in _CALLS if re.search(heading, broken.reason)), None)
     wanted = name or _in(r"function `(?P<what>[^`]+)`", broken.explanation) or _in(_QUOTED, broken.explanation)
+    if broken.reason.startswith("logging.Logger method"):
+        match node:
+            case ast.Module([ast.Expr(ast.Call() as call)]):
+                return call
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     calls = [each for each in inside if _called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:

@@ -28,6 +28,7 @@ _CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
 CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 #: Things that changed at once that one row tells.
 _MOST = 3
 #: Types of objects that Python makes anew each time that an attribute is read.
@@ -72,6 +73,14 @@ class Change:
     keywords: tuple[tuple[str, bool], ...] = ()
 
     @property
+    def before(self) -> str:
+        """What the version used last expected; of a number, rather a number than ``None``. ``""`` where unknown."""
+        first = self.was[0] if self.was else ""
+        if first != "None" or not _NUMBER.fullmatch(self.now):
+            return first
+        return next((was for was in self.was if _NUMBER.fullmatch(was)), first)
+
+    @property
     def is_of_special_size(self) -> bool:
         """Whether the size was or is 0 or 1, for which torch compiles versions of their own."""
         return not {"0", "1"}.isdisjoint((self.now, *self.was))
@@ -88,7 +97,7 @@ class Change:
         for was, failure in zip(self.was, self.failures):
             if failure.entry:
                 by_value.setdefault(was, {})[code(str(failure.entry))] = None
-        told = [(f"{value(was)} in " if was and was != self.was[0] else "of ") + some(list(entries), 3)
+        told = [(f"{value(was)} in " if was and was != self.before else "of ") + some(list(entries), 3)
                 for was, entries in by_value.items()]
         return "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if len(told) > _MOST else "")
 
@@ -105,7 +114,7 @@ class Change:
         if self.keywords:
             return ", ".join(f"{code(name)} is passed: {'no → yes' if given else 'yes → no'}"
                              for name, given in self.keywords)
-        was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
+        was, now = value(self.before) if self.before else "", value(self.now)
         if was == "the same object":
             now = "" if now == "another object" else f" ({now.removeprefix('an object ')})"
             return f"{code(self.subject)} is another object{now} than when the version was compiled"
@@ -115,7 +124,7 @@ class Change:
 
     def sentence(self) -> str:
         """Return the change as a clause: "`x.shape[0]` was 4 and is 6"."""
-        was, now = value(self.was[0]) if self.was and self.was[0] else "", value(self.now)
+        was, now = value(self.before) if self.before else "", value(self.now)
         if not self.lasts:
             return f"{code(self.subject)} is a new bound method at each call, so no version lasts longer than its call"
         if self.keywords:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ...torch_text.generated import Module
 from ...torch_text.graph_text import Graph
-from .operations import is_view
+from .operations import SCATTERS, bare_name, is_view
 
 
 class Flow:
@@ -105,12 +105,21 @@ class Flow:
             self.computes(value, stored)
 
     def computes(self, value: int, name: str) -> None:
-        """Note that a kernel which writes a value computes the node; so do those that wrote parts of it before."""
+        """Note that a kernel which writes a value computes the node; so do those that wrote parts of it before.
+
+        What a scatter adds to was laid out before: by a kernel that computes the scatter's first argument.
+        """
         current: int | None = value
         while current is not None and current in self.writer:
             if self.writer[current] not in self.libraries:
                 self.targets.setdefault(self.writer[current], set()).add(name)
             current = self.module.continues.get(current)
+            node = self.nodes[name]
+            if current is not None and bare_name(node.operation) in SCATTERS and node.inputs:
+                base = self.without_views(node.inputs[0])
+                if self.nodes[base].op == "call_function" and base not in self.launched and not self.is_held(base):
+                    name = base
+                    self.node_of.setdefault(current, base)
 
 
 @functools.lru_cache(4096)

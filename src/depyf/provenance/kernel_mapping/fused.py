@@ -59,7 +59,9 @@ class Fused:
             self._moves(index, launch)
             return set()
         chosen: dict[int, str] = {}
-        perhaps = {self.flow.node_of[value] for value in launch.perhaps if value in self.flow.node_of}
+        # (A scatter adds to what its memory held.)
+        held = [self.flow.module.continues.get(value) for value in launch.writes]
+        perhaps = {self.flow.node_of[value] for value in (*launch.perhaps, *held) if value in self.flow.node_of}
         needs = self._needs(targets, known | perhaps)
         if unknown:
             chosen, needs = self._choose(targets, known, perhaps, unknown[:_OPEN], needs)

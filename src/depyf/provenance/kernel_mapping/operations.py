@@ -13,6 +13,8 @@ VIEWS = frozenset(
 STORED = frozenset(
     "sum mean amax amin max min prod var var_mean std std_mean argmax argmin any all cumsum cumprod logsumexp "
     "sort topk".split())
+#: Operations that write into what another one has laid out: the memory of their first argument's copy.
+SCATTERS = frozenset("index_put _unsafe_index_put index_add scatter scatter_add scatter_reduce".split())
 #: Operations that Inductor calls by another name (torch/_inductor/lowering.py, kernel/mm.py).
 CALLED = {
     "scatter_reduce": "scatter_add scatter scatter_reduce scatter_reduce_two", "randint": "inductor_seeds",

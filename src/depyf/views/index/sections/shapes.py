@@ -40,7 +40,8 @@ def shapes(run: SectionContext) -> list[str]:
     if not lines:
         return []
     return ["## Dynamic shapes", "", "Sizes and numbers that torch keeps open, so that one version fits many of them; "
-            "what was fixed, and the conditions that became guards.", *lines]
+            "what was fixed, and the conditions that torch tested while it compiled. (Those that a call must satisfy "
+            "stand in the guards.)", *lines]
 
 
 def _at_most(texts: Sequence[str], what: str) -> list[str]:
@@ -205,6 +206,6 @@ def values(interval: str) -> str:
 def _generalised(run: SectionContext, what: str, value: str, compilation: Compilation) -> str:
     """Return why a size is open, that it changed between two calls; ``""`` where it did not."""
     for change in run.changes(compilation):
-        if change.subject == what and change.now == value and change.was[0]:
-            return f"; open because {code(change.was[0])} became {code(change.now)}"
+        if change.subject == what and change.now == value and change.before:
+            return f"; open because {code(change.before)} became {code(change.now)}"
     return ""
