@@ -14,6 +14,9 @@ from typing import Any
 
 from .versions import table
 
+#: The version of the running interpreter.
+_RUNNING = sys.version_info[:2]
+
 CO_OPTIMIZED = 0x1
 CO_NEWLOCALS = 0x2
 CO_VARARGS = 0x4
@@ -68,6 +71,8 @@ class Code:
             compiled: it comes from the compiler just now, so that its bytecode is whole.
         """
         views: dict[int, Code] = {}
+        if CodeType not in map(type, code.co_consts):  # (most)
+            return cls._of(code, views, code.co_code if compiled else _bytecode(code))
         pending = [code]
         while pending:
             current = pending[-1]
@@ -89,7 +94,7 @@ class Code:
         if holds_code:
             consts = tuple([views[id(c)] if isinstance(c, CodeType) else c for c in consts])
         object.__setattr__(self, "__dict__", {  # (at once: the constructor of a frozen class makes a call for each)
-            "version": sys.version_info[:2],
+            "version": _RUNNING,
             "name": code.co_name,
             "qualname": getattr(code, "co_qualname", code.co_name),
             "filename": code.co_filename,
