@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from . import operations as o
 from .code import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from .errors import shown
-from .instructions import UnsupportedBytecode, decode, jump_targets
+from .instructions import UnsupportedBytecode, decode_with_targets, jump_targets
 from .linetable import MalformedTable, parse_exception_table
 from .operations import Handler, Op, Program
 from .opspec import FIXED_EFFECTS, KEPT, NO_FALL_THROUGH, effect
@@ -118,8 +118,7 @@ class Translator:
     def __init__(self, code: Code) -> None:
         self.code = code
         check_head(code)
-        self.instructions = decode(code)
-        self.targets = jump_targets(self.instructions)
+        self.instructions, self.targets = decode_with_targets(code)
         check_instructions(code, self.instructions, self.targets)
         self.names = code.names
         self.consts = code.consts
@@ -390,6 +389,7 @@ class Translator:
         entry_of, run_of, number = self._entry_numbers, self._run_of, len(self._runs)
         count = len(instructions)
         stack, ops, rules, pools = self.stack, self.ops, self.rules, self.pools
+        handled = bool(self._exception_entries)
         current = -2
         while index >= 0:
             if index >= count:
@@ -401,11 +401,9 @@ class Translator:
                 self.fence = len(ops)
                 stack[:] = map(int, stack)  # what a slot is known to hold is not known here
             self.at = index
-            covering = entry_of[index]
-            if covering != current:
-                current = covering
-                if self._exception_entries:
-                    self.handler = -1 if covering < 0 else self._handler_of_entry(covering)
+            if handled and entry_of[index] != current:
+                current = entry_of[index]
+                self.handler = -1 if current < 0 else self._handler_of_entry(current)
             position[index] = len(ops)
             run_of[index] = number
             instruction = instructions[index]

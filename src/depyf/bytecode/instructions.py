@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from . import budgets
 from .errors import Unreadable, shown_name
-from .linetable import MalformedTable, lines_of_units
+from .linetable import MalformedTable, Range, line_ranges
 from .versions import table
 
 if TYPE_CHECKING:
     from .code import Code
 
 
+#: What is behind the end of a line table.
+_NO_LINE: Range = (0, sys.maxsize, None)
 #: Arguments are C ints.
 _MAX_PREFIX = 0x7FFFFF00
 
@@ -71,7 +74,12 @@ def decode(code: Code) -> list[Instruction]:
     Those of 3.10 and before are kept with the code object, as they are read once more for the form of its statements
     (``leftovers.py``); nobody changes them.
     """
-    known: list[Instruction] | None = code.__dict__.get("_instructions")
+    return decode_with_targets(code)[0]
+
+
+def decode_with_targets(code: Code) -> tuple[list[Instruction], set[int]]:
+    """Decode the instructions of a code object; with them come the indexes of those that jumps lead to."""
+    known: tuple[list[Instruction], set[int]] | None = code.__dict__.get("_instructions")
     if known is None:
         known = _decode(code)
         if code.version < (3, 11):
@@ -84,12 +92,14 @@ def jump_targets(instructions: Sequence[Instruction]) -> set[int]:
     return {instruction.target for instruction in instructions if instruction.target >= 0}
 
 
-def _decode(code: Code) -> list[Instruction]:
+def _decode(code: Code) -> tuple[list[Instruction], set[int]]:
     numbers = table(code.version)
     rows, extended, unit = numbers.rows, numbers.extended_arg, numbers.jump_unit
     raw = code.bytecode
     size = len(raw)
-    lines = _line_of_units(code, size)
+    lines = _lines(code)
+    line: int | None = None
+    end_of_line = 0
     result: list[Instruction] = []
     jumps: list[tuple[Instruction, int]] = []
     append = result.append
@@ -106,7 +116,9 @@ def _decode(code: Code) -> list[Instruction]:
             continue
         prefix = 0
         name, length, jump = rows[opcode]
-        instruction = Instruction(position, opcode, name, arg, lines[position >> 1], start)
+        while position >= end_of_line:
+            _, end_of_line, line = next(lines, _NO_LINE)
+        instruction = Instruction(position, opcode, name, arg, line, start)
         append(instruction)
         position = start = position + length
         if jump:
@@ -115,6 +127,7 @@ def _decode(code: Code) -> list[Instruction]:
         raise UnsupportedBytecode(too_many, code, result[-1].opname, result[-1].offset)
     if position > size:
         raise UnsupportedBytecode("is cut off in its caches", code, result[-1].opname, result[-1].offset)
+    targets: set[int] = set()
     index_at = {instruction.start: index for index, instruction in enumerate(result)} if jumps else {}
     for instruction, target in jumps:
         if not 0 <= target < size:
@@ -124,15 +137,13 @@ def _decode(code: Code) -> list[Instruction]:
             message = f"jumps to offset {target}, into the middle of an instruction"
             raise UnsupportedBytecode(message, code, instruction.opname, instruction.offset)
         instruction.target = index
-    return result
+        targets.add(index)
+    return result, targets
 
 
-def _line_of_units(code: Code, size: int) -> list[int | None]:
+def _lines(code: Code) -> Iterator[Range]:
+    """Return the ranges of the code that are on one line, in order."""
     try:
-        lines = lines_of_units(code)
+        return iter(line_ranges(code))
     except MalformedTable:  # lines change nothing that a program does
-        lines = []
-    missing = (size >> 1) - len(lines)
-    if missing > 0:
-        lines.extend([None] * missing)
-    return lines
+        return iter(())

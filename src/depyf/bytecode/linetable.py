@@ -35,28 +35,17 @@ class MalformedTable(ValueError):
 
 
 # --- reading lines ---------------------------------------------------------------------------------
-def line_ranges(code: Code) -> list[Range]:
+def line_ranges(code: Code) -> Iterable[Range]:
     """Return ``(start, end, line)`` byte ranges that cover the code in order; line ``None`` for "no line"."""
     if code.version >= (3, 11):
+        origin = code.origin
+        if origin is not None and origin.co_linetable is code.linetable and origin.co_firstlineno == code.firstlineno:
+            # (Of lines the interpreter reads no more than is there, whatever the table says; of columns it would.)
+            return origin.co_lines()
         return _ranges(_locations(code)[0])
     if code.version >= (3, 10):
         return _read_linetable_310(code.linetable, code.firstlineno)
     return _read_lnotab(code.linetable, code.firstlineno, len(code.bytecode))
-
-
-def lines_of_units(code: Code) -> list[int | None]:
-    """Return the line of each code unit, as far as the table goes; ``None`` for "no line"."""
-    lines: list[int | None] = []
-    if code.version >= (3, 11):
-        for units, line, _, _, _ in _locations(code)[0]:
-            lines += [line] * units
-        return lines
-    size = len(code.bytecode)
-    for start, end, line in line_ranges(code):
-        lines += [line] * ((end - start) >> 1)
-        if len(lines) >= size:
-            break
-    return lines
 
 
 class Position(NamedTuple):

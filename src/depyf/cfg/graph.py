@@ -243,17 +243,18 @@ def _leaders(program: Program) -> list[int]:
     ops = program.ops
     leader = bytearray(len(ops) + 1)
     leader[0] = 1
-    before = ops[0].handler
-    for index, op in enumerate(ops):
-        if op.handler != before:
-            leader[index] = 1
-            before = op.handler
-        if op.kind in _END_OF:
-            leader[index + 1] = 1
-            if op.target >= 0:
-                leader[op.target] = 1
-    for handler in program.handlers:
-        leader[handler.target] = 1
+    for index in [index for index, op in enumerate(ops) if op.kind in _END_OF]:
+        leader[index + 1] = 1
+        if ops[index].target >= 0:
+            leader[ops[index].target] = 1
+    if program.handlers:
+        before = ops[0].handler
+        for index, op in enumerate(ops):
+            if op.handler != before:
+                leader[index] = 1
+                before = op.handler
+        for handler in program.handlers:
+            leader[handler.target] = 1
     return list(compress(range(len(ops)), leader))
 
 
