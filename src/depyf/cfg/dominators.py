@@ -22,6 +22,17 @@ def predecessors(edges: Edges) -> dict[int, list[int]]:
     return result
 
 
+def leads_forward(edges: Edges, order: Mapping[int, float]) -> bool:
+    """Return whether every edge leads on in an order: then there is no loop."""
+    for id, targets in edges.items():
+        if targets:
+            place = order[id]
+            for target in targets:
+                if order[target] <= place:
+                    return False
+    return True
+
+
 def reverse_postorder(edges: Edges, entry: int) -> list[int]:
     """Return what can be reached from ``entry``, each before its successors except along back edges."""
     order: list[int] = []
@@ -63,12 +74,14 @@ class DominatorTree:
         number = self.number
         parent = {entry: entry}
         changed = True
+        is_known = True  # whether all that leads to a block was looked at before it: then nothing changes any more
         while changed:
             changed = False
             for id in self.order[1:]:
                 above: int | None = None
                 for other in before[id]:
                     if other not in parent:
+                        is_known = False
                         continue
                     if above is None:
                         above = other
@@ -81,6 +94,8 @@ class DominatorTree:
                 if above is not None and parent.get(id) != above:
                     parent[id] = above
                     changed = True
+            if is_known:
+                break
         return parent
 
     @cached_property

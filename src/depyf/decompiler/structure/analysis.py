@@ -4,42 +4,55 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ...cfg.dominators import DominatorTree, back_edges, natural_loop, predecessors
+from ...cfg.dominators import DominatorTree, back_edges, leads_forward, natural_loop, predecessors
 from .region_cfg import RegionCfg, handler_steps
 
 
 class Analysis:
-    """Dominators, loops and regions of a graph, as they were when it was looked at.
+    """Dominators, loops and regions of a graph that does not change any more; all but loops when first asked for.
 
     Attributes:
         cfg: the graph.
-        tree: its dominators, handlers taken for successors.
-        preds: ``{id: blocks that control comes from by a jump or falling through}``.
-        weight: ``{id: the number of operations, and blocks, that it dominates}``.
         loops: ``{head: the blocks of its loop}``, with what stands in it and never leads back.
-        leaves: ``{handler: blocks that end in the LEAVE of its region}``.
     """
 
     def __init__(self, cfg: RegionCfg) -> None:
         self.cfg = cfg
         blocks = cfg.blocks
-        edges = {id: block.successors if block.handler is None else [*block.successors, block.handler]
-                 for id, block in blocks.items()}  # (``all_successors``)
-        self.tree = tree = DominatorTree(edges, cfg.entry)
-        self.preds: dict[int, list[int]] = {id: [] for id in tree.order}
-        for id in tree.order:
-            for succ in blocks[id].successors:
-                self.preds[succ].append(id)
-        self.weight = self._weights()
-        self._back = back_edges({id: block.successors for id, block in blocks.items()}, tree)
-        before = predecessors(edges) if self._back else {}
-        self.loops = {head: self._whole_body(head, natural_loop(head, tails, before))
-                      for head, tails in self._back.items()}
-        self.leaves: dict[int, list[int]] = {}
-        for id in tree.order if cfg.kinds else ():
-            ops = blocks[id].ops
+        self._edges: dict[int, list[int]] = {
+            id: block.successors if block.handler is None else [*block.successors, block.handler]
+            for id, block in blocks.items()}  # (``all_successors``)
+        self._back: dict[int, list[int]] = {}
+        self.loops: dict[int, set[int]] = {}
+        if not leads_forward(self._edges, cfg.order):
+            self._back = back_edges({id: block.successors for id, block in blocks.items()}, self.tree)
+            before = predecessors(self._edges) if self._back else {}
+            for head, tails in self._back.items():
+                self.loops[head] = self._whole_body(head, natural_loop(head, tails, before))
+
+    @cached_property
+    def tree(self) -> DominatorTree:
+        """The dominators, handlers taken for successors."""
+        return DominatorTree(self._edges, self.cfg.entry)
+
+    @cached_property
+    def preds(self) -> dict[int, list[int]]:
+        """``{id: blocks that control comes from by a jump or falling through}``."""
+        preds: dict[int, list[int]] = {id: [] for id in self.tree.order}
+        for id in self.tree.order:
+            for succ in self.cfg.blocks[id].successors:
+                preds[succ].append(id)
+        return preds
+
+    @cached_property
+    def leaves(self) -> dict[int, list[int]]:
+        """``{handler: blocks that end in the LEAVE of its region}``."""
+        leaves: dict[int, list[int]] = {}
+        for id in self.tree.order if self.cfg.kinds else ():
+            ops = self.cfg.blocks[id].ops
             if ops and ops[-1].kind == "LEAVE":
-                self.leaves.setdefault(ops[-1].target, []).append(id)
+                leaves.setdefault(ops[-1].target, []).append(id)
+        return leaves
 
     @cached_property
     def _members(self) -> dict[int | None, list[int]]:
@@ -58,7 +71,9 @@ class Analysis:
                 regions.setdefault(self.cfg.blocks[handler].handler, []).append(handler)
         return regions
 
-    def _weights(self) -> dict[int, int]:
+    @cached_property
+    def weight(self) -> dict[int, int]:
+        """``{id: the number of operations, and blocks, that it dominates}``."""
         blocks, order, parent = self.cfg.blocks, self.tree.order, self.tree.parent
         weight = {id: 1 + len(blocks[id].ops) for id in order}
         for id in reversed(order[1:]):  # (what is dominated comes behind its dominator in this order)
