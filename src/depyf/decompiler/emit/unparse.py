@@ -221,6 +221,35 @@ class _Unparser(_Host):  # type: ignore[misc]
         if in_parentheses:
             source.append(")")
 
+    # --- bodies -----------------------------------------------------------------------------------
+    def visit_Module(self, node: ast.Module) -> None:
+        """Write a module; without type comments there is nothing to note of it."""
+        self._write_docstring_and_traverse_body(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """Write a function; the versions differ in how they write decorators and type parameters."""
+        if node.decorator_list or node.returns is not None or getattr(node, "type_params", None):
+            super().visit_FunctionDef(node)
+            return
+        if self._source:
+            self._source.append("\n")
+        self.fill(f"def {node.name}(")
+        self.visit_arguments(node.args)
+        self._source.append("):")
+        self._indent += 1
+        self._write_docstring_and_traverse_body(node)
+        self._indent -= 1
+
+    def _write_docstring_and_traverse_body(self, node: ast.Module | ast.FunctionDef) -> None:
+        """Write the statements of a body, of which the first may be a docstring."""
+        stmts = node.body
+        first = stmts[0].value if stmts and isinstance(stmts[0], ast.Expr) else None
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            self._write_docstring(first)
+            stmts = stmts[1:]
+        for stmt in stmts:
+            _METHODS[stmt.__class__](self, stmt)
+
     # --- the most frequent statements --------------------------------------------------------------
     def suite(self, stmts: list[ast.stmt]) -> None:
         """Write the statements of a suite, and the colon before it."""
