@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import cast
 
 from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
 from ..generics import TypeAlias, TypeParameter
-from ..nodes import Comprehension, TemporaryName, at_line, from_ops, order_of
+from ..nodes import Comprehension, LiteralConstant, TemporaryName, at_line, from_ops, order_of
 from . import (
     annotated,
     calls,
@@ -53,6 +54,10 @@ from .stack import (
     Value,
     is_value,
 )
+
+#: Expressions that anything may use, as they are: most of what lies on the stack.
+_AS_THEY_ARE = frozenset({
+    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.Constant, LiteralConstant})
 
 
 class SymbolicExecutor:
@@ -142,6 +147,8 @@ class SymbolicExecutor:
     def pop(self, state: State) -> ast.expr:
         """Pop an entry as an expression; with :attr:`spill`, a pending target gets a temporary name."""
         entry = state.pop()
+        if entry.__class__ in _AS_THEY_ARE:
+            return cast(ast.expr, entry)
         if self.spill and isinstance(entry, PendingTarget):
             return self.unstored(state, entry)
         return self.resolve(entry)
@@ -162,7 +169,10 @@ class SymbolicExecutor:
             state.need(count)
         taken = stack[-count:]
         del stack[-count:]
-        return [self.resolve(entry) for entry in taken]
+        for at, entry in enumerate(taken):
+            if entry.__class__ not in _AS_THEY_ARE:
+                taken[at] = self.resolve(entry)
+        return cast("list[ast.expr]", taken)
 
     def temporary(self, state: State, value: ast.expr) -> TemporaryName:
         """Assign a value to a new temporary, and return that name."""
