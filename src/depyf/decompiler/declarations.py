@@ -98,7 +98,7 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
                 uses.nonlocals[op.arg] = None
     out: list[ast.stmt] = []
     # (the others go through ``globals()``)
-    if declared := [scope.plain_name(n) for n in uses.globals if is_name(n)]:
+    if uses.globals and (declared := [scope.plain_name(n) for n in uses.globals if is_name(n)]):
         out.append(ast.Global(declared))
     if uses.nonlocals:
         out.append(ast.Nonlocal([scope.plain_name(n) for n in uses.nonlocals]))
@@ -113,7 +113,9 @@ def declarations(scope: CodeScope) -> list[ast.stmt]:
 
 def _unread(code: Code, program: Program, uses: _Uses) -> list[str]:
     """Return the variables from outside of which the compiler has dropped every use."""
-    read = {op.arg for op in program.ops if op.kind in _READS_CELL} if code.freevars else set()
+    if not code.freevars:
+        return []
+    read = {op.arg for op in program.ops if op.kind in _READS_CELL}
     # (no ``nonlocal``: it could be a type parameter)
     unread = [n for n in code.freevars if n not in read and n not in uses.nonlocals and n.isidentifier()]
     if "__class__" in unread and any(op.arg == "super" and op.kind.startswith("LOAD_") for op in program.ops):

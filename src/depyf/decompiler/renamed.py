@@ -76,7 +76,7 @@ def renamed(code: Code) -> Renamed:
     Args:
         code: the outermost code object; itself if all its variables can be written.
     """
-    tree = _tree(code)
+    tree = _tree(code) if code.holds_code else [(code, False)]
     wrong: dict[str, None] = {}
     for each, mangles in tree:
         for name in (*each.varnames, *each.cellvars, *each.freevars):
