@@ -136,10 +136,9 @@ class _Checker:
         return (*code.varnames, *(c for c in code.cellvars if c not in known), *code.freevars)
 
     def run(self) -> None:
-        for index, i in enumerate(self.instructions):
-            if i.opname in _CHECKS:
-                for check in _CHECKS[i.opname]:
-                    check(self, index, i)
+        for index, i in [(index, i) for index, i in enumerate(self.instructions) if i.opname in _CHECKS]:
+            for check in _CHECKS[i.opname]:
+                check(self, index, i)
         if self.body and min(self.targets, default=self.body) < self.body:
             for i in self.instructions:
                 if 0 <= i.target < self.body:

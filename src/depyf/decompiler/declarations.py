@@ -54,10 +54,8 @@ class _Uses:
         self.used: set[str] = set(code.cellvars)
         self.own: set[str] = set()
         self.yields = False
-        for op in shown:
+        for op in [op for op in shown if op.kind in _USES]:
             kind = op.kind
-            if kind not in _USES:  # (most)
-                continue
             if kind == "LOAD_FAST" or kind == "LOAD_CLOSURE":
                 self.used.add(op.arg)
             elif kind == "LOAD_GLOBAL":
