@@ -107,7 +107,7 @@ def outline_cleanups(cfg: RegionCfg) -> None:
             _end_finally(cfg, region)
     _leave_empty_named(cfg)
     # a running handler ends at POP_EXCEPT: what follows is a block of its own
-    for id in list(blocks):
+    for id in list(blocks) if "POP_EXCEPT" in cfg.present else ():
         block = blocks[id]
         for index, op in enumerate(block.ops):
             if op.kind == "POP_EXCEPT":

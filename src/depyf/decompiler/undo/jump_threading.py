@@ -17,10 +17,11 @@ from ..structure.region_cfg import RegionCfg
 def thread_jumps(cfg: RegionCfg) -> None:
     """Lead edges straight through blocks that do nothing."""
     blocks = cfg.blocks
-    if not [block for block in blocks.values() if block.end == "jump" and not block.ops]:
+    empty = [id for id, block in blocks.items() if block.end == "jump" and not block.ops]
+    if not empty:
         return
     final: dict[int, int] = {}
-    for id in blocks:
+    for id in empty:
         at = id
         trail = []
         while at not in final and blocks[at].end == "jump" and not blocks[at].ops and at not in trail:
@@ -29,6 +30,8 @@ def thread_jumps(cfg: RegionCfg) -> None:
         at = final.get(at, at)
         for seen in trail:
             final[seen] = at
-        final.setdefault(id, at)
     for block in blocks.values():
-        block.successors = [final[s] for s in block.successors]
+        for succ in block.successors:
+            if succ in final:
+                block.successors = [final.get(each, each) for each in block.successors]
+                break

@@ -261,7 +261,7 @@ def _merge_equal(cfg: RegionCfg) -> bool:
         return False
     seen: dict[tuple[object, ...], int] = {}
     done = False
-    arms: set[frozenset[int]] | None = None
+    before: dict[int, list[int]] | None = None
     returning = {} if all(block.ops for block in exits) else _returning_arms(cfg, cfg.predecessors())
     for block in sorted(exits, key=lambda block: cfg.order[block.id]):
         id = block.id
@@ -283,9 +283,10 @@ def _merge_equal(cfg: RegionCfg) -> bool:
         first = seen.setdefault(key, id)
         if first == id:
             continue
-        if arms is None:  # (of the graph before anything is merged)
-            arms = _arms(cfg)
-        if frozenset((first, id)) not in arms:
+        if before is None:  # (of the graph before anything is merged)
+            before = cfg.predecessors()
+        is_arm = len(before[id]) == 1 and before[id] == before[first] and cfg.blocks[before[id][0]].end == "branch"
+        if not is_arm:  # (see :func:`_arms`)
             cfg.redirect(id, first)
             done = True
     return done
@@ -293,7 +294,12 @@ def _merge_equal(cfg: RegionCfg) -> bool:
 
 def _rough_exit(block: Block) -> object:
     """Return what blocks have in common that do the same on an exit (:func:`_merge_equal` has one key for them)."""
-    return (block.end, len(block.ops), block.handler, *block.successors, block.ops[-1].line if block.ops else None)
+    ops = block.ops
+    if not ops:
+        return (block.end, 0, block.handler, *block.successors)
+    last = ops[-1]
+    return (block.end, len(ops), block.handler, *block.successors, last.kind, last.line,
+            last.target if last.kind == "LEAVE" else -1)
 
 
 def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tuple[object, ...]]:
