@@ -42,7 +42,7 @@ def line_ranges(code: Code) -> Iterable[Range]:
         if origin is not None and origin.co_linetable is code.linetable and origin.co_firstlineno == code.firstlineno:
             # (Of lines the interpreter reads no more than is there, whatever the table says; of columns it would.)
             return origin.co_lines()
-        return _ranges(_locations(code)[0])
+        return _ranges(_locations(code))
     if code.version >= (3, 10):
         return _read_linetable_310(code.linetable, code.firstlineno)
     return _read_lnotab(code.linetable, code.firstlineno, len(code.bytecode))
@@ -89,37 +89,38 @@ def _read_positions(code: Code) -> list[Position | None]:
         for start, end, number in line_ranges(code):
             result += [None if number is None else Position(number, number, None, None)] * ((end - start) // 2)
         return result
-    locations, is_whole = _locations(code)
-    if not is_whole:
+    locations = _locations(code)
+    if not locations.is_whole:
         raise MalformedTable("line table ends in the middle of an entry")
-    for location in locations:
-        position = None if location[1] is None else _position(location[1:])
-        if location[0] == 1:
-            result.append(position)
+    for count, place in zip(locations.units, locations.places):
+        if count == 1:
+            result.append(place)
         else:
-            result += [position] * location[0]
+            result += [place] * count
     return result
 
 
-#: An entry of a location table: its code units, line, last line, column and column of the end.
-_Location = tuple[int, "int | None", int, "int | None", "int | None"]
+class _Locations(NamedTuple):
+    """The entries of a location table: code units and position of each, and whether all of the last is there."""
+
+    units: list[int]
+    places: list[Position | None]
+    is_whole: bool
 
 
-def _locations(code: Code) -> tuple[list[_Location], bool]:
-    """Return the entries of a location table, and whether all of the last one is there.
-
-    Lines and positions are made of them, mostly both: the table is read once.
-    """
-    known: tuple[list[_Location], bool] | None = code.__dict__.get("_locations")
+def _locations(code: Code) -> _Locations:
+    """Return the entries of a code object's location table, which lines and positions are made of, mostly both."""
+    known: _Locations | None = code.__dict__.get("_locations")
     if known is None:
         known = code.__dict__["_locations"] = _read_locations(code.linetable, code.firstlineno)
     return known
 
 
-def _read_locations(data: bytes, line: int) -> tuple[list[_Location], bool]:
+def _read_locations(data: bytes, line: int) -> _Locations:
     """Read a location table (``Objects/locations.md`` of CPython)."""
-    result: list[_Location] = []
-    append = result.append
+    counts: list[int] = []
+    places: list[Position | None] = []
+    count, place = counts.append, places.append
     at = units = 0
     size = len(data)
     try:
@@ -129,14 +130,14 @@ def _read_locations(data: bytes, line: int) -> tuple[list[_Location], bool]:
             if kind < _KIND_ONE_LINE:
                 second = data[at + 1]
                 column = first & 0x78 | second >> 4
-                append((units, line, line, column, column + (second & 15)))
+                place(_position((line, line, column, column + (second & 15))))
                 at += 2
             elif kind < _KIND_NO_COLUMNS:
                 line += kind - _KIND_ONE_LINE
-                append((units, line, line, data[at + 1], data[at + 2]))
+                place(_position((line, line, data[at + 1], data[at + 2])))
                 at += 3
             elif kind == _KIND_NONE:
-                append((units, None, 0, None, None))
+                place(None)
                 at += 1
             elif kind == _KIND_LONG:
                 numbers = data[at + 1:at + 5]
@@ -149,30 +150,33 @@ def _read_locations(data: bytes, line: int) -> tuple[list[_Location], bool]:
                     column, at = _read_location_number(data, at)
                     end, at = _read_location_number(data, at)
                 line += _signed(delta)
-                append((units, line, line + lines, column - 1 if column else None, end - 1 if end else None))
+                place(_position((line, line + lines, column - 1 if column else None, end - 1 if end else None)))
             elif kind == _KIND_NO_COLUMNS:
                 delta, at = _read_location_number(data, at + 1)
                 line += _signed(delta)
-                append((units, line, line, None, None))
+                place(_position((line, line, None, None)))
             else:
                 raise MalformedTable("line table has an entry that does not start where one can")
+            count(units)
     except IndexError:
-        append((units, line, line, None, None))
-        return result, False
-    return result, True
+        place(_position((line, line, None, None)))
+        count(units)
+        return _Locations(counts, places, False)
+    return _Locations(counts, places, True)
 
 
-def _ranges(locations: list[_Location]) -> list[Range]:
+def _ranges(locations: _Locations) -> list[Range]:
     """Return the ranges of neighbours on one line."""
     result: list[Range] = []
     shown: int | None = None
     since = start = 0
-    for units, line, _, _, _ in locations:
+    for count, place in zip(locations.units, locations.places):
+        line = None if place is None else place.line
         if line != shown:
             if start > since:
                 result.append((since, start, shown))
             since, shown = start, line
-        start += 2 * units
+        start += 2 * count
     if start > since:
         result.append((since, start, shown))
     return result

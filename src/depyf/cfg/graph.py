@@ -243,7 +243,7 @@ def build(program: Program) -> Cfg:
         pending += block.successors
         if block.handler is not None:
             pending.append(block.handler)
-    return Cfg(program.code, dict(sorted(blocks.items())), 0)
+    return Cfg(program.code, dict(sorted(blocks.items())) if len(blocks) > 1 else blocks, 0)
 
 
 def _leaders(program: Program) -> list[int]:

@@ -99,10 +99,7 @@ def suites_of(stmt: ast.stmt) -> list[list[ast.stmt]]:
 
 def compound_places(stmts: list[ast.stmt]) -> list[int]:
     """Return where the statements with suites stand, the last first: most passes have nothing to do with the others."""
-    places: list[int] = []
-    for at, stmt in enumerate(stmts):
-        if _FIELDS_OF_SUITES[stmt.__class__]:
-            places.append(at)
+    places = [at for at, stmt in enumerate(stmts) if _FIELDS_OF_SUITES[stmt.__class__]]
     places.reverse()
     return places
 
