@@ -33,11 +33,12 @@ _LEAVES = frozenset({
 })
 
 
-class _Fields(dict[type, tuple[tuple[str, ...], tuple[str, ...]]]):
-    """The fields of a type of node that are names written as they are, and those that hold nodes."""
+class _Fields(dict[type, "tuple[tuple[str, ...], tuple[str, ...]] | None"]):
+    """The fields of a type of node that are names written as they are, and those that hold nodes; ``None`` if none."""
 
-    def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        self[kind] = _fields(kind)
+    def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+        fields = _fields(kind)
+        self[kind] = fields if any(fields) else None
         return self[kind]
 
 
@@ -68,16 +69,28 @@ def check(tree: ast.AST) -> None:
     known: set[str | None] = {None}  # names that are good anywhere: most stand in a tree many times
     level: list[Any] = [tree]
     depth = 0
-    name_of = ast.Name
+    name_of, attribute, call = ast.Name, ast.Attribute, ast.Call
     while level:
         depth += 1
         if depth > MAX_NESTING:
             raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
-            if node.__class__ is name_of and node.id in known:  # (most)
+            kind = node.__class__
+            if kind is name_of and node.id in known:  # (most, and the next two)
                 continue
-            names, inner = _FIELDS[node.__class__]
+            if kind is attribute and node.attr in known:
+                below.append(node.value)
+                continue
+            if kind is call:
+                below.append(node.func)
+                below += node.args
+                below += node.keywords
+                continue
+            fields = _FIELDS[kind]
+            if fields is None:
+                continue
+            names, inner = fields
             for field in names:
                 value = getattr(node, field)
                 if value.__class__ is list:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import cast
+from typing import Any
 
 from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
@@ -148,7 +148,7 @@ class SymbolicExecutor:
         """Pop an entry as an expression; with :attr:`spill`, a pending target gets a temporary name."""
         entry = state.pop()
         if entry.__class__ in _AS_THEY_ARE:
-            return cast(ast.expr, entry)
+            return entry  # type: ignore[return-value]
         if self.spill and isinstance(entry, PendingTarget):
             return self.unstored(state, entry)
         return self.resolve(entry)
@@ -167,12 +167,12 @@ class SymbolicExecutor:
         stack = state.stack
         if len(stack) < count:
             state.need(count)
-        taken = stack[-count:]
+        taken: list[Any] = stack[-count:]
         del stack[-count:]
         for at, entry in enumerate(taken):
             if entry.__class__ not in _AS_THEY_ARE:
                 taken[at] = self.resolve(entry)
-        return cast("list[ast.expr]", taken)
+        return taken
 
     def temporary(self, state: State, value: ast.expr) -> TemporaryName:
         """Assign a value to a new temporary, and return that name."""
