@@ -131,9 +131,14 @@ def statement_at(tree: ast.AST, line: int) -> tuple[ast.stmt | None, ast.stmt | 
 
 def function_at(tree: ast.Module, line: int) -> Function | None:
     """Return the innermost function around a line."""
-    around = [node for node in ast.walk(tree) if isinstance(node, Function)
-              and node.lineno <= line <= (node.end_lineno or node.lineno)]
-    return max(around, key=lambda node: node.lineno, default=None)
+    found: Function | None = None
+    around: ast.AST | None = tree
+    while around is not None:
+        around = next((statement for block in blocks(around) for statement in block
+                       if statement.lineno <= line <= (statement.end_lineno or statement.lineno)), None)
+        if isinstance(around, Function):
+            found = around
+    return found
 
 
 def called(call: ast.Call) -> str:

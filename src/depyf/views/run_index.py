@@ -52,6 +52,7 @@ class RunIndex:
         self.source = UserSource(capture.sources)
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
+        self._differences: dict[tuple[int, int, int], list[Difference]] = {}
         self._match()
         self.short = short_names(files_of(capture))
 
@@ -184,9 +185,12 @@ class RunIndex:
 
     def differences(self, compilation: Compilation) -> list[Difference]:
         """Return in what else a version differs from the one that served before it."""
-        pair = self._before(compilation)
-        reported = {change.subject for change in self.changes(compilation)}
-        return version_differences(*pair, self.stack_names(compilation), reported) if pair else []
+        key = compilation.compile_id.key
+        if key not in self._differences:
+            pair = self._before(compilation)
+            reported = {change.subject for change in self.changes(compilation)}
+            self._differences[key] = version_differences(*pair, self.stack_names(compilation), reported) if pair else []
+        return self._differences[key]
 
     def besides(self, compilation: Compilation) -> str:
         """In what else the version that served before differs from what was compiled then, as a clause of Markdown.
