@@ -107,13 +107,15 @@ def test_and_or_not_become_operators_on_tensors():
     ("not math.isfinite(x.item())", "torch._assert_async(torch.isfinite(x), 'bad')"),
     ("math.isnan(float(x))", "torch._assert_async(~torch.isnan(x), 'bad')"),
     ("not x.isfinite().all()", "torch._assert_async(x.isfinite().all(), 'bad')"),
-    ("abs(x.item()) > 3", "torch._assert_async(~(abs(x) > 3), 'bad')")])
+    ("abs(x.item()) > 3", "torch._assert_async(~(abs(x) > 3), 'bad')"),
+    ("x.max() == float('inf')", "torch._assert_async(~(x.max() == float('inf')), 'bad')")])
 def test_a_check_of_a_number_is_written_with_the_tensor(test, line):
     text = f"import math\ndef f(x):\n    if {test}:\n        raise ValueError('bad')\n    return x\n"
     assert after(text, 3) == f"import math\ndef f(x):\n    {line}\n    return x\n"
 
 
-@pytest.mark.parametrize("test", ["math.dist(x.item(), 1) > 3", "self.bad(x.item())", "int(x.item()) > 3"])
+@pytest.mark.parametrize("test", [
+    "math.dist(x.item(), 1) > 3", "self.bad(x.item())", "int(x.item()) > 3", "abs(float(x)) > 3"])
 def test_a_number_that_goes_to_another_function_is_left(test):
     """``torch._assert_async`` raises for what is no tensor."""
     text = f"def f(x):\n    if {test}:\n        raise ValueError('bad')\n    return x\n"

@@ -96,7 +96,7 @@ class _OfTensors(ast.NodeTransformer):
     """Puts tensors in the place of their numbers.
 
     Attributes:
-        possible: no number went to a function that may not take a tensor.
+        possible: no number is left, nor went one to a function that may not take a tensor.
     """
 
     def __init__(self) -> None:
@@ -112,6 +112,8 @@ class _OfTensors(ast.NodeTransformer):
             case ast.Call(ast.Attribute(ast.Name("math" | "np" | "numpy"), name), [number], []) if name in _ALSO_TORCHS:
                 function = ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load())
                 return ast.Call(function, [self.visit(without_scalar(number))], [])
+            case ast.Call(ast.Name("int" | "float" | "bool"), [number]) if not isinstance(number, ast.Constant):
+                self.possible = False  # (``float("inf")`` is no number of a tensor)
         before = self._numbers
         self.generic_visit(node)
         if self._numbers > before and not (isinstance(node.func, ast.Name) and node.func.id == "abs"):
@@ -149,7 +151,7 @@ def without_scalar(node: ast.expr) -> ast.expr:
     match node:
         case ast.Call(ast.Attribute(inner, "item"), [], []):
             return without_scalar(inner)
-        case ast.Call(ast.Name("float" | "bool"), [inner], []):
+        case ast.Call(ast.Name("float" | "bool"), [inner], []) if not isinstance(inner, ast.Constant):
             return without_scalar(inner)
     return node
 
