@@ -115,6 +115,13 @@ def test_names_that_mean_something_else_are_not_taken():
     assert [name for name, _ in ranges.values()] == ["m", "k"]
 
 
+def test_where_several_sizes_stand_in_first_place_none_is_the_batchs():
+    """Nodes and edges of a graph: ``batch`` for the edges, the only ones with columns, would mislead."""
+    guards = [tensor("L['nodes']", "None,", "1,"), tensor("L['edges']", "None, 4", "4, 1")]
+    ranges, _ = sizes(guards, "nodes", "edges")
+    assert [name for name, _ in ranges.values()] == ["n", "m"]
+
+
 def test_sizes_that_are_equal_to_others():
     guards = [tensor("L['x']", "None, 4", "4, 1"), tensor("L['y']", "None,", "1,"), tensor("L['z']", "None, 2", "2, 1"),
               about("L['y'].size()[0] == 2*L['x'].size()[0]"), about("L['z'].size()[0] == L['x'].size()[0]")]

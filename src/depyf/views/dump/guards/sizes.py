@@ -142,8 +142,10 @@ def _names(frame: Frame, expressions: Iterable[str], tensors: dict[str, Conditio
     wanted = _names_in_source(tree)
     # A name that stands for something else in the function would mislead.
     taken = {*frame.arguments, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))} - {*wanted.values()}
+    # Where several sizes stand in first place, none of them is the batch's.
+    has_batch = sum(expression.endswith(".shape[0]") for expression in expressions) == 1
     for expression in expressions:
-        name = _free(wanted.get(expression) or _usual(expression, tensors), taken)
+        name = _free(wanted.get(expression) or (_usual(expression, tensors) if has_batch else _LETTERS[0]), taken)
         taken.add(name)
         yield expression, name
 
