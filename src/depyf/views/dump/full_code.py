@@ -124,7 +124,8 @@ def _frame(
     if frame.wrappers:
         parts.append(_wrapper_stub(frame))
     if not compiled:
-        parts.append(f"# {frame.name} was not compiled in this run.")
+        parts.append(f"# {frame.name} was not compiled in this run" + (
+            ": torch was asked to, and left it to plain Python (index.md says why)." if frame.asked else "."))
         return "\n\n\n".join(parts)
     for version in compiled:
         before = nearest(version, compiled)
