@@ -174,18 +174,10 @@ class Cfg:
 
     def prune(self) -> None:
         """Remove blocks that cannot be reached."""
-        blocks = self.blocks
-        reached = {self.entry}
-        pending = [self.entry]
-        while pending:
-            block = blocks[pending.pop()]
-            for id in block.successors if block.handler is None else (*block.successors, block.handler):
-                if id not in reached:
-                    reached.add(id)
-                    pending.append(id)
-        if len(reached) != len(blocks):
-            for id in [id for id in blocks if id not in reached]:
-                del blocks[id]
+        reached = reachable(self.blocks, [self.entry])
+        if len(reached) != len(self.blocks):
+            for id in [id for id in self.blocks if id not in reached]:
+                del self.blocks[id]
 
 
 def all_successors(block: Block) -> list[int]:

@@ -107,24 +107,6 @@ RESTRUCTURE: Sequence[Pass[Body]] = (
          "`and`, `or`, `x if c else y`, chained comparisons and inlined comprehensions become one operation"),
 )
 
-#: Operations of a body that may be undone though it is one block: iterators are dropped, patterns match anything.
-_IN_ONE_BLOCK = frozenset({"GET_ITER", "GET_AITER", "COPY", "MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS"})
-
-
-def restructure(body: Body, trace: Trace | None = None) -> None:
-    """Run :data:`RESTRUCTURE`; in a function that only runs straight on there is nothing to undo, which is half of all.
-
-    (In a module or class the end is. The last pass makes what comprehensions are read by, in any case.)
-    """
-    cfg = body.cfg
-    if trace is None and len(cfg.blocks) == 1 and not cfg.handles and body.scope.kind == "function" and (
-        _IN_ONE_BLOCK.isdisjoint(cfg.present)
-    ):
-        run(RESTRUCTURE[-1:], body)
-    else:
-        run(RESTRUCTURE, body, trace)
-
-
 STRUCTURE: Sequence[Pass[Body]] = (
     Pass("structure", walk.write_statements, "the graph becomes nested statements"),
     Pass("write_cases", match_patterns.write_cases, "tests of cases become `match`"),

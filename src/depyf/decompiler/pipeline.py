@@ -378,9 +378,7 @@ class _Job:
     def result(self, text: str, tree: ast.Module | None, proofs: Sequence[Proof]) -> Decompiled:
         by_code = {proof.code: proof for proof in proofs}
         parts = tuple([self.part(code, by_code.get(code)) for code in self.tiers.names])
-        fidelity = parts[0].fidelity
-        if len(parts) > 1:
-            fidelity = max([part.fidelity for part in parts], key=_WORSE.__getitem__)
+        fidelity = max([part.fidelity for part in parts], key=_WORSE.__getitem__)
         inner = [f"{part.name}: {part.reason}" for part in parts[1:] if part.reason]
         if len(inner) > _REASONS_SHOWN:
             inner[_REASONS_SHOWN:] = [f"and {len(inner) - _REASONS_SHOWN} others"]
@@ -391,8 +389,6 @@ class _Job:
         name, units = self.tiers.names[code], len(code.bytecode) // 2
         tier = self.tiers.of(code)
         changed = self.renamed.note(code) if self.renamed.names else ""
-        if proof is not None and proof.exact and not changed and not self.constants and self.runs is None:  # (mostly)
-            return Part(name, code.firstlineno, units, Fidelity.EXACT, "", proof.verdict, proof.recompiled, code)
         if not self.verify:
             fidelity = Fidelity.FALLBACK if tier is Tier.DISPATCH else Fidelity.UNPROVEN
             reason = "; ".join(filter(None, [changed, self.tiers.why(code)]))

@@ -126,7 +126,7 @@ class CodeScope(CompiledScope):
         body = Body(self, cfg, executor, self.options.search(self.code))
         self.has_places = self.options.has_places(self.code)
         body.arranged = self.code not in self.options.unarranged
-        passes.restructure(body, self.options.trace)
+        passes.run(passes.RESTRUCTURE, body, self.options.trace)
         return body
 
     def structured(self) -> list[ast.stmt]:

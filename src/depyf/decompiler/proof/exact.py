@@ -238,8 +238,6 @@ def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
 
 def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None, ignore_name: bool) -> None:
     is_function = a.flags & 0x3 == 0x3 and not a.name.startswith("<")
-    if outer is None and ignore_name and _declare_the_same(a, b, is_function):  # (nearly always)
-        return
     one, other = _facts(a, is_function), _facts(b, is_function)
     if outer is not None or not ignore_name:
         one += _names(a, None if outer is None else outer[0])
@@ -255,16 +253,6 @@ _COMPARED = (
     "flags", "parameters", "free variables", "cell variables", "docstring",
     "order of free variables", "name", "qualified name",
 )
-
-
-def _declare_the_same(a: Code, b: Code, is_function: bool) -> bool:
-    """Return whether two code objects have the same variables, all in the same order, and the same :func:`_facts`."""
-    return (
-        a.argcount == b.argcount and a.varnames == b.varnames and (a.flags ^ b.flags) & MEANINGFUL_FLAGS == 0
-        and a.posonlyargcount == b.posonlyargcount and a.kwonlyargcount == b.kwonlyargcount
-        and a.freevars == b.freevars and a.cellvars == b.cellvars
-        and (not is_function or docstring(a) == docstring(b))
-    )
 
 
 def _facts(code: Code, is_function: bool) -> tuple[Any, ...]:
