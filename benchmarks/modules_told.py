@@ -5,7 +5,8 @@
 Each model (tiny, of ``architectures.py``) makes one step, forward and backward, on ``aot_eager`` and on
 ``aot_eager_decomp_partition``, whose graphs have inductor's decompositions. Torch keeps the module of a node in
 ``node.meta`` while it compiles (``nn_module_stack``; of a gradient ``fwd_nn_module_stack``); its prints, from which
-:mod:`depyf.provenance` infers it, do not have it. "one line": a ``Sequential`` of many
+:mod:`depyf.provenance` infers it, do not have it. "one line": a ``Sequential`` of many kinds of modules;
+"layers on one line": layers whose ``forward`` is one line.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from typing import Any
 
 import torch
 from _shared import dated, table
-from architectures import ARCHITECTURES
 from torch import nn
 
 import depyf
 from depyf.capture.session import Session
 from depyf.provenance.graph_provenance import Provenance
 from depyf.records import store
+from depyf.records.model import Capture
 from depyf.torch_text.modules import module_path
 from provenance import total
 
@@ -69,6 +70,8 @@ def step(name: str, backend: str) -> Callable[[], object]:
         layers = on_one_line() if name == ONE_LINE else nn.Sequential(*(Layer(16) for _ in range(6)))
         run = torch.compile(lambda x: layers(x), backend=backend)
         return lambda: run(torch.randn(*((2, 3, 8, 8) if name == ONE_LINE else (4, 16)))).sum().backward()
+    from architectures import ARCHITECTURES  # (transformers)
+
     model, inputs = ARCHITECTURES[name].make().eval(), ARCHITECTURES[name].inputs(8)
     compiled = torch.compile(model, backend=backend)
 
@@ -80,8 +83,9 @@ def step(name: str, backend: str) -> Callable[[], object]:
     return once
 
 
-def noting(stacks: Stacks) -> Callable[..., Any]:
-    """Return the session's hook on graphs of AOTAutograd, which keeps what torch has, too."""
+def recorded(once: Callable[[], object], folder: str) -> tuple[Capture, Stacks]:
+    """Return the records of a step that is watched, and what torch has of its nodes."""
+    stacks: Stacks = {}
     original = Session._on_aot_graph
 
     def noted(self: Session, stage: str, gm: Any, compiled: Any) -> Any:
@@ -94,33 +98,28 @@ def noting(stacks: Stacks) -> Callable[..., Any]:
                     known[node.name] = module_path(list(stack.values())[-1][0])
         return original(self, stage, gm, compiled)
 
-    return noted
-
-
-def told(name: str, backend: str) -> Counter[tuple[str, bool]]:
-    """Count nodes by their stage and by whether the inferred module is torch's."""
-    stacks: Stacks = {}
-    original = Session._on_aot_graph
     torch._dynamo.reset()
-    with tempfile.TemporaryDirectory() as folder:
-        Session._on_aot_graph = noting(stacks)  # type: ignore[method-assign]
-        try:
-            with depyf.prepare_debug(folder, files="now"):
-                step(name, backend)()
-        finally:
-            Session._on_aot_graph = original  # type: ignore[method-assign]
-        capture = store.read(folder)
+    Session._on_aot_graph = noted  # type: ignore[method-assign]
+    try:
+        with depyf.prepare_debug(folder, files="now"):
+            once()
+    finally:
+        Session._on_aot_graph = original  # type: ignore[method-assign]
+    return store.read(folder), stacks
+
+
+def counted(capture: Capture, stacks: Stacks) -> Counter[tuple[str, bool]]:
+    """Count nodes by their stage and by whether the inferred module is torch's."""
     counts: Counter[tuple[str, bool]] = Counter()
     for graph in capture.graphs:
         provenance = Provenance(graph)
         for stage in provenance.stages:
             known = stacks.get((graph.compile_id.key, stage.record.stage), {})
-            for name_of_node, node in stage.nodes():
-                wanted = known.get(name_of_node)
-                if node.is_call and wanted:
-                    index = stage.origins[name_of_node].module
-                    path = provenance.modules[index].path if index >= 0 else ""
-                    counts[stage.record.stage, path == wanted] += 1
+            for name, node in stage.nodes():
+                if node.is_call and name in known:
+                    index = stage.origins[name].module
+                    path = provenance.modules[index].path if index >= 0 else None
+                    counts[stage.record.stage, path == known[name]] += 1
     return counts
 
 
@@ -134,7 +133,8 @@ def main() -> None:
     for name in chosen.models:
         row = [name]
         for backend in BACKENDS:
-            counts = told(name, backend)
+            with tempfile.TemporaryDirectory() as folder:
+                counts = counted(*recorded(step(name, backend), folder))
             for stage in STAGES:
                 right, wrong = counts[stage, True], counts[stage, False]
                 row.append(f"{right} of {right + wrong}, {100 * right / max(right + wrong, 1):.1f} %")

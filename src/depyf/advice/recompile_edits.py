@@ -7,16 +7,13 @@ self.steps = 0                  ->  self.register_buffer("steps", torch.tensor(0
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from ..records.model import SourceLocation
 from .branches import unparsed
 from .model import Advice, Edit
-from .recompiles import ValueChange
+from .recompiles import NUMBER, ValueChange
 from .source import Sources, called, is_own
-
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 def proposals(
@@ -38,7 +35,7 @@ def proposals(
             yield Advice("unbacked", f"set `{line}`", "sizes 0 and 1 are then served by the version for all sizes",
                          "nothing in the function may depend on such a size", settings=(line,))
         yield from _dynamic(location, sources, program)
-    elif _NUMBER.fullmatch(change.now):
+    elif NUMBER.fullmatch(change.now):
         yield from _tensor_state(change, location, sources)
         yield from _dynamic(location, sources, program)
 

@@ -13,7 +13,8 @@ from ..torch_text.user_expressions import parsed_expression
 _LIMIT = "`torch._dynamo.config.recompile_limit`"
 #: As long as this is so, no other change spares torch compiling again.
 GROWS = "grows, so that no version serves the next call"
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+#: A number as text.
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 
 
@@ -180,7 +181,7 @@ def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
     expected = change.was[0] if change.was else ""
     if at.in_library:
         return None
-    if "None" in (change.now, expected) and any(_NUMBER.fullmatch(each) for each in (change.now, expected)):
+    if "None" in (change.now, expected) and any(NUMBER.fullmatch(each) for each in (change.now, expected)):
         return ("calls with it and calls without it have versions of their own; hand on a number at each call, one "
                 "that changes nothing where there is none")
     if "None" in (change.now, expected) or change.now.startswith("an object of type Tensor"):
@@ -198,14 +199,14 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
         return None
     if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
         return "each of its values has a version of its own; keep one where you can"
-    if _NUMBER.fullmatch(change.now) and change.subject in at.ranges:
+    if NUMBER.fullmatch(change.now) and change.subject in at.ranges:
         compiled = f"compile `{at.made_in}`" if at.made_in else "compile the function"
         known = at.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
         return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
                 f"serves {known}")
     if _FLOAT.fullmatch(change.now):
         return "make it a tensor, and the first version serves all of its values"
-    if _NUMBER.fullmatch(change.now):
+    if NUMBER.fullmatch(change.now):
         return ("make it a tensor, and the first version serves all of its values: as an argument "
                 "`torch.tensor(...)`, as an attribute of a module that counts "
                 "`self.register_buffer(name, torch.tensor(0))`")

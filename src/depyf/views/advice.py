@@ -50,7 +50,7 @@ class Adviser:
         self.run = run
         self._sources = Sources(run.capture.sources)
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
-        self._of_breaks: dict[int, tuple[GraphBreak, Advice | None]] = {}  # by identity
+        self._of_breaks: dict[GraphBreak, Advice | None] = {}
 
     def on_break(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break; ``None`` where no rule fits.
@@ -58,9 +58,9 @@ class Adviser:
         An exception breaks the graph again in each function that it goes through: what there is to say of it where it
         was raised holds there, too.
         """
-        if id(broken) not in self._of_breaks:
-            self._of_breaks[id(broken)] = broken, on_break(self._sources.site(broken))
-        own = self._of_breaks[id(broken)][1]
+        if broken not in self._of_breaks:
+            self._of_breaks[broken] = on_break(self._sources.site(broken))
+        own = self._of_breaks[broken]
         return own if own is not None or broken.registry_id != _EXCEPTION else self._on_exceptions.get(broken.context)
 
     @cached_property

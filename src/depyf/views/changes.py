@@ -13,6 +13,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from ..advice.recompiles import NUMBER
 from ..frozen import frozen
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import comparison
@@ -28,7 +29,6 @@ _CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
 CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 #: Things that changed at once that one row tells.
 _MOST = 3
 #: Types of objects that Python makes anew each time that an attribute is read.
@@ -76,9 +76,9 @@ class Change:
     def before(self) -> str:
         """What the version used last expected; of a number, rather a number than ``None``. ``""`` where unknown."""
         first = self.was[0] if self.was else ""
-        if first != "None" or not _NUMBER.fullmatch(self.now):
+        if first != "None" or not NUMBER.fullmatch(self.now):
             return first
-        return next((was for was in self.was if _NUMBER.fullmatch(was)), first)
+        return next((was for was in self.was if NUMBER.fullmatch(was)), first)
 
     @property
     def is_of_special_size(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -13,12 +12,10 @@ from ...provenance.kernel_mapping import is_view
 from ...records.model import Kernel, KernelCall
 from ...torch_text.graph_text import Node
 from ..markdown import count
-from .outline import layer_ranges, operations
+from .outline import LAYER, layer_ranges, operations
 
 #: The kind of a library's call.
 _LIBRARY = "extern"
-#: The number of a layer in the path of a module.
-_NUMBER = re.compile(r"(?<=\.)\d+(?=\.|$)|^\d+(?=\.|$)")
 #: The longest row of calls that is looked for when repeated ones are folded.
 _LONGEST = 400
 
@@ -39,7 +36,7 @@ class _Call:
     @property
     def like(self) -> tuple[str, tuple[tuple[str, str, str], ...]]:
         """The parts that repeated calls have in common: all but the numbers of layers."""
-        return self.call.name, tuple((where, _NUMBER.sub("#", module), done) for where, module, done in self.lines)
+        return self.call.name, tuple((where, LAYER.sub("#", module), done) for where, module, done in self.lines)
 
 
 def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
@@ -115,7 +112,7 @@ def _layers(rows: Sequence[Sequence[str]]) -> str:
         rows: the modules of each row, in one order.
     """
     for modules in zip(*rows):
-        paths = {tuple(_NUMBER.findall(module)) for module in modules}
+        paths = {tuple(LAYER.findall(module)) for module in modules}
         if len(paths) > 1:
             # The outermost number that differs is the layer's.
             at = next(index for index, each in enumerate(zip(*paths)) if len(set(each)) > 1)
@@ -125,7 +122,7 @@ def _layers(rows: Sequence[Sequence[str]]) -> str:
 
 def _up_to(module: str, number: int) -> str:
     """Return the path of a module up to one of the numbers in it, which are counted from 0."""
-    return module[: list(_NUMBER.finditer(module))[number].end()]
+    return module[: list(LAYER.finditer(module))[number].end()]
 
 
 def _repeated(likes: Sequence[int], at: int) -> tuple[int, int]:

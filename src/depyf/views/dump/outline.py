@@ -16,7 +16,8 @@ from ..remembered import Same, once
 
 #: What stands for the number of a layer while layers are compared.
 _NUMBER = "#"
-_LAYER = re.compile(r"(?:^|\.)(\d+)(?=\.|$)")
+#: The number of a layer in the path of a module.
+LAYER = re.compile(r"(?<![^.])\d+(?=\.|$)")
 
 
 @dataclass
@@ -148,7 +149,7 @@ def _items(
             lines = list(_block(item, depth, names, users))
             like = _like(item, lines)
             known = likes.setdefault(like, len(written))
-            if known < len(written) and _LAYER.search(item.path):
+            if known < len(written) and LAYER.search(item.path):
                 folded.setdefault(known, []).append(item.path)
                 continue
             written.append((lines, item))
@@ -174,13 +175,13 @@ def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, s
 
 def layer_pattern(path: str) -> str:
     """Return the path with its last number left out: ``layers.#`` of ``layers.3``."""
-    numbers = list(_LAYER.finditer(path))
-    return path if not numbers else path[: numbers[-1].start(1)] + _NUMBER + path[numbers[-1].end(1) :]
+    numbers = list(LAYER.finditer(path))
+    return path if not numbers else path[: numbers[-1].start()] + _NUMBER + path[numbers[-1].end() :]
 
 
 def layer_ranges(paths: Sequence[str]) -> str:
     """Return ``layers.1-31``; ``layers.1, 3, 5-7``, in the order in which they come."""
-    numbers = [int(list(_LAYER.finditer(path))[-1][1]) for path in paths]
+    numbers = [int(LAYER.findall(path)[-1]) for path in paths]
     spans: list[list[int]] = []
     for number in numbers:
         if spans and abs(number - spans[-1][-1]) == 1 and (
