@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from depyf import cli
+import depyf
+from depyf import cli, report
 from depyf.cli.terminal import console_on
-from depyf.records import store
+from depyf.records import making, store
 from depyf.records.model import Capture, Compilation, CompileId, GraphBreak, GuardFailure, SourceFile, SourceLocation
 from depyf.views.markdown import code, fenced, link, prose, table
 from depyf.views.terminal import console_for, show
@@ -68,6 +69,45 @@ def test_ranks(tmp_path, capsys):
     assert "nothing skipped" in explained(capsys, tmp_path, "--rank", 0)
     assert cli.main(["explain", str(tmp_path), "--rank", "7"]) == 2
     assert "holds no rank 7" in capsys.readouterr().err
+
+
+def two_compilations(folder):
+    return dump(
+        folder, Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", breaks=(BREAK,)),
+        Compilation(CompileId(1, 0), "g", PLACE, outcome="compiled"),
+        notes=["torch's compile caches: entries made under depyf are kept apart from others", "a note"])
+
+
+def test_the_written_index_tells_the_same_as_the_records(tmp_path, capsys):
+    folder = two_compilations(tmp_path / "run")
+    from_records = explained(capsys, folder)
+    report.report(str(folder))
+    from_index = explained(capsys, folder)
+    assert from_index.partition("\nRead on")[0] == from_records
+    written = (folder / "index.md").read_text()
+    for text in ("## In order", "## Words", "Start with", "To read it in a browser", "torch's compile caches"):
+        assert text.removeprefix("## ") not in from_index and (text in written or text == "Start with")
+    assert "Graph breaks" in from_index and "a note" in from_index
+
+
+@pytest.mark.parametrize("why", ["records are newer", "another depyf", "files are being made", "no index"])
+def test_an_index_that_may_not_tell_all_is_made_again(tmp_path, capsys, why):
+    folder = two_compilations(tmp_path / "run")
+    report.report(str(folder))
+    index = folder / "index.md"
+    index.write_text(index.read_text().replace("a note", "a note that was changed"))
+    assert "that was changed" in explained(capsys, folder)
+    assert "that was changed" in explained(capsys, folder / store.FILE)
+    if why == "records are newer":
+        os.utime(index, ns=(0, os.stat(folder / store.FILE).st_mtime_ns - 1))
+    elif why == "another depyf":
+        index.write_text(index.read_text().replace(f"depyf {depyf.__version__} -->", "depyf 0.9 -->"))
+    elif why == "files are being made":
+        (folder / making.FILE).write_text("")
+    else:
+        index.unlink()
+    text = explained(capsys, folder)
+    assert "a note" in text and "that was changed" not in text
 
 
 @pytest.mark.parametrize("text", ["", "no records\n", '{"record":"schema","version":99}\n'])

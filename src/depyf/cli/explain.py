@@ -32,10 +32,15 @@ def add(commands: Any) -> None:
 @collector.paused()
 def explain(given: argparse.Namespace) -> int:
     """Run ``depyf explain``."""
-    from ..recorded_runs import captures_of, shown
     from ..records.run_directory import RANK
+
+    rank = "" if given.rank is None else f"{RANK}{given.rank}"
+    path = os.path.join(given.path, rank) if rank else given.path
+    if not given.json and (text := _written_index(path)) is not None:
+        return _show(given, text, path)
+    from ..recorded_runs import captures_of, shown
     from ..records.store import RecordsError
-    from ..views.index import index
+    from ..views.index.index import index
 
     try:
         if given.rank is None and not given.json:
@@ -49,8 +54,8 @@ def explain(given: argparse.Namespace) -> int:
     except (RecordsError, OSError) as error:
         return refused(error)
     folder = next(iter(captures)) if len(captures) == 1 else ""
-    if given.rank is not None:
-        folder = f"{RANK}{given.rank}"
+    if rank:
+        folder = rank
         if folder not in captures:
             return refused(f"{given.path} holds no rank {given.rank}")
     if given.json:
@@ -59,11 +64,30 @@ def explain(given: argparse.Namespace) -> int:
 
         sys.stdout.write(written(document({folder: captures[folder]} if folder in captures else captures, given.path)))
         return DONE
+    return _show(given, index(captures[folder]), os.path.join(given.path, folder) if folder else given.path)
+
+
+def _written_index(path: str) -> str | None:
+    """Return the index that lies in the dump of one process and tells the whole; ``None`` where it is to be made."""
+    from ..records import making
+    from ..records.plain_lines import FILE
+    from ..records.run_directory import rank_folders
+    from ..views.index.written import read
+
+    directory = os.path.dirname(path) if os.path.basename(path) == FILE else path
+    if rank_folders(directory) or os.path.exists(os.path.join(directory, making.FILE)):
+        return None
+    return read(directory, FILE)
+
+
+def _show(given: argparse.Namespace, text: str, path: str) -> int:
+    """Show the index of one process, and where its files are."""
+    from ..views.index.written import in_terminal
     from ..views.terminal import show
 
     console = console_on(sys.stdout, given.color)
-    show(index.brief(captures[folder]), console)
-    files = _files_to_read(os.path.join(given.path, folder) if folder else given.path)
+    show(text, console, in_terminal)
+    files = _files_to_read(path)
     if files:
         print()
         show("## Read on", console)

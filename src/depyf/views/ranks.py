@@ -21,6 +21,7 @@ from .dump.folder import Folder
 from .formatting import OUTCOME_OF_ONE, seconds
 from .grouping import recompiles
 from .index.index import FILE, index
+from .index.written import stamped
 from .markdown import code, count, fenced, link, prose, table
 from .rank_classes import IDS, RankClass, in_words
 from .short_paths import short_names
@@ -52,12 +53,12 @@ def write_index(
     """
     folders = rank_folders(directory)
     if not folders:
-        return _written(directory, index(run or read_records(directory), page=page))
+        return _written(directory, stamped(index(run or read_records(directory), page=page)))
     classes = read(directory) if classes is None else classes
     killed = [each for each in classes if each.capture is not None and not each.ended]
     for each in killed:
         assert each.capture is not None
-        _written(os.path.join(directory, each.members[0].folder), index(each.capture))
+        _written(os.path.join(directory, each.members[0].folder), stamped(index(each.capture)))
     return _write_shared(directory, read(directory) if killed else classes)
 
 

@@ -6,6 +6,7 @@ lines that a difference adds or removes are green or red. A link is its text: wh
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from rich import table as tables
@@ -34,14 +35,20 @@ def console_for(stream: TextIO, colours: bool, width: int) -> Console:
         force_terminal=colours, force_jupyter=False, markup=False, emoji=False, highlight=False)
 
 
-def show(text: str, console: Console) -> None:
-    """Write Markdown of ours to a console."""
-    console.print(_Document(harmless(text)), crop=False, end="")
+def show(text: str, console: Console, choose: Callable[[Sequence[Block]], Sequence[Block]] = list) -> None:
+    """Write Markdown of ours to a console.
+
+    Args:
+        text: the Markdown.
+        console: as :func:`console_for` makes it.
+        choose: returns the blocks that are wanted.
+    """
+    console.print(_Document(choose(list(blocks(harmless(text).split("\n"))))), crop=False, end="")
 
 
 class _Document:
-    def __init__(self, text: str) -> None:
-        self.blocks = list(blocks(text.split("\n")))
+    def __init__(self, parts: Sequence[Block]) -> None:
+        self.blocks = parts
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         begun = False

@@ -14,6 +14,7 @@ from ...records.model import CacheEntry, Capture, CompiledFunction, CompiledGrap
 from ...records.naming import Numbers, legal_identifier
 from .. import page as pages
 from ..index import index
+from ..index.written import stamped
 from ..remembered import remembered
 from .directory import Directory
 from .folder import NOTES
@@ -120,7 +121,7 @@ def write_views(
     progress("the page" if wanted else "the index", 0, 1)
     shown = guarded_call(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
         if wanted else ""
-    guarded_call(lambda: directory.write(index.FILE, index.index(final, notes_file, shown)), None, noted)
+    guarded_call(lambda: directory.write(index.FILE, stamped(index.index(final, notes_file, shown))), None, noted)
     later = _notes(capture, notes, errors, directory)
     if later != reported:
         _write_notes(later, directory)

@@ -20,12 +20,11 @@ from .sections.not_compiled import not_compiled
 from .sections.overview import head, start
 from .sections.recompiles import recompiles
 from .sections.shapes import shapes
+from .written import NOTES
 
 FILE = INDEX
 #: How many notes are shown.
-NOTES = 6
-#: Beginnings of notes of what is so in every run.
-ORDINARY = ("torch's compile caches: ", "torch's compile caches were ")
+NOTES_SHOWN = 6
 
 
 def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
@@ -39,31 +38,20 @@ def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
     run = SectionContext(capture)
     return _joined([
         [*head(run), *start(run, page)], functions(run), timeline(run), breaks(run), recompiles(run),
-        not_compiled(run), shapes(run), cost(run), _notes(run, capture.notes, notes_file), glossary(run)])
-
-
-def brief(capture: Capture) -> str:
-    """Return the index for a terminal: without the table of all compilations and the links.
-
-    Notes of what is so in every run are left out, too.
-    """
-    run = SectionContext(capture)
-    notes = [note for note in capture.notes if not note.startswith(ORDINARY)]
-    return _joined([
-        head(run), functions(run), breaks(run), recompiles(run), not_compiled(run), shapes(run),
-        cost(run), _notes(run, notes, "")])
+        not_compiled(run), shapes(run), cost(run), _notes(run, notes_file), glossary(run)])
 
 
 def _joined(parts: Iterable[Sequence[str]]) -> str:
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
-def _notes(run: SectionContext, notes: Sequence[str], notes_file: str) -> list[str]:
+def _notes(run: SectionContext, notes_file: str) -> list[str]:
+    notes = run.capture.notes
     lines: list[str] = []
     if notes:
-        lines += ["## Notes", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES])]
-        if len(notes) > NOTES:
-            rest = count(len(notes) - NOTES, "note")
+        lines += [f"## {NOTES}", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES_SHOWN])]
+        if len(notes) > NOTES_SHOWN:
+            rest = count(len(notes) - NOTES_SHOWN, "note")
             lines.append(f"* ... and {rest} more in {link(code(notes_file), notes_file)}" if notes_file else
                          f"* ... and {rest} more")
     files: dict[str, str] = {}

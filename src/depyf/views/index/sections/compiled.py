@@ -11,6 +11,7 @@ from ...causes import cause
 from ...formatting import seconds, stage_name
 from ...function_summary import FunctionSummary
 from ...markdown import code, link, prose, some, table
+from ..written import IN_ORDER
 from .context import ROWS, SectionContext, left_out
 
 
@@ -75,7 +76,8 @@ def timeline(run: SectionContext) -> list[str]:
             continue
         rows.append((code(str(compilation.compile_id)), run.subject(compilation), _came_of_it(run, compilation),
                      _graph_links(run, compilation), _code_link(run, compilation), seconds(compilation.seconds)))
-    lines = ["## In order", "", *table(("compilation", "of", "what came of it", "graph", "code", "time"), rows[:ROWS])]
+    heads = "compilation", "of", "what came of it", "graph", "code", "time"
+    lines = [f"## {IN_ORDER}", "", *table(heads, rows[:ROWS])]
     return lines + left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
 
 

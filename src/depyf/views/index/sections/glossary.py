@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..written import WORDS
 from .context import SectionContext
 
 _WORDS = (
@@ -21,4 +22,4 @@ def glossary(run: SectionContext) -> list[str]:
     if not run.capture.compilations:
         return []
     words = _WORDS if any(c.breaks for c in run.capture.compilations) else _WORDS[:3]
-    return ["## Words", "", *(f"* {text}" for text in words)]
+    return [f"## {WORDS}", "", *(f"* {text}" for text in words)]

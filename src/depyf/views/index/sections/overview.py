@@ -9,6 +9,7 @@ from ...markdown import code, count, link, prose
 from ...nothing import NOTHING, versions
 from ...verdict import verdict
 from ..totals import Totals
+from ..written import BROWSER, START
 from .context import SectionContext
 
 
@@ -54,8 +55,8 @@ def start(run: SectionContext, page: str) -> list[str]:
     first = next(iter(with_graphs or written), None)
     lines: list[str] = []
     if first is not None:
-        lines += ["", f"Start with {link(code(first.file), first.file)}: the function, its guards, its graphs and the "
+        lines += ["", f"{START}{link(code(first.file), first.file)}: the function, its guards, its graphs and the "
                       "code that torch made of it, from top to bottom."]
     if page:
-        lines += ["", f"To read it in a browser, open {link(code(page), page)}."]
+        lines += ["", f"{BROWSER}open {link(code(page), page)}."]
     return lines

@@ -1,0 +1,73 @@
+"""``index.md`` as a dump holds it: written, and read again for a terminal, without the records it was made of.
+
+stamped(text)                     the text with a last line that says which depyf wrote it
+read("dump", "records.jsonl")     the text, if it is that of the records beside it; else None
+in_terminal(blocks(text))         without the links to begin with, the table of all compilations and the words
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ... import __version__
+from ..dump.folder import INDEX
+from ..markdown_blocks import Block, Bullets, Heading, Paragraph
+
+#: The sections that a terminal does without: the table is too wide, the words are those of the page.
+IN_ORDER, WORDS = "In order", "Words"
+NOTES = "Notes"
+#: How the lines on where to begin start; below the text a terminal names the files themselves.
+START, BROWSER = "Start with ", "To read it in a browser, "
+#: How notes begin that say what is so in every run.
+ORDINARY = ("torch's compile caches: ", "torch's compile caches were ")
+
+_WRITTEN_BY = f"<!-- depyf {__version__} -->\n"
+
+
+def stamped(text: str) -> str:
+    """Return the text of an index with the line that says which depyf wrote it."""
+    return f"{text}\n{_WRITTEN_BY}"
+
+
+def read(directory: str, records: str) -> str | None:
+    """Return the index of a dump; ``None`` where it has to be made of the records.
+
+    That is where there is none, where the records were written after it (the run goes on, or was killed), and where
+    another depyf wrote it, which may have said less.
+
+    Args:
+        directory: of one process.
+        records: name of the file of records in it.
+    """
+    path = os.path.join(directory, INDEX)
+    try:
+        if os.stat(path).st_mtime_ns < os.stat(os.path.join(directory, records)).st_mtime_ns:
+            return None
+        with open(path, encoding="utf-8", errors="surrogatepass") as file:
+            text = file.read()
+    except (OSError, ValueError):
+        return None
+    return text.removesuffix(_WRITTEN_BY) if text.endswith(_WRITTEN_BY) else None
+
+
+def in_terminal(parts: Sequence[Block]) -> list[Block]:
+    """Return the blocks of an index that a terminal shows."""
+    kept: list[Block] = []
+    section = ""
+    for part in parts:
+        if isinstance(part, Heading) and part.level <= 2:
+            section = part.text if part.level == 2 else ""
+        if section == NOTES and isinstance(part, Bullets):
+            part = Bullets(tuple(item for item in part.items if not (item and _starts(item[0], *ORDINARY))))
+            if not part.items:
+                continue
+        if section not in (IN_ORDER, WORDS) and (section or not _starts(part, START, BROWSER)):
+            kept.append(part)
+    if kept and kept[-1] == Heading(2, NOTES):
+        del kept[-1]
+    return kept
+
+
+def _starts(part: Block, *beginnings: str) -> bool:
+    return isinstance(part, Paragraph) and part.text.startswith(beginnings)
