@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import glob
 import json
 import os
@@ -51,6 +52,9 @@ BODIES = {
         "    try:\n        with f(a) as c:\n            g(c, {i})\n    except ValueError as e:\n        b = e\n",
     "comprehensions": "    a = [x + {i} for x in b if x]\n    b = {{k: v for k, v in f(a)}}\n",
 }
+
+
+NAMES = {"no proof": "without proof", "proof": "with proof", "peer": "depyf 0.20.0", "compile": "compile() alone"}
 
 
 def functions(count: int, seed: int) -> list[CodeType]:
@@ -137,36 +141,51 @@ def against_peer(peer: str, count: int, seed: int, rounds: int) -> str:
     lines = [f"{sum(units):,} code units in {len(units)} functions; all manage {len(both)} of them.\n",
              "| | functions with text | code units/s on these | code units/s where all manage | times the peer |",
              "|---|---|---|---|---|"]
-    names = {"no proof": "without proof", "proof": "with proof", "peer": "depyf 0.20.0"}
-    for how, name in names.items():
+    for how in rows:
         common = speed(how, both)
-        lines.append(f"| {name} | {len(managed[how])} of {len(units)} | {speed(how, managed[how]):,.0f} | "
+        lines.append(f"| {NAMES[how]} | {len(managed[how])} of {len(units)} | {speed(how, managed[how]):,.0f} | "
                      f"{common:,.0f} | {common / speed('peer', both):.1f} |")
     return "\n".join(lines) + "\n"
 
 
 def growth(rounds: int, times_larger: int) -> str:
+    """How cost grows with size; beside it, how that of Python's own compiler does, which is what memory costs here."""
     lines = [f"| body, repeated | units | µs a unit | units at {times_larger:,} times | µs a unit | ratio |",
              "|---|---|---|---|---|---|"]
-    for proof in (False, True):
-        decompile = decompiler("proof" if proof else "no proof")
+    for how in ("no proof", "proof", "compile"):
         for name, body in BODIES.items():
             row = []
             for repeats in (4, 4 * times_larger):
                 text = "def h(a, b, c):\n" + "".join(body.format(i=i) for i in range(repeats))
                 (code,) = (c for c in compile(text, "h", "exec").co_consts if isinstance(c, CodeType))
                 units = size(code)
-                times = []
-                for _ in range(rounds * (20 if repeats == 4 else 1)):
-                    begun = time.process_time()
-                    decompile(code)
-                    times.append(time.process_time() - begun)
-                row.append((units, min(times) * 1e6 / units))
+                seconds = fastest(how, code, text, rounds * (20 if repeats == 4 else 1))
+                row.append((units, seconds * 1e6 / units))
             (small, low), (large, high) = row
-            lines.append(f"| {name}, {'with' if proof else 'without'} proof | {small:,} | {low:.1f} | {large:,} | "
-                         f"{high:.1f} | {high / low:.2f} |")
+            lines.append(f"| {name}, {NAMES[how]} | {small:,} | {low:.2f} | {large:,} | {high:.2f} | "
+                         f"{high / low:.2f} |")
             print(lines[-1], flush=True)
     return "\n".join(lines) + "\n"
+
+
+def fastest(how: str, code: CodeType, text: str, times: int) -> float:
+    """Seconds of the fastest of several decompilations of ``code``, or compilations of its ``text``."""
+    measured = []
+    collects = gc.isenabled()
+    if how == "compile":
+        gc.disable()  # (as a decompilation does)
+    else:
+        decompile = decompiler(how)
+    for _ in range(times):
+        begun = time.process_time()
+        if how == "compile":
+            compile(text, "h", "exec")
+        else:
+            decompile(code)
+        measured.append(time.process_time() - begun)
+    if collects:
+        gc.enable()
+    return min(measured)
 
 
 def layer(path: str) -> str:

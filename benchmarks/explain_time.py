@@ -28,7 +28,8 @@ def main() -> None:
     command_line.add_argument("dumps", nargs="+", metavar="DIR")
     command_line.add_argument("--rounds", type=int, default=9)
     given = command_line.parse_args()
-    print("| dump | graphs | versions | records | its index is shown | made of the records |\n|---|---|---|---|---|---|")
+    print("| dump | graphs | versions | records | its index is shown | made of the records |")
+    print("|---|---|---|---|---|---|")
     for dump in given.dumps:
         with tempfile.TemporaryDirectory() as alone:
             shutil.copy(os.path.join(dump, store.FILE), alone)
