@@ -301,7 +301,7 @@ class Pretended:
     def __call__(self, texts):
         self.seen.append(dict(texts))
         text = next(iter(texts.values()), "")
-        where = SourceLocation(self.path, 3, "f", "    y = x * x.item()")
+        where = SourceLocation(self.path, 3, "f", "    y = x * int(x)")
         broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call", registry_id="GB0124", stack=(where,))
         gone = self.mends in text
         return Outcome(Capture(compilations=(Compilation(CompileId(0, 0), breaks=() if gone else (broken,)),),
@@ -311,7 +311,7 @@ class Pretended:
 @pytest.fixture
 def program(tmp_path):
     path = tmp_path / "program.py"
-    path.write_text("import torch\ndef f(x):\n    y = x * x.item()\n    return y\n")
+    path.write_text("import torch\ndef f(x):\n    y = x * int(x)\n    return y\n")
     return path
 
 

@@ -16,6 +16,7 @@ import re
 from collections.abc import Sequence
 
 from .model import Advice, Edit, indented
+from .scalars import in_arithmetic, without_scalar
 from .source import Site, called
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
@@ -24,6 +25,10 @@ _COST = ("both sides are computed at each call, and have to broadcast to one sha
 #: Calls of methods and functions whose result is a truth value in a tensor.
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
                      "logical_and", "logical_or", "isclose", "signbit", "bool"})
+#: Functions that draw random numbers.
+_RANDOM = re.compile(
+    r"(?:randn?|randint|randn?_like|randint_like|randperm|bernoulli|multinomial|normal|poisson|dropout\w*"
+    r"|gumbel_softmax|r?sample)$")
 #: Tests for a tensor without elements.
 _EMPTY = re.compile(r".+\.numel\(\) == 0|len\(.+\) == 0|not len\(.+\)|.+\.(?:shape\[0\]|size\(0\)) == 0")
 #: Functions of ``math`` and numpy on a number that torch has for tensors, by the same name.
@@ -146,16 +151,6 @@ def _all(node: ast.expr) -> ast.expr:
     return ast.Call(ast.Attribute(node, "all", ast.Load()), [], [])
 
 
-def without_scalar(node: ast.expr) -> ast.expr:
-    """Return the tensor that a number is taken from: ``x.sum()`` for ``float(x.sum().item())``."""
-    match node:
-        case ast.Call(ast.Attribute(inner, "item"), [], []):
-            return without_scalar(inner)
-        case ast.Call(ast.Name("float" | "bool"), [inner], []) if not isinstance(inner, ast.Constant):
-            return without_scalar(inner)
-    return node
-
-
 def is_plain(node: ast.expr) -> bool:
     """Return whether an expression has no effect, as far as its text tells, and can stand for a tensor."""
     for each in ast.walk(node):
@@ -173,7 +168,7 @@ def _where(test: ast.expr, one: ast.expr, other: ast.expr) -> ast.expr | None:
     if truth is None or not is_plain(one) or not is_plain(other):
         return None
     where = ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load())
-    return ast.Call(where, [truth, one, other], [])
+    return ast.Call(where, [truth, in_arithmetic(one), in_arithmetic(other)], [])
 
 
 def _choosing(site: Site, node: ast.If) -> Advice | None:
@@ -181,13 +176,13 @@ def _choosing(site: Site, node: ast.If) -> Advice | None:
     target = _target(node.body)
     value = _chosen(node, target) if target is not None else None
     if target is not None and value is not None:
-        return rewritten(site, [ast.Assign([ast.Name(target, ast.Store())], value)])
+        return rewritten(site, [ast.Assign([ast.Name(target, ast.Store())], value)], cost=_cost(value))
     returned = _returned(node, site.following)
     if returned is None:
         return None
     value, takes_next = returned
     last = site.following.end_lineno if takes_next and site.following is not None else None
-    return rewritten(site, [ast.Return(value)], last)
+    return rewritten(site, [ast.Return(value)], last, cost=_cost(value))
 
 
 def _for_empty(site: Site, node: ast.If) -> Advice | None:
@@ -198,6 +193,12 @@ def _for_empty(site: Site, node: ast.If) -> Advice | None:
                 site, "empty", [], "operations on a tensor without elements do nothing, and a graph has no branch on "
                 "how many there are", "only the same where what is left out does nothing for no elements")
     return None
+
+
+def _cost(value: ast.expr) -> str:
+    """Return what the choice costs; random numbers are drawn for both sides, so that later ones are others."""
+    draws = any(isinstance(each, ast.Call) and _RANDOM.match(called(each)) for each in ast.walk(value))
+    return f"{_COST}; random numbers are drawn whichever side is taken, so later ones are others" if draws else _COST
 
 
 def _target(block: Sequence[ast.stmt]) -> str | None:
@@ -242,7 +243,7 @@ def _conditional(site: Site, node: ast.stmt) -> Advice | None:
     if len(found) != 1:
         return None
     value = _where(found[0].test, found[0].body, found[0].orelse)
-    return rewritten(site, [_replaced(node, value)]) if value is not None else None
+    return rewritten(site, [_replaced(node, value)], cost=_cost(value)) if value is not None else None
 
 
 def _replaced(node: ast.stmt, value: ast.expr) -> ast.stmt:

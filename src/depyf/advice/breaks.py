@@ -12,9 +12,10 @@ from collections.abc import Callable
 from ..frozen import frozen
 from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
-from .branches import with_lines, without_scalar
+from .branches import rewritten, with_lines
 from .data_loops import on_turn
 from .model import Advice
+from .scalars import has_scalars, in_arithmetic, without_scalar
 from .source import Site, called, is_own
 from .while_loops import on_while
 
@@ -72,6 +73,21 @@ def _on_item(site: Site) -> Advice | None:
     return _scalars(site)
 
 
+def _on_arithmetic(site: Site) -> Advice | None:
+    """Return the rewriting of a simple statement all of whose numbers go into arithmetic with their tensors."""
+    node = site.statement
+    if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
+        return None
+    changed = in_arithmetic(node)
+    if has_scalars(changed):
+        return None
+    return rewritten(
+        site, [changed], rule="number",
+        why="a tensor of one element does in arithmetic what its number does, and stays in the graph",
+        cost="beside integers, the result can have another dtype than with the number; `.detach()`, since no gradient "
+             "flows through a number")
+
+
 def _indexes(site: Site) -> bool:
     """Return whether the statement may take an item of a list or dictionary by a value in a tensor."""
     if site.statement is None:
@@ -126,6 +142,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_data_branch),
     Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_turn),
+    Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_arithmetic),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 
-from .branches import unparsed, with_lines, without_scalar
+from .branches import unparsed, with_lines
 from .model import Advice
+from .scalars import without_scalar
 from .source import Site
 
 

@@ -88,21 +88,25 @@ def _tensor_state(change: ValueChange, location: SourceLocation, sources: Source
     tree = sources.tree(location.filename)
     if tree is None or not is_own(location.filename):
         return
+    # (A module of another name counts in its own methods: `model.steps` is `self.steps` there.)
+    _, dot, attribute = change.subject.rpartition(".")
+    names = {change.subject, f"self.{attribute}" if dot else change.subject}
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and len(node.targets) == 1
-             and unparsed(node.targets[0]) == change.subject and isinstance(node.value, ast.Constant)
+             and unparsed(node.targets[0]) in names and isinstance(node.value, ast.Constant)
              and type(node.value.value) in (int, float)]
-    if len(found) != 1 or found[0].lineno != found[0].end_lineno or change.subject not in _changed(tree):
+    if len(found) != 1 or found[0].lineno != found[0].end_lineno or unparsed(found[0].targets[0]) not in _changed(tree):
         return
     node = found[0]
     value = f"torch.tensor({unparsed(node.value)})"
     target = node.targets[0]
-    if isinstance(target, ast.Attribute) and change.subject.startswith("self."):
+    name = unparsed(target)
+    if isinstance(target, ast.Attribute) and name.startswith("self."):
         new = f'self.register_buffer("{target.attr}", {value}, persistent=False)'
     else:
-        new = f"{change.subject} = {value}"
+        new = f"{name} = {value}"
     line = sources.text(location.filename).splitlines()[node.lineno - 1]
     yield Advice("counter", f"write `{new}`", "the value of a tensor is no part of the guards",
-                 f"`{change.subject}` is a tensor where a number was",
+                 f"`{name}` is a tensor where a number was",
                  (Edit(location.filename, node.lineno, node.lineno, (line[: len(line) - len(line.lstrip())] + new,)),),
                  after=(new,))
 

@@ -9,10 +9,11 @@ from dataclasses import field
 
 from ..frozen import frozen
 from ..torch_text.user_expressions import parsed_expression
+from .source import parsed_statement
 
+#: How torch's hint on a whole number of a module begins.
+_OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be static"
 _LIMIT = "`torch._dynamo.config.recompile_limit`"
-#: As long as this is so, no other change spares torch compiling again.
-GROWS = "grows, so that no version serves the next call"
 #: A number as text.
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
@@ -28,6 +29,8 @@ class ValueChange:
         lasts: another call can have the value that a version expects; no bound method can.
         keywords: names of keyword arguments that were given or left out.
         hint: torch's own.
+        cause: the user's line because of which torch guards it.
+        of_global: it is reached from a global name.
     """
 
     subject: str
@@ -36,6 +39,21 @@ class ValueChange:
     lasts: bool = True
     keywords: tuple[str, ...] = ()
     hint: str = ""
+    cause: str = ""
+    of_global: bool = False
+
+
+@frozen
+class RecompileAdvice:
+    """What keeps torch from compiling again.
+
+    Attributes:
+        text: a clause, code in backticks.
+        comes_first: no version serves the next call as long as this is not done, whatever else is.
+    """
+
+    text: str
+    comes_first: bool = False
 
 
 @frozen
@@ -49,8 +67,8 @@ class Circumstances:
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
             ``""`` where nothing bounds them.
         along: sizes of other tensors that changed along with the one that torch names first.
-        calls: lines that call a bound method with what breaks the graph among their arguments, in two steps:
-            ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
+        calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
+            as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
         in_library: the function is called from a file that is not the user's.
         made_in: the compiled function in which its arguments may be made; ``""``: they are made outside.
     """
@@ -64,18 +82,38 @@ class Circumstances:
     made_in: str = ""
 
 
-def on_change(change: ValueChange, at: Circumstances) -> str:
-    """Return advice on how to spare torch compiling again, as a clause with code in backticks; ``""`` for none."""
-    if change.hint and not change.hint.startswith("type "):
-        return change.hint
+def on_change(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
+    """Return advice on how to spare torch compiling again; ``None`` where there is none."""
     for rule in _RULES:
-        text = rule(change, at)
-        if text is not None:
-            return text
-    return ""
+        advice = rule(change, at)
+        if advice is not None:
+            advice = RecompileAdvice(advice) if isinstance(advice, str) else advice
+            return advice if advice.text else None
+    return None
 
 
-Rule = Callable[[ValueChange, Circumstances], str | None]
+Rule = Callable[[ValueChange, Circumstances], "RecompileAdvice | str | None"]
+
+
+# --- numbers that a module keeps ------------------------------------------------------------------------
+def _number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
+    """Return advice on a whole number of a module's, which torch holds for fixed (``is_int_specialization_case``)."""
+    if not change.hint.startswith(_OF_MODULE) or at.in_library:
+        return None
+    name = change.subject.rpartition(".")[2]
+    tensor = f'`self.register_buffer("{name}", torch.tensor(...), persistent=False)`'
+    setting = "" if change.of_global else (
+        "; or set `torch._dynamo.config.allow_unspec_int_on_nn_module = True`, and torch leaves it open")
+    line = parsed_statement(change.cause)
+    if isinstance(line, ast.AugAssign) and ast.unparse(line.target).rpartition(".")[2] == name:
+        return RecompileAdvice(
+            f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next "
+            f"call; count outside of what is compiled, or in a tensor: {tensor}{setting}", comes_first=True)
+    return RecompileAdvice(f"each of its values has a version of its own; make it a tensor: {tensor}{setting}")
+
+
+def _torchs_hint(change: ValueChange, at: Circumstances) -> str | None:
+    return change.hint if change.hint and not change.hint.startswith("type ") else None
 
 
 # --- sizes --------------------------------------------------------------------------------------------
@@ -130,7 +168,9 @@ def _listed(subjects: Sequence[str]) -> str:
 def _bound_method(change: ValueChange, at: Circumstances) -> str | None:
     if change.lasts:
         return None
-    steps = f": {at.calls[change.subject]}" if change.subject in at.calls else ""
+    node = parsed_expression(change.subject)
+    steps = at.calls.get(ast.unparse(node) if node is not None else change.subject, "")
+    steps = f": {steps}" if steps else ""
     return f"move its call out of the compiled function, or compute its arguments before it{steps}"
 
 
@@ -142,31 +182,36 @@ def _keywords(change: ValueChange, at: Circumstances) -> str | None:
         "calls with other keyword arguments have a version of their own; give the same ones at each call")
 
 
-def _length(change: ValueChange, at: Circumstances) -> str | None:
-    length = re.fullmatch(r"len\((?P<of>.+)\)", change.subject)
-    if not length:
+def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
+    if not re.fullmatch(r"len\(.+\)", change.subject):
         return None
     if change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was):
-        return (f"each length has a version of its own, and `{length['of']}` {GROWS}; append to it outside of what is "
-                "compiled, or fill a tensor of fixed size instead")
+        return RecompileAdvice(
+            "each length has a version of its own, and it grows, so that no version serves the next call; append "
+            "outside of what is compiled, or fill a tensor of fixed size instead", comes_first=True)
     return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
 
 
 def _state(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on what torch's state is at the call, and on what a tensor is like."""
+    if any(map(_LAYOUT.match, (change.now, *change.was))):
+        return _EACH_LAYOUT
     for pattern, text in _OF_STATE:
         if re.search(pattern, change.subject):
             return text
     return None
 
 
+#: How the layout of a tensor is told.
+_LAYOUT = re.compile(r"contiguous$|channels last|strides \(")
+_EACH_LAYOUT = "each layout has a version of its own; hand on `.contiguous()`"
 _OF_STATE = (
     (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own; call the function in one of them, or, where "
      "it never needs gradients, write `with torch.no_grad():` in it around all"),
     (r"\.is_inference\(\)$", "tensors made in `torch.inference_mode()` have a version of their own; make them in "
      "`torch.no_grad()`"),
     (r"\.dtype$", "each dtype has a version of its own; convert it before the call: `.to(dtype)`"),
-    (r"\.stride\(\d+\)$", "each layout has a version of its own; hand on `.contiguous()`"),
+    (r"\.stride\(\d+\)$", _EACH_LAYOUT),
     (r"\.requires_grad$", "tensors with and without gradients have a version each; hand on `.detach()` where none are "
      "needed"),
     (r"\.(?:ndim|device)$", "each has a version of its own; hand on tensors of one kind"),
@@ -225,5 +270,6 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
     return None
 
 
-_RULES: tuple[Rule, ...] = (_special_size, _fixed_size, _open_size, _bound_method, _keywords, _length, _condition,
-                            _state, _other_kind, _value)
+_RULES: tuple[Rule, ...] = (
+    _number_of_module, _torchs_hint, _special_size, _fixed_size, _open_size, _bound_method, _keywords, _length,
+    _condition, _state, _other_kind, _value)

@@ -102,9 +102,13 @@ def parsed(text: str) -> ast.Module | None:
 
 def _of_line(where: SourceLocation | None) -> tuple[ast.stmt | None, None]:
     """Return the statement that a line is, where the line is all that is known."""
-    line = where.text.strip() if where is not None else ""
-    tree = parsed(line) or parsed(f"{line} pass")
-    return (tree.body[0] if tree is not None and len(tree.body) == 1 else None), None
+    return parsed_statement(where.text if where is not None else ""), None
+
+
+def parsed_statement(line: str) -> ast.stmt | None:
+    """Return the statement that a line is, or begins; ``None`` where it is none."""
+    tree = parsed(line.strip()) or parsed(f"{line.strip()} pass")
+    return tree.body[0] if tree is not None and len(tree.body) == 1 else None
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:

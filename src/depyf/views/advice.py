@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ..advice import Advice, Sources, on_break
 from ..advice.libraries import SET_UP
-from ..advice.recompiles import GROWS, Circumstances, ValueChange, on_change
+from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, on_change
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
 from ..torch_text.libraries import is_library
@@ -17,7 +17,6 @@ from ..torch_text.resumes import resumed_function
 from .causes import in_two_steps
 from .changes import CLOSURE_HINT, Change, in_words
 from .dump.guards.sizes import range_in_sentence
-from .function_summary import FunctionSummary
 from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost
@@ -119,7 +118,8 @@ class Adviser:
         """
         summary = self.run.summary_of[compilation.compile_id.key]
         if resumed_function(compilation.function):
-            of, advised = "before it", self._advised(summary)
+            of, advised = "before it", self._advised(self._leading_to(compilation)) or self._advised(
+                summary.compilations)
         elif not is_outermost(summary):
             of, advised = "of its caller", self._outer_breaks
         else:
@@ -131,43 +131,51 @@ class Adviser:
                     f"{prose(advice.change)}")
         return ""
 
-    def _advised(self, summary: FunctionSummary) -> dict[GraphBreak, Advice]:
-        """Return the breaks of a function that there is advice on."""
-        return {broken: advice for compilation in summary.compilations for broken in compilation.breaks
+    def _leading_to(self, resumed: Compilation) -> list[Compilation]:
+        """Return the compilations whose break a resume function continues after."""
+        frame = self.run.frame_of(resumed)
+        return [] if frame is None else [
+            each for each in self.run.summary_of[resumed.compile_id.key].compilations
+            if frame.name in self.run.resume_names(each)]
+
+    def _advised(self, compilations: Iterable[Compilation]) -> dict[GraphBreak, Advice]:
+        """Return the breaks of compilations that there is advice on."""
+        return {broken: advice for compilation in compilations for broken in compilation.breaks
                 if (advice := self.on_break(broken)) is not None}
 
     @cached_property
     def _outer_breaks(self) -> dict[GraphBreak, Advice]:
         """The breaks in functions that the program asked torch to compile, with the advice on them."""
         return {broken: advice for summary in self.run.summaries if is_outermost(summary)
-                for broken, advice in self._advised(summary).items()}
+                for broken, advice in self._advised(summary.compilations).items()}
 
     def on(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return advice on how to spare torch compiling these again, as Markdown; each once."""
         compilations = list(compilations)
-        texts: dict[object, str] = {}
+        found: dict[object, tuple[str, RecompileAdvice]] = {}
+        others: dict[str, RecompileAdvice | None] = {}
+        for compilation in compilations[:_LOOKED_AT]:
+            others.update(self._others(compilation))
         for compilation in compilations:
             for change in self.run.changes(compilation)[:1]:
-                text = advice(change, self._circumstances(compilation))
-                # (A resume function gets the sizes that the function gets: one advice on each is enough.)
-                key = change.subject, change.is_of_special_size if ".shape[" in change.subject else text
-                if text:
-                    texts.setdefault(key, text)
-        result = list(dict.fromkeys(texts.values()))
-        others = {code(subject): text for compilation in compilations[:_LOOKED_AT]
-                  for subject, text in self._others(compilation)}
-        for change in (each for compilation in compilations for each in self.run.changes(compilation)[:1]):
-            others.pop(code(change.subject), None)
-        if result and others:
-            advised = [f"{subject}, too: {text}" for subject, text in others.items() if text][:MOST]
-            rest = [subject for subject, text in others.items() if not text]
-            result += advised
-            if rest:
-                result.append(f"that may not be enough: the versions differ in {some(rest, MOST)}, too")
-        return sorted(result, key=lambda text: GROWS not in text)
+                others.pop(change.subject, None)
+                advice = on_change(_value_change(change), self._circumstances(compilation))
+                if advice is not None:
+                    # (A resume function gets the sizes that the function gets: one advice on each is enough.)
+                    key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
+                    found.setdefault(key, (_subject_text(change), advice))
+        if not found:
+            return []
+        told = _told(dict.fromkeys(found.values()))
+        advised = [(code(subject), advice) for subject, advice in others.items() if advice is not None]
+        told += _told(advised, ", too")[:MOST]
+        told.sort(key=lambda each: not each[1])
+        rest = [code(subject) for subject, advice in others.items() if advice is None]
+        missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
+        return [text for text, _ in told] + missing
 
-    def _others(self, compilation: Compilation) -> Iterator[tuple[str, str]]:
-        """Yield what else the failed versions differ in from the one compiled then, with advice on it, as Markdown.
+    def _others(self, compilation: Compilation) -> Iterator[tuple[str, RecompileAdvice | None]]:
+        """Yield what else the failed versions differ in from the one compiled then, with advice on it.
 
         A tensor's properties are left out: they are what they are.
         """
@@ -181,7 +189,7 @@ class Adviser:
                 if not _OF_A_TENSOR.search(each.subject) and each.subject != "len(kwargs)" \
                         and not each.now.startswith("any"):  # (the new version takes any)
                     held = _HELD.sub("[...]", each.subject)
-                    yield held, prose(on_change(ValueChange(held, (each.was,), each.now), at)) if each.was else ""
+                    yield held, on_change(ValueChange(held, (each.was,), each.now), at) if each.was else None
 
     def _circumstances(self, compilation: Compilation) -> Circumstances:
         key = compilation.compile_id.frame_key
@@ -264,16 +272,25 @@ class Adviser:
         return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
 
 
-def advice(change: Change, at: Circumstances) -> str:
-    """Return advice on how to spare torch compiling again, as Markdown.
-
-    ``""`` where there is nothing general to say, or nothing that the user has in hand.
-    """
+def _value_change(change: Change) -> ValueChange:
+    first = change.failures[0]
     hint = next((CLOSURE_HINT.sub("", failure.hint).strip() for failure in change.failures if failure.hint), "")
-    text = on_change(ValueChange(change.subject, change.was, change.now, change.lasts,
-                                 tuple(name for name, _ in change.keywords), hint), at)
-    subject = ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
-    return f"{subject}: {prose(text)}" if text else ""
+    return ValueChange(
+        change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), hint,
+        next((failure.cause.text for failure in change.failures if failure.cause is not None), ""),
+        first.source.startswith("G["))
+
+
+def _subject_text(change: Change) -> str:
+    return ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
+
+
+def _told(advised: Iterable[tuple[str, RecompileAdvice]], besides: str = "") -> list[tuple[str, bool]]:
+    """Return advice as Markdown, each with whether it comes first; what holds of several things is said once."""
+    subjects: dict[RecompileAdvice, list[str]] = {}
+    for subject, advice in advised:
+        subjects.setdefault(advice, []).append(subject)
+    return [(f"{some(of, MOST)}{besides}: {prose(advice.text)}", advice.comes_first) for advice, of in subjects.items()]
 
 
 def _is_of_iterator(causes: Iterable[GraphBreak]) -> bool:

@@ -207,14 +207,6 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
     return _STACK.sub(named, text)
 
 
-
-
-
-
-
-
-
-
 def value(text: str) -> str:
     """Return a value in Markdown: code where it is Python, else words."""
     text = one_line(text).removeprefix("__main__.")
