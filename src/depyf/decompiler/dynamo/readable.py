@@ -186,8 +186,8 @@ class _Imports(Transformer):
 
     def __init__(self, readable: Readable) -> None:
         self._readable = readable
-        #: (module, name in it) -> name in the text; of a whole module the name is empty.
-        self._known: dict[tuple[str, str], str] = {}
+        #: (module, name in it, how the program reads it) -> name in the text; of a whole module the name is empty.
+        self._known: dict[tuple[str, str, str], str] = {}
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.body = [self.visit(statement) for statement in node.body]
@@ -203,6 +203,10 @@ class _Imports(Transformer):
         if self._readable.facts.reading(path) != ALWAYS:
             self.generic_visit(node)
             return node
+        # (A module that another one has imported is imported from where it is: `torch`, not `activation.torch`.)
+        home = self._readable.facts.imported(path)
+        if home is not None and not home[1]:
+            return ast.Name(self._name(*home, node, node.attr), ast.Load())
         return ast.Name(self._name(imported[0], node.attr, node), ast.Load())
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -229,17 +233,19 @@ class _Imports(Transformer):
         path = (("global", self._readable._real.get(node.id, node.id)),)
         return self._readable.facts.imported(path) if self._readable.facts.reading(path) == ALWAYS else None
 
-    def _name(self, module: str, name: str, node: ast.expr) -> str:
-        known = self._known.get((module, name))
+    def _name(self, module: str, name: str, node: ast.expr, wanted: str = "") -> str:
+        """Return the name in the text of what is imported, ``wanted`` where that is free."""
+        key = module, name, ast.unparse(node)
+        known = self._known.get(key)
         if known is None:
-            known = self._known[module, name] = self._readable.fresh(name or module.rpartition(".")[2])
+            known = self._known[key] = self._readable.fresh(wanted or name or module.rpartition(".")[2])
             self._readable.names[known] = node
         return known
 
     def statements(self) -> list[ast.stmt]:
         """Return the import statements, one for each module."""
         modules: dict[str, list[ast.alias]] = {}
-        for (module, name), known in sorted(self._known.items()):
+        for (module, name, _), known in sorted(self._known.items()):
             if not name:
                 package, _, name = module.rpartition(".")
                 if not package:
