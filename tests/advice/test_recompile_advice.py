@@ -15,9 +15,11 @@ from depyf.records.model import (
     CompileId,
     Frame,
     GraphBreak,
+    Guard,
     GuardFailure,
     SourceFile,
     SourceLocation,
+    SymbolDecision,
     TransformedCode,
 )
 from depyf.views.advice import Adviser
@@ -62,6 +64,16 @@ def test_what_grows_comes_first(was, now, first):
     ("contiguous", "strides (0, 32, 1)"), ("strides (576, 192, 1)", "contiguous"), ("channels last", "contiguous")])
 def test_layouts(was, now):
     assert ".contiguous()" in told("x", (was,), now).text
+
+
+def test_a_size_that_another_one_fixes():
+    """Marked alone it would be an error of torch's; both marked there are two versions, without and with a mask."""
+    at = Circumstances(fixed={"x.shape[2]": "`m.py:8`"}, fixed_with={"x.shape[2]": ("mask.shape[1]",)})
+    text = on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
+    assert text.startswith("`mask.shape[1]` has the same value and had not changed yet")
+    assert text.endswith("`torch._dynamo.mark_dynamic(x, 2)`, `torch._dynamo.mark_dynamic(mask, 1)`")
+    at = Circumstances(fixed=at.fixed)
+    assert "marked as dynamic or not" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
 
 
 def test_other_hints_of_torchs_are_passed_on():
@@ -127,3 +139,25 @@ def test_a_resume_function_begins_at_the_break_before_it():
     assert "breaks at `m.py:3`; begin there: write `x = x / x.max().detach()`" in Adviser(run).on_outer_break(
         compilations[2])
     assert "breaks at `m.py:2`" in Adviser(run).on_outer_break(compilations[1])
+
+
+TENSOR = ("check_tensor(L['{}'], dtype=torch.float32, device='cpu', size={}, stride={}, requires_grad=False)")
+
+
+def version(number, conditions, *decisions):
+    guards = tuple(Guard(text, text[13 : text.index(",")], "TENSOR_MATCH", text) for text in conditions)
+    ids = CompileId(0, number)
+    entry = CacheEntry(ids, guards, TransformedCode(ids, "f", CodeText("", "exact"), None, ()), ())
+    compilation = Compilation(ids, "f", PLACE, outcome="compiled", symbols=tuple(
+        SymbolDecision(kind, "s1", "L['x'].size()[1]", "11", location=PLACE) for kind in decisions), guard_failures=(
+        (GuardFailure(CompileId(0, 0), "", "L['x']", "10", "11", subject="x.size()[1]"),) if number else ()))
+    return entry, compilation
+
+
+@pytest.mark.parametrize(("last", "expected"), [("created", ("mask.shape[0]",)), ("fixed", None)])
+def test_what_fixes_a_size_is_found_where_another_version_leaves_it_open(last, expected):
+    held = [TENSOR.format("x", "(8, 11)", "(11, 1)"), TENSOR.format("mask", "(11,)", "(1,)")]
+    parts = [version(0, held), version(1, held, "created", "fixed"), version(2, held[:1], "created", last)]
+    frame = Frame("f", "f", PLACE, CodeText("", "exact"), False, ("x", "mask"), (), tuple(part[0] for part in parts))
+    run = RunIndex(Capture((CompiledFunction("f", (frame,)),), compilations=tuple(part[1] for part in parts)))
+    assert Adviser(run)._fixed_with(parts[1][1]) == ({"x.shape[1]": expected} if expected else {})

@@ -63,6 +63,8 @@ class Circumstances:
     Attributes:
         fixed: sizes that a version holds for one value of, with the place of the line that fixed them:
             ``{"x.shape[1]": "`conv.py:560`"}``.
+        fixed_with: of these sizes, those that another version leaves open, with other sizes that are the same number
+            where it is fixed: ``{"x.shape[1]": ("mask.shape[1]",)}``.
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
             ``""`` where nothing bounds them.
@@ -74,6 +76,7 @@ class Circumstances:
     """
 
     fixed: Mapping[str, str] = field(default_factory=dict)
+    fixed_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
     along: tuple[str, ...] = ()
@@ -138,10 +141,30 @@ def _fixed_size(change: ValueChange, at: Circumstances) -> str | None:
         return (f"each module that it is called on has tensors of other sizes, {at.modules[change.subject]} of them in "
                 f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "
                 f"calls these modules as one graph, or {limit}")
+    size = _size_of(change)
+    if change.subject in at.fixed_with and size and "`" not in change.subject:
+        return _fixed_here(change, at, at.fixed[change.subject], at.fixed_with[change.subject])
     if change.subject in at.fixed:
         return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
                 f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
     return None
+
+
+def _fixed_here(change: ValueChange, at: Circumstances, place: str, others: Sequence[str]) -> str:
+    """Return advice on a size that one version holds for one value of, and another leaves open.
+
+    Torch opens a size when it has changed. What is computed with it and with a size that has not fixes it again; marked
+    alone it would be an error of torch's.
+    """
+    if not others:
+        why = f"what is computed with it in one version fixes it (at {place}); another leaves it open. "
+        change_it = f"Mark it dynamic before the first call, and torch names what fixes it: {_mark(change.subject)}"
+    else:
+        why = (f"{_listed(others)} has the same value and had not changed yet, so what is computed with both fixes it "
+               f"(at {place}); another version leaves it open. ")
+        marks = ", ".join(map(_mark, (change.subject, *others)))
+        change_it = f"Mark {'both' if len(others) == 1 else 'all'} dynamic before the first call: {marks}"
+    return why + (f"Compile `{at.made_in}` with `dynamic=True`" if at.made_in else change_it)
 
 
 def _open_size(change: ValueChange, at: Circumstances) -> str | None:
@@ -150,13 +173,19 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
             expected.isdigit() and int(expected) > 1 for expected in change.was):
         return None
     known = at.ranges.get(change.subject, "") or "many sizes"
-    mark = f"`torch._dynamo.mark_dynamic({size['tensor']}, {size['index']})`"
+    mark = _mark(change.subject)
     if at.made_in:
         compiled = f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}"
         return compiled if at.along else (
             f"{compiled}; where the tensor is made outside of it, marking that before the first call is enough: {mark}")
     likewise = f"; likewise {_listed(at.along)}, which changed with it" if at.along else ""
     return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}"
+
+
+def _mark(size: str) -> str:
+    """Return the call that marks a size dynamic: of ``x.shape[0]``."""
+    tensor, _, index = size.removesuffix("]").rpartition(".shape[")
+    return f"`torch._dynamo.mark_dynamic({tensor}, {index})`"
 
 
 def _listed(subjects: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from .causes import in_two_steps
 from .changes import CLOSURE_HINT, Change, in_words
+from .dump.guards.conditions import ARGUMENTS
 from .dump.guards.sizes import range_in_sentence
 from .markdown import code, prose, some
 from .run_index import RunIndex
@@ -195,8 +196,8 @@ class Adviser:
         key = compilation.compile_id.frame_key
         if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
             self._of_functions[key] = Circumstances(
-                fixed=self._fixed(compilation), ranges=self._ranges(compilation), calls=self._calls(compilation),
-                made_in=self._caller(compilation))
+                fixed=self._fixed(compilation), fixed_with=self._fixed_with(compilation),
+                ranges=self._ranges(compilation), calls=self._calls(compilation), made_in=self._caller(compilation))
         known = self._of_functions[key]
         return replace(known, modules=self._of_modules(compilation, known.fixed), along=self._along(compilation),
                        in_library=self._is_called_by_library(compilation))
@@ -216,6 +217,31 @@ class Adviser:
                 for each in self._of_frame(compilation)
                 for decision in each.symbols if decision.kind == "fixed" and decision.location is not None
                 for source in decision.source.split(", ") if source}
+
+    def _fixed_with(self, compilation: Compilation) -> dict[str, tuple[str, ...]]:
+        """Return the sizes that one version holds for one value of, and another leaves open.
+
+        With each come sizes of arguments that are the same number in the first: what is computed with both fixes it.
+        """
+        opened: set[str] = set()
+        fixed: dict[str, tuple[Compilation, str]] = {}
+        for each in self._of_frame(compilation):
+            made, held = ({
+                in_words(source, self.run.stack_names(each)): decision.value for decision in each.symbols
+                if decision.kind == kind for source in decision.source.split(", ") if source}
+                for kind in ("created", "fixed"))
+            opened |= made.keys() - held.keys()
+            fixed = {**{name: (each, value) for name, value in held.items()}, **fixed}
+        return {name: tuple(each for each in self._sizes(where, value) if each != name)
+                for name, (where, value) in fixed.items() if name in opened}
+
+    def _sizes(self, compilation: Compilation, number: str) -> list[str]:
+        """Return the sizes of arguments that a version holds for this number."""
+        version = self.run.version(compilation)
+        return [] if version is None else [
+            f"{one.subject}.shape[{index}]" for one in version.conditions
+            if one.tensor is not None and one.section == ARGUMENTS
+            for index, size in enumerate(one.tensor.size) if str(size) == number]
 
     def _of_modules(self, compilation: Compilation, fixed: Mapping[str, str]) -> dict[str, int]:
         """Return the fixed sizes that changed along with those of ``self``'s tensors.
