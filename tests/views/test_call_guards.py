@@ -394,7 +394,7 @@ def test_what_tells_the_versions_apart_is_said_first():
     at = lines.index("        # values")
     assert lines[at + 1 : at + 3] == ["        len(self.history) == 2", "        and self._seen == 2"]
     assert not any("_kept" in line for line in lines)
-    assert of_some(compiled[0], compiled[:1]) == frozenset()
+    assert of_some(compiled[0], compiled[:1]) == {}
 
 
 @pytest.mark.parametrize("condition, plain", [
@@ -404,3 +404,16 @@ def test_what_tells_the_versions_apart_is_said_first():
 ])
 def test_sums_are_written_as_people_write_them(condition, plain):
     assert plain_sums(condition) == plain
+
+
+def test_room_is_kept_for_what_this_version_alone_has():
+    """However much there is to say of the arguments: without it nothing would tell the version from the others."""
+    def guards(number):
+        return [*(about(f"L['x{k}'] == {k}", f"L['x{k}']") for k in range(60)),
+                about(f"G['model'].served == {number}", "G['model'].served"),
+                about("G['model'].bias is None", "G['model'].bias")]
+
+    compiled = all_versions([guards(1), guards(2)], *(f"x{k}" for k in range(60)))
+    lines = call_guards(compiled[1], of_some(compiled[1], compiled))
+    assert "        and model.served == 2" in lines and not any("bias" in line for line in lines)
+    assert len(lines) <= LONGEST

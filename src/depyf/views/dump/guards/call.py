@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from ....frozen import frozen
@@ -27,7 +28,12 @@ from .whole import definition, sections
 LONGEST = 40
 #: Values of objects and of globals that are shown; the others are counted.
 VALUES = 8
+#: Lines that are kept for values that tell this version from all others.
+KEPT = 4
 _INDENT = 8
+#: More versions than any function has.
+_ANY = 1 << 30
+_NONE: Mapping[str, int] = MappingProxyType({})
 _ON_STACK = re.compile(r"___stack\d+")
 
 
@@ -40,12 +46,13 @@ class _Shown:
     covers: tuple[Condition, ...] = ()
 
 
-def call_guards(version: Version, telling: Set[str] = frozenset()) -> list[str]:
+def call_guards(version: Version, telling: Mapping[str, int] = _NONE) -> list[str]:
     """Return the lines of the function: at most ``LONGEST``.
 
     Args:
         version: the version.
-        telling: texts of conditions that other versions of the function do not have.
+        telling: texts of conditions that tell the versions of the function apart
+            (:func:`depyf.views.dump.guards.versions.of_some`).
     """
     total = len(version.conditions)
     lines = definition(version.guards_name, signature(version.frame))
@@ -62,13 +69,14 @@ def call_guards(version: Version, telling: Set[str] = frozenset()) -> list[str]:
     counted = _Counted(version)
     writer = _Writer(LONGEST - len(lines) - 1)
     room = writer.room - counted.at_most()
-    for title, shown in (
-        ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS)]),
-        ("sizes", list(_sizes(version))),
-        ("variables of the enclosing function", list(_arguments(version, CLOSURE))),
-        ("values", [*_values(version, OBJECTS, telling), *_values(version, GLOBALS, telling)]),
+    values = _values(version, telling)
+    for title, shown, kept in (
+        ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS)], _room_for(values, telling)),
+        ("sizes", list(_sizes(version)), _room_for(values, telling)),
+        ("variables of the enclosing function", list(_arguments(version, CLOSURE)), _room_for(values, telling)),
+        ("values", values, 0),
     ):
-        taken = writer.section(title, shown, room)
+        taken = writer.section(title, shown, room - kept)
         counted.take(taken)
         room -= writer.used_by_last
     for line in counted.lines():
@@ -262,11 +270,22 @@ def _is_about_sizes(one: Condition) -> bool:
     return one.section == ARGUMENTS and ".shape[" in one.text and one.tensor is None
 
 
-def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
-    """Return the conditions on attributes of objects or globals, the most telling first.
+def _room_for(values: Sequence[_Shown], telling: Mapping[str, int]) -> int:
+    """Return the lines that are kept for values that this version alone has: without them, nothing tells it apart."""
+    own = sum(telling.get(each.covers[0].text) == 0 for each in values)
+    return min(own, KEPT) + bool(own)
 
-    Those that tell the versions apart, then those on values that are most likely to change.
+
+def _values(version: Version, telling: Mapping[str, int]) -> list[_Shown]:
+    """Return the conditions on attributes of objects and globals, the most telling first: what few versions have.
+
+    Then those on values that are most likely to change.
     """
+    shown = [*_values_of(version, OBJECTS, telling), *_values_of(version, GLOBALS, telling)]
+    return sorted(shown, key=lambda each: telling.get(each.covers[0].text) != 0)
+
+
+def _values_of(version: Version, section: str, telling: Mapping[str, int]) -> list[_Shown]:
     groups: dict[str, list[Condition]] = {}
     for one in version.conditions:
         if one.section != section:
@@ -284,7 +303,7 @@ def _values(version: Version, section: str, telling: Set[str]) -> list[_Shown]:
             if isinstance(each, Item)}
     shown = [(text, members) for text, members in groups.items() if text in once]  # (those of layers are counted)
     shown.sort(key=lambda each: (
-        each[1][0].text not in telling, each[1][0].tensor is None, not each[1][0].subject.endswith(".training"),
+        telling.get(each[1][0].text, _ANY), each[1][0].tensor is None, not each[1][0].subject.endswith(".training"),
         each[1][0].subject.count(".")))
     return [_Shown(text, covers=tuple(members)) for text, members in shown[:VALUES]]
 

@@ -135,13 +135,14 @@ def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
     return max(compiled[: version.number], key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
 
 
-def of_some(version: Version, compiled: Sequence[Version]) -> frozenset[str]:
-    """Return the texts of its conditions that another version of the function does not have.
+def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
+    """Return the texts of its conditions that not all other versions of the function have, with how many of them do.
 
-    They tell which version serves a call.
+    They tell which version serves a call: the fewer have one, the more it tells.
     """
     others = [other.texts for other in compiled if other is not version]
-    return version.texts - frozenset.intersection(*others) if others else frozenset()
+    having = {text: sum(text in texts for texts in others) for text in version.texts}
+    return {text: number for text, number in having.items() if number < len(others)}
 
 
 def _number(entry: CacheEntry) -> int:
