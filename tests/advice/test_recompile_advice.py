@@ -161,3 +161,20 @@ def test_what_fixes_a_size_is_found_where_another_version_leaves_it_open(last, e
     frame = Frame("f", "f", PLACE, CodeText("", "exact"), False, ("x", "mask"), (), tuple(part[0] for part in parts))
     run = RunIndex(Capture((CompiledFunction("f", (frame,)),), compilations=tuple(part[1] for part in parts)))
     assert Adviser(run)._fixed_with(parts[1][1]) == ({"x.shape[1]": expected} if expected else {})
+
+
+def test_size_one_is_left_unbacked_only_where_nothing_was_tested_on_it():
+    change = ValueChange("ids.shape[1]", ("3",), "1")
+    assert "mark_unbacked(ids, 1)" in on_change(change, Circumstances()).text
+    assert "mark_unbacked" not in on_change(change, Circumstances(tested={"ids.shape[1]"})).text
+
+
+def test_a_part_of_an_argument_is_not_marked():
+    """It may be `None` before the first call, and `args[0]` has another name there."""
+    for subject in ("caches[0].k.shape[1]", "args[0].shape[1]"):
+        text = on_change(ValueChange(subject, ("3",), "4"), Circumstances()).text
+        assert "mark_dynamic" not in text and "`dynamic=True`" in text
+
+
+def test_an_empty_list_is_one_version():
+    assert "one in all" in told("len(self.metrics)", ("0",), "").text

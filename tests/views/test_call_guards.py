@@ -417,3 +417,11 @@ def test_room_is_kept_for_what_this_version_alone_has():
     lines = call_guards(compiled[1], of_some(compiled[1], compiled))
     assert "        and model.served == 2" in lines and not any("bias" in line for line in lines)
     assert len(lines) <= LONGEST
+
+
+def test_an_object_of_which_parts_are_looked_at_is_there():
+    """It is not that nobody looks: `None` has no parts."""
+    of = "L['self'].callback"
+    compiled = all_versions([[about(f"{of} is None", of)], [about(f"{of}.level == 1", f"{of}.level")]], "self")
+    assert "#   self.callback: None -> an object" in as_comment(*compiled)
+    assert "#   self.callback: an object -> None" in as_comment(*reversed(compiled))

@@ -254,7 +254,7 @@ def test_a_size_that_a_weight_fixes_is_not_to_be_marked_as_dynamic(capture_progr
     advised = text.partition("To compile less often:")[2].partition("##")[0]
     assert re.search(r"`x\.shape\[1\]`: each module .* of other sizes, 2 of them .* fixes it \(at `[\w.]+:\d+`\)", advised)
     assert "mark_dynamic" not in advised
-    assert "own for size 1;" in advised
+    assert "size 1 has a version of its own" in advised
 
 
 @new_enough
@@ -300,5 +300,5 @@ def test_a_recompile_of_two_reasons_tells_both(capture_program):
 @new_enough
 def test_sizes_that_change_at_once_are_to_be_marked_together(capture_program):
     text = index(capture_program(told_programs.sizes_together))
-    assert "`torch._dynamo.mark_dynamic(edges, 0)`; likewise `nodes.shape[0]`, which changed with it" in text
-    assert "* `top`: calls with it and calls without it have versions of their own; hand on a number" in text
+    assert "`torch._dynamo.mark_dynamic(edges, 0)`; likewise `nodes.shape[0]`: they change together" in text
+    assert "* `top`: calls with it and calls without it have versions of their own; to spare one, pass a number" in text

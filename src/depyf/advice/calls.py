@@ -161,7 +161,7 @@ def on_skipped(site: Site) -> Advice | None:
     given = next((each.id for each in calls[0].args if isinstance(each, ast.Name)), "")
     inputs = " Where its arguments are made in the function, end the compiled function there" if given else ""
     return Advice(
-        "skipped", f"call `{shown}` where `{function}` is called, and hand on the result as an argument, as a tensor "
+        "skipped", f"call `{shown}` where `{function}` is called, and pass the result as an argument, as a tensor "
         f"if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside is an "
         "input of the graph", f"`{function}` has one more parameter")
 
@@ -183,7 +183,7 @@ def on_generator(site: Site) -> Advice | None:
     match site.statement:
         case ast.For(_, ast.Name(name)):
             edits = tuple(_as_lists(site, name))
-            return Advice("generator", f"hand on a list: call the function with `list({name})`",
+            return Advice("generator", f"pass a list: call the function with `list({name})`",
                           "torch can unroll a loop over a list, not over a generator that runs already",
                           "all items are made before the call", edits,
                           after=tuple(line.strip() for edit in edits for line in edit.lines))

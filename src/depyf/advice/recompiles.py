@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
 
 from ..frozen import frozen
@@ -68,7 +68,8 @@ class Circumstances:
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
             ``""`` where nothing bounds them.
-        along: sizes of other tensors that changed along with the one that torch names first.
+        along: sizes of other tensors that changed along with the one that torch names first, or are the same.
+        tested: sizes on which torch tested a condition in a version that leaves them open.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
         in_library: the function is called from a file that is not the user's.
@@ -80,6 +81,7 @@ class Circumstances:
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
     along: tuple[str, ...] = ()
+    tested: Set[str] = frozenset()
     calls: Mapping[str, str] = field(default_factory=dict)
     in_library: bool = False
     made_in: str = ""
@@ -129,10 +131,12 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
     special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
     if not size or not special:
         return None
-    unbacked = ("" if "`" in change.subject or change.subject in at.fixed or at.made_in else
-                f"; or let one version serve it, too: `torch._dynamo.decorators.mark_unbacked({size['tensor']}, "
-                f"{size['index']})` before the first call. Nothing in the function may then depend on that size")
-    return f"torch compiles a version of its own for size {special}; pad, or keep such calls away{unbacked}"
+    can = "`" not in change.subject and size["tensor"].isidentifier() and not (
+        change.subject in at.fixed or change.subject in at.tested or at.made_in)
+    unbacked = (
+        f", or `torch._dynamo.decorators.mark_unbacked({size['tensor']}, {size['index']})` before the first call; "
+        "nothing in the function may then depend on that size") if can else ""
+    return f"size {special} has a version of its own, one in all; to spare it, pad to 2 or more{unbacked}"
 
 
 def _fixed_size(change: ValueChange, at: Circumstances) -> str | None:
@@ -178,7 +182,9 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
         compiled = f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}"
         return compiled if at.along else (
             f"{compiled}; where the tensor is made outside of it, marking that before the first call is enough: {mark}")
-    likewise = f"; likewise {_listed(at.along)}, which changed with it" if at.along else ""
+    if not size["tensor"].isidentifier():  # (a part of an argument, which may not be there before the first call)
+        return f"compile the function with `dynamic=True`, and one version serves {known}"
+    likewise = f"; likewise {_listed(at.along)}: they change together" if at.along else ""
     return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}"
 
 
@@ -218,6 +224,8 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
             "outside of what is compiled, or fill a tensor of fixed size instead", comes_first=True)
+    if "0" in (*change.was, change.now):
+        return "when it is empty there is a version of its own, one in all; to spare it, fill it before the first call"
     return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
 
 
@@ -233,7 +241,7 @@ def _state(change: ValueChange, at: Circumstances) -> str | None:
 
 #: How the layout of a tensor is told.
 _LAYOUT = re.compile(r"contiguous$|channels last|strides \(")
-_EACH_LAYOUT = "each layout has a version of its own; hand on `.contiguous()`"
+_EACH_LAYOUT = "each layout has a version of its own; pass the result of `.contiguous()`"
 _OF_STATE = (
     (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own; call the function in one of them, or, where "
      "it never needs gradients, write `with torch.no_grad():` in it around all"),
@@ -241,9 +249,9 @@ _OF_STATE = (
      "`torch.no_grad()`"),
     (r"\.dtype$", "each dtype has a version of its own; convert it before the call: `.to(dtype)`"),
     (r"\.stride\(\d+\)$", _EACH_LAYOUT),
-    (r"\.requires_grad$", "tensors with and without gradients have a version each; hand on `.detach()` where none are "
-     "needed"),
-    (r"\.(?:ndim|device)$", "each has a version of its own; hand on tensors of one kind"),
+    (r"\.requires_grad$", "tensors with and without gradients have a version each; pass the result of `.detach()` "
+     "where none are needed"),
+    (r"\.(?:ndim|device)$", "each has a version of its own; pass tensors of one kind"),
     (r"\.training$", "training and evaluation have a version each, which is two in all"),
 )
 
@@ -256,15 +264,15 @@ def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
     if at.in_library:
         return None
     if "None" in (change.now, expected) and any(NUMBER.fullmatch(each) for each in (change.now, expected)):
-        return ("calls with it and calls without it have versions of their own; hand on a number at each call, one "
-                "that changes nothing where there is none")
+        return ("calls with it and calls without it have versions of their own; to spare one, pass a number that "
+                "changes nothing in place of `None`")
     if "None" in (change.now, expected) or change.now.startswith("an object of type Tensor"):
-        return ("calls with it and calls without it have a version each; hand on a tensor at each call, one of zeros "
-                "or ones where there is none")
+        return ("calls with it and calls without it have a version each, two in all; to spare one, pass something that "
+                "changes nothing in place of `None`")
     if (expected, change.now) in (("there", "missing"), ("missing", "there")):
         return "whether it is there has a version each; let it always be there, `None` where there is nothing"
     if expected == "the same object":
-        return "the version holds for that object alone; make it once, and hand on the same one at each call"
+        return "the version holds for that object alone; make it once, and pass the same one at each call"
     return None
 
 
@@ -292,7 +300,7 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
 def _condition(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on a condition on sizes, or on two names for one tensor."""
     if re.fullmatch(r"[\w.]+ is [\w.]+", change.subject):
-        return "one tensor under two names has a version of its own; hand on a copy: `.clone()`"
+        return "one tensor under two names has a version of its own; pass a copy: `.clone()`"
     if ".shape[" in change.subject and re.search(r"[<>]|==|!=", change.subject):
         return (f"the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
                 f"version each: {_LIMIT}")

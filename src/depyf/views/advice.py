@@ -14,6 +14,7 @@ from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
+from ..torch_text.size_names import SYMBOL
 from .causes import in_two_steps
 from .changes import CLOSURE_HINT, Change, in_words
 from .dump.guards.conditions import ARGUMENTS
@@ -33,8 +34,9 @@ _HELD = re.compile(r"\[(?:\d+|[i-n])\]$")
 _COMPARED = 4
 #: Recompiles of a function that are looked at for it.
 _LOOKED_AT = 12
-#: What a call cannot keep by itself: it is what a tensor is like.
-_OF_A_TENSOR = re.compile(r"\.shape\[|\.dtype$|\.device$|\.requires_grad$")
+#: What a call cannot keep by itself, as it is what a tensor is like, and what has two versions at most.
+_ORDINARY = re.compile(
+    r"\.shape\[|\.dtype$|\.device$|\.requires_grad$|\.training$|^torch\.is_grad_enabled|^len\(kwargs\)$")
 
 
 #: Torch's words where Dynamo has no way round a break. (The program may have one.)
@@ -171,7 +173,9 @@ class Adviser:
         advised = [(code(subject), advice) for subject, advice in others.items() if advice is not None]
         told += _told(advised, ", too")[:MOST]
         told.sort(key=lambda each: not each[1])
-        rest = [code(subject) for subject, advice in others.items() if advice is None]
+        lengths = {subject for subject, _ in found.values()} | {code(subject) for subject in others}
+        rest = [code(subject) for subject, advice in others.items()
+                if advice is None and code(f"len({subject.removesuffix('[...]')})") not in lengths]
         missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
         return [text for text, _ in told] + missing
 
@@ -187,8 +191,7 @@ class Adviser:
         for failure in compilation.guard_failures[:_COMPARED]:
             old = self.run.version_of(failure.entry)
             for each in version_differences(old, new, self.run.stack_names(compilation), ()) if old else ():
-                if not _OF_A_TENSOR.search(each.subject) and each.subject != "len(kwargs)" \
-                        and not each.now.startswith("any"):  # (the new version takes any)
+                if not _ORDINARY.search(each.subject) and not each.now.startswith("any"):  # (the new version takes any)
                     held = _HELD.sub("[...]", each.subject)
                     yield held, on_change(ValueChange(held, (each.was,), each.now), at) if each.was else None
 
@@ -197,16 +200,25 @@ class Adviser:
         if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(compilation), fixed_with=self._fixed_with(compilation),
-                ranges=self._ranges(compilation), calls=self._calls(compilation), made_in=self._caller(compilation))
+                ranges=self._ranges(compilation), calls=self._calls(compilation), made_in=self._caller(compilation),
+                tested=self._tested(compilation))
         known = self._of_functions[key]
         return replace(known, modules=self._of_modules(compilation, known.fixed), along=self._along(compilation),
                        in_library=self._is_called_by_library(compilation))
 
     def _along(self, compilation: Compilation) -> tuple[str, ...]:
-        """Return the sizes that one version held for one value of, and the one compiled then leaves open, too."""
-        return tuple(each.subject for each in self.run.differences(compilation)
-                     if ".shape[" in each.subject and each.was.isdigit() and int(each.was) > 1
-                     and not each.now.isdigit())
+        """Return the sizes that go with the one that torch names first.
+
+        Those that one version held for one value of, and the one compiled then leaves open, too; and those that are the
+        same in a version.
+        """
+        along = [each.subject for each in self.run.differences(compilation)
+                 if ".shape[" in each.subject and each.was.isdigit() and int(each.was) > 1 and not each.now.isdigit()]
+        subject = next((change.subject for change in self.run.changes(compilation)), "")
+        for version in map(self.run.version, self._of_frame(compilation)):
+            names = version.sizes.names if version is not None else {}
+            along += [each for each, name in names.items() if each != subject and name == names.get(subject)]
+        return tuple(dict.fromkeys(along))
 
     def _of_frame(self, compilation: Compilation) -> list[Compilation]:
         return [c for c in self.run.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key]
@@ -242,6 +254,17 @@ class Adviser:
             f"{one.subject}.shape[{index}]" for one in version.conditions
             if one.tensor is not None and one.section == ARGUMENTS
             for index, size in enumerate(one.tensor.size) if str(size) == number]
+
+    def _tested(self, compilation: Compilation) -> frozenset[str]:
+        """Return the sizes on which torch tested a condition in a version that leaves them open."""
+        tested: set[str] = set()
+        for each in self._of_frame(compilation):
+            made = {decision.symbol: decision.source for decision in each.symbols if decision.kind == "created"}
+            words = {word for decision in each.symbols if decision.kind == "guarded"
+                     for word in SYMBOL.findall(decision.symbol)}
+            tested.update(in_words(source, self.run.stack_names(each)) for word in words
+                          for source in made.get(word, "").split(", ") if source)
+        return frozenset(tested)
 
     def _of_modules(self, compilation: Compilation, fixed: Mapping[str, str]) -> dict[str, int]:
         """Return the fixed sizes that changed along with those of ``self``'s tensors.

@@ -17,6 +17,7 @@ from .markdown import code
 
 #: Longer calls are shown without their arguments.
 _SHORT = 24
+_ITEM = re.compile(r"^Unsupported Tensor\.item\(\)")
 _QUOTED = r"`(?P<what>[^`]+)`"
 
 
@@ -62,6 +63,10 @@ def in_plain_python(broken: GraphBreak) -> str:
     whole = call and ast.get_source_segment(text, call)
     if call is None or not whole:
         return ""
+    if _ITEM.search(broken.reason):
+        tensor = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0] if call.args else call
+        if not isinstance(tensor, (ast.Name, ast.Attribute)):  # (what computes it is in the graph)
+            return f"the number is taken out of {code(ast.get_source_segment(text, tensor) or whole)}"
     return code(whole if len(whole) <= _SHORT else f"{ast.get_source_segment(text, call.func)}(...)")
 
 

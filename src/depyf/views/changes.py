@@ -204,7 +204,11 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
             return match[0]
         return (f"({known})" if part and not _is_atom(known) else known) + part
 
-    return _STACK.sub(named, text)
+    text = _STACK.sub(named, text)
+    for known in names.values():
+        if f"{known}.__self__" in text and isinstance(parsed_expression(known), ast.Attribute):
+            text = text.replace(f"{known}.__self__", known.rpartition(".")[0])  # (what a bound method is of)
+    return text
 
 
 def value(text: str) -> str:

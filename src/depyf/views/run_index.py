@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -20,7 +21,7 @@ from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
 from .changes import Change, changes
 from .dump.guards.sizes import range_left
-from .dump.guards.versions import Version, by_compile_id, versions
+from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import on_branch
 from .function_summary import FunctionSummary, tell_apart
 from .markdown import code
@@ -172,19 +173,24 @@ class RunIndex:
         if compile_id is None or compile_id.key not in self.entries:
             return None
         frame, entry = self.entries[compile_id.key]
+        return next((each for each in self._versions_of(frame) if each.entry is entry), None)
+
+    def _versions_of(self, frame: Frame) -> Sequence[Version]:
         known = self._versions.get(id(frame))
         if known is None:
             known = self._versions[id(frame)] = versions(frame, by_compile_id(self.capture.compilations))
-        return next((each for each in known if each.entry is entry), None)
+        return known
 
     def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
-        """Return the version that served last before a recompile (torch names it first), and what was compiled then."""
+        """Return the version that a recompile is compared with, as in the full code, and what was compiled then."""
         new = self.version(compilation)
-        old = self.version_of(compilation.guard_failures[0].entry) if new and compilation.guard_failures else None
-        return (old, new) if old and new else None
+        if new is None or not compilation.guard_failures:
+            return None
+        old = nearest(new, self._versions_of(new.frame))
+        return (old, new) if old is not None else None
 
     def differences(self, compilation: Compilation) -> list[Difference]:
-        """Return in what else a version differs from the one that served before it."""
+        """Return in what else a version differs from the earlier one that is most like it."""
         key = compilation.compile_id.key
         if key not in self._differences:
             pair = self._before(compilation)
@@ -193,7 +199,7 @@ class RunIndex:
         return self._differences[key]
 
     def besides(self, compilation: Compilation) -> str:
-        """In what else the version that served before differs from what was compiled then, as a clause of Markdown.
+        """In what else a version differs from the earlier one that is most like it, as a clause of Markdown.
 
         Torch names the first difference alone. ``""`` where there is nothing else.
         """

@@ -1,4 +1,4 @@
-"""Further differences between a version that was compiled again and the one that served before it.
+"""Further differences between a version that was compiled again and an earlier one that is like it.
 
 Torch names the first guard that failed and stops there: with that one mended, the next one fails. The guards of both
 versions tell the others::
@@ -65,7 +65,7 @@ def version_differences(
     Then the values that the newer one alone looks at.
 
     Args:
-        old: the version that served before.
+        old: an earlier version.
         new: what was compiled because it did not fit.
         names: expressions of values that torch names by place.
         reported: subjects that torch's own reasons tell of.

@@ -39,7 +39,7 @@ Read from the top: the original function; for each compiled version what a call 
 graph, and the transformed code, which runs instead of the original; at the end of each section the function that
 chooses between the versions. Functions called __resume_at_... continue after a graph break; their sections follow.
 All conditions of a version stand in a file beside this one, guards_<n>_for_<function>.py.
-{like}{lacks}"""
+{more}{lacks}"""
 
 from __future__ import annotations
 
@@ -47,6 +47,10 @@ from __future__ import annotations
 from torch import device, inf, nan
 '''
 _LIKE = f"A graph of {SHORT} statements or more that is much like one above it is shown by what differs."
+#: (torch/_dynamo/resume_execution.py)
+_NESTED = """\
+Where the break was in a function that another one called, __nested_resume_fns holds the resume functions of what was
+called, __nested_frame_values the values of their variables; elsewhere both are empty."""
 #: Lines of differences between two versions; the file of the guards has all.
 LONGEST_DIFFERENCE = 40
 #: Lines of parameters of a graph that is not shown whole.
@@ -81,7 +85,9 @@ def full_code(
     used = [f"import {name}\n" for name in ("math", "re") if stands(rf"{name}\.", r"\w.", body)]
     head = PREAMBLE.format(
         name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
-        like=f"{_LIKE}\n" * any(each.like for each in shown.values()), imports="".join([*used, "\n" * bool(used)]))
+        more=f"{_NESTED}\n" * ("__nested_resume_fns" in body)
+        + f"{_LIKE}\n" * any(each.like for each in shown.values()),
+        imports="".join([*used, "\n" * bool(used)]))
     return f"{head.rstrip()}\n\n\n{body}\n"
 
 

@@ -157,7 +157,7 @@ def _arguments(version: Version, section: str) -> Iterator[_Shown]:
     for each in fold(_without_repetition(items)):
         if isinstance(each, Item):
             symbol = symbols.get(each.subject) if each.text.startswith("check_type(") else None
-            yield _Shown(each.text, f"any number (torch: {symbol})" if symbol else "", each.payload)
+            yield _Shown(each.text, f"open (torch: {symbol})" if symbol else "", each.payload)
         else:
             yield _Shown(_all_of(each), covers=tuple(_in_block(each, items)))
 

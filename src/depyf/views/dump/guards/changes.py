@@ -15,6 +15,8 @@ from .layers import Item, fold, unfolded
 from .versions import Version, kept
 
 NOTHING = "not looked at"
+#: What a version has that does not look at a thing itself, but at parts of it.
+_PARTS = "an object"
 _APART = "\x1f"
 
 
@@ -92,7 +94,9 @@ def _items(old: Version, new: Version) -> list[Item[tuple[str, str, bool] | None
             # (Of what is looked into, its parts are listed.)
             if only.kind != "type" or not any(each.startswith((f"{subject}.", f"{subject}[")) for each in either):
                 where = _where((old if second is None else new).label, only.condition, subject, only.kind)
-                was, now = (only.text, NOTHING) if second is None else (NOTHING, only.text)
+                other = _PARTS if any(each.startswith((f"{subject}.", f"{subject}[")) for each in (
+                    after if second is None else before)) else NOTHING
+                was, now = (only.text, other) if second is None else (other, only.text)
                 items.append(Item(_line(subject, was, now), subject, where))
     items += [Item(line, "", None) for line in _ranges(old, new)]
     items += [Item(line, "", None) for line in _state(old, new)]

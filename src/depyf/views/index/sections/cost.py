@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from ....advice.guards import MANY, on_guards
+from ....advice.model import Advice
 from ... import cache_keys
 from ...formatting import seconds
 from ...markdown import code, prose
 from ..totals import seconds_by_phase
 from .context import SectionContext
 
+#: Seconds of a phase that is listed: less is shown as nothing.
+LEAST = 0.005
 #: Versions whose guards are looked at.
 _VERSIONS = 2
 
@@ -20,7 +23,7 @@ def cost(run: SectionContext) -> list[str]:
     if not phases:
         return []
     total = sum(c.seconds for c in compilations)
-    parts = ", ".join(f"{prose(name)} {seconds(phases[name])}" for name in phases)
+    parts = ", ".join(f"{prose(name)} {seconds(phases[name])}" for name in phases if phases[name] >= LEAST)
     lines = ["## Cost", "",
              f"Compile time {seconds(total)} in all. By part (inner parts count in outer ones): {parts}."]
     slowest = sorted(compilations, key=lambda c: -c.seconds)[:3]
@@ -52,13 +55,16 @@ def _guards(run: SectionContext) -> list[str]:
     known = [(len(entry.guards), each, entry) for each in run.capture.compilations
              if (entry := run.entry(each)) is not None and len(entry.guards) >= MANY]
     lines: list[str] = []
+    advised: dict[str, Advice] = {}
     for number, each, entry in sorted(known, key=lambda one: -one[0])[:_VERSIONS]:
         took = each.counts.get("guard_microseconds", 0) / 1000
-        measured = f", {took:.2f} ms in all ({1000 * took / number:.2f} ms for a thousand)" if took else ""
+        measured = f", which takes {took:.2f} ms" if took else ""
         lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
                       f"guards{measured}."]
         advice = on_guards([guard.source for guard in entry.guards])
         if advice is not None:
-            lines += ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
-                      f"* cost: {prose(advice.cost)}"]
+            advised.setdefault(advice.change, advice)
+    for advice in advised.values():
+        lines += ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
+                  f"* cost: {prose(advice.cost)}"]
     return lines

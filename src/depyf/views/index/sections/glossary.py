@@ -15,6 +15,11 @@ _WORDS = (
     "**Resume function** (`__resume_at_42_3`): the rest of a function after a graph break, compiled as a function of "
     "its own. Where the break is at a branch there are two. The numbers are torch's: a byte offset and a count.",
 )
+#: (torch/_dynamo/resume_execution.py)
+_NESTED = (
+    "**`__nested_resume_fns`**, **`__nested_frame_values`** (arguments of resume functions): where the break was in a "
+    "function that another one called, the resume functions of what was called and the values of their variables; "
+    "elsewhere empty lists.")
 
 
 def glossary(run: SectionContext) -> list[str]:
@@ -22,4 +27,6 @@ def glossary(run: SectionContext) -> list[str]:
     if not run.capture.compilations:
         return []
     words = _WORDS if any(c.breaks for c in run.capture.compilations) else _WORDS[:3]
+    if any("__nested_resume_fns" in frame.arguments for frame in run.frames.values()):
+        words = (*words, _NESTED)
     return [f"## {WORDS}", "", *(f"* {text}" for text in words)]
