@@ -6,7 +6,8 @@ Each model (tiny, of ``architectures.py``) makes one step, forward and backward,
 ``aot_eager_decomp_partition``, whose graphs have inductor's decompositions. Torch keeps the module of a node in
 ``node.meta`` while it compiles (``nn_module_stack``; of a gradient ``fwd_nn_module_stack``); its prints, from which
 :mod:`depyf.provenance` infers it, do not have it. "one line": a ``Sequential`` of many kinds of modules;
-"layers on one line": layers whose ``forward`` is one line.
+"layers on one line": layers whose ``forward`` is one line; "units of a diffusion model": such with norms, convolutions
+and an embedding that all of them take, called on one line one after another.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ BACKENDS = ("aot_eager", "aot_eager_decomp_partition")
 STAGES = ("Forward_graph", "Backward_graph")
 ONE_LINE = "one line"
 LAYERS = "layers on one line"
+UNITS = "units of a diffusion model"
 #: ``{(compilation, stage): {node: path of its module}}``
 Stacks = dict[tuple[object, str], dict[str, str]]
 
@@ -63,6 +65,38 @@ class Layer(nn.Module):
         return result
 
 
+class Unit(nn.Module):
+    """A unit of a diffusion model that is all on one line."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(4, width)
+        self.conv = nn.Conv2d(width, width, 3, padding=1)
+        self.time = nn.Linear(32, width)
+
+    def forward(self, x: torch.Tensor, emb: torch.Tensor) -> torch.Tensor:
+        """Return the unit's result."""
+        return x + self.conv(nn.functional.silu(self.norm(x)) + self.time(emb)[:, None, None])  # type: ignore[no-any-return]
+
+
+class Units(nn.Module):
+    """Such units, one after another."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, width, 3, padding=1)
+        self.units = nn.ModuleList(Unit(width) for _ in range(4))
+
+    def forward(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        """Return the result of all of them."""
+        frequencies = t * torch.exp(torch.arange(16) / 16)
+        emb = torch.cat([frequencies.sin(), frequencies.cos()])
+        x = self.first(x)
+        for unit in self.units:
+            x = unit(x, emb)
+        return x
+
+
 def step(name: str, backend: str) -> Callable[[], object]:
     """Return one step of a model."""
     torch.manual_seed(0)
@@ -70,6 +104,9 @@ def step(name: str, backend: str) -> Callable[[], object]:
         layers = on_one_line() if name == ONE_LINE else nn.Sequential(*(Layer(16) for _ in range(6)))
         run = torch.compile(lambda x: layers(x), backend=backend)
         return lambda: run(torch.randn(*((2, 3, 8, 8) if name == ONE_LINE else (4, 16)))).sum().backward()
+    if name == UNITS:
+        units = torch.compile(Units(), backend=backend)
+        return lambda: units(torch.randn(2, 3, 8, 8), torch.tensor(3.0)).sum().backward()
     from architectures import ARCHITECTURES  # (transformers)
 
     model, inputs = ARCHITECTURES[name].make().eval(), ARCHITECTURES[name].inputs(8)
@@ -126,7 +163,7 @@ def counted(capture: Capture, stacks: Stacks) -> Counter[tuple[str, bool]]:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=[*MODELS, ONE_LINE, LAYERS])
+    parser.add_argument("--models", nargs="+", default=[*MODELS, ONE_LINE, LAYERS, UNITS])
     parser.add_argument("--write", metavar="FILE")
     chosen = parser.parse_args()
     rows = []

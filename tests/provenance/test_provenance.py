@@ -50,7 +50,7 @@ def test_inferred_modules_agree_with_torchs_own(dump, stage):
     assert share >= (0.99 if tuple(map(int, torch.__version__.split(".")[:2])) > (2, 9) else 0.96)
 
 
-@pytest.mark.parametrize("stage, least", [("Forward_graph", 0.94), ("Backward_graph", 0.87)])
+@pytest.mark.parametrize("stage, least", [("Forward_graph", 0.97), ("Backward_graph", 0.97)])
 def test_modules_that_are_called_on_one_line_are_told_apart_by_what_they_become(tmp_path, stage, least):
     """Each of these is several operations in ATen after inductor's decompositions, all of them on one line of torch's."""
     torch = pytest.importorskip("torch")
@@ -68,6 +68,20 @@ def test_modules_that_are_called_on_one_line_are_told_apart_by_what_they_become(
     compared, share = agreement(counted(*found), stage)
     assert compared > 80
     assert share >= least
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+def test_units_on_one_line_that_all_take_an_embedding(tmp_path, backend):
+    """The embedding stands between the parts of the first of them, and the gradient of each begins with what is new."""
+    torch = pytest.importorskip("torch")
+    if tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 9):
+        pytest.skip("torch has no module of many nodes")
+    from modules_told import UNITS, counted, recorded, step
+
+    counts = counted(*recorded(step(UNITS, backend), str(tmp_path / "dump")))
+    for stage in ("Forward_graph", "Backward_graph"):
+        compared, share = agreement(counts, stage)
+        assert compared >= 70 and share == 1
 
 
 @pytest.mark.parametrize("name, arguments", [

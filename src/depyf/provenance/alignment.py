@@ -173,7 +173,10 @@ class _Placement:
             if taken or needed:
                 self._places[node.name] = min(taken) if taken else max(needed)
             return
-        place = self._last = self._places[node.name] = self._place(node, candidates, taken, needed)
+        again = self.saved.get(node.name)  # (what is computed once more keeps its name)
+        own = self.runs.run_of[self.runs.positions[again]] if again is not None else -1
+        place = own if own in candidates else self._place(node, candidates, taken, needed)
+        self._last = self._places[node.name] = place
         # Saved values are reshaped at the end of a forward graph: what does not stand together is not in order.
         if place != self._before:
             self._before, self._chunk = place, self._chunk + 1
@@ -207,7 +210,7 @@ def _align_group(
 ) -> None:
     """Align nodes that belong to one run, and add them to those that were found."""
     positions = runs.runs[place]
-    fit = _Fit(runs, backward, shapes)
+    fit = _Fit(runs, backward, shapes, prepares=bool(saved) and not backward)
     chosen = {name: runs.positions[known[name]] for known in (saved, aligned) for node in nodes for name in node.inputs
               if name in known and runs.positions[known[name]] in positions}
     asked = {runs.operations[position] for position in positions}
@@ -215,15 +218,27 @@ def _align_group(
     in_order = _within(fit, positions, nodes) if backward or not saved else []
     for number, node in enumerate(nodes):
         givers = [chosen[name] for name in node.inputs if name in chosen]
+        again = runs.positions.get(saved.get(node.name, ""), -1)
+        if again in positions:
+            chosen[node.name], aligned[node.name] = again, runs.names[again]
+            continue
         position = in_order[number] if in_order else _best(fit, positions, node, givers)
         # What fits nothing, or was moved behind other work, goes with the value that it takes.
         giver = givers[0] if givers else position
         if giver != position:
             operation = plain_operation(node)
-            if operation in _RESHAPES and operation not in asked or not fit.of(node, [position])[0]:
+            turned = operation in _RESHAPES and operation not in asked and not (
+                # (A product begins with turning the gradient that it takes.)
+                backward and operation in BACKWARD.get(runs.operations[position], ()))
+            if _is_item(node, shapes) or turned or not fit.of(node, [position])[0]:
                 position = giver
         chosen[node.name] = position
         aligned[node.name] = runs.names[position]
+
+
+def _is_item(node: Node, shapes: Mapping[str, tuple[str, ...] | None]) -> bool:
+    """Return whether a node only takes one of several results out of what gave them all."""
+    return plain_operation(node) == "getitem" and shapes.get(node.inputs[0] if node.inputs else "", ()) is None
 
 
 def _first_from(runs: Sequence[int], begin: int) -> int:
@@ -260,9 +275,10 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
         return [order[index * len(order) // len(nodes)] for index in range(len(nodes))]
     best: list[float] = [0.0] * len(order)
     came: list[list[int]] = []
-    for node in nodes:
+    scores = [fit.of(node, order) for node in nodes]
+    for fitting in scores:
         row, steps, top, where = [], [], float("-inf"), 0
-        for column, score in enumerate(fit.of(node, order)):
+        for column, score in enumerate(fitting):
             if best[column] > top:
                 top, where = best[column], column
             row.append(top + score)
@@ -272,9 +288,40 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
     column = max(range(len(order)), key=best.__getitem__)
     chosen = []
     for steps in reversed(came):
-        chosen.append(order[column])
+        chosen.append(column)
         column = steps[column]
-    return chosen[::-1]
+    chosen.reverse()
+    _cut_where_least_goes_on(nodes, chosen, scores)
+    return [order[column] for column in chosen]
+
+
+def _cut_where_least_goes_on(nodes: Sequence[Node], chosen: list[int], scores: Sequence[Sequence[float]]) -> None:
+    """Move the nodes that fit two neighbours as well, so that the fewest values go from one to the other.
+
+    Of ``add, neg, exp`` the ``neg`` may end a norm or begin an activation; behind the ``add`` only its value goes on.
+    """
+    goes_on = [0] * (len(nodes) + 1)  # values that go over each cut: made before it, taken behind it
+    made = {node.name: number for number, node in enumerate(nodes)}
+    last = {name: number for number, node in enumerate(nodes) for name in node.inputs if name in made}
+    for name, taken in last.items():
+        goes_on[made[name] + 1] += 1
+        goes_on[taken + 1] -= 1
+    for cut in range(1, len(goes_on)):
+        goes_on[cut] += goes_on[cut - 1]
+    for at in range(1, len(nodes)):
+        before, behind = chosen[at - 1], chosen[at]
+        if before == behind:
+            continue
+        first, end = at, at
+        while first > 1 and chosen[first - 1] == before == chosen[first - 2] and (
+                scores[first - 1][before] == scores[first - 1][behind]):
+            first -= 1
+        while end < len(nodes) - 1 and chosen[end] == behind == chosen[end + 1] and (
+                scores[end][before] == scores[end][behind]):
+            end += 1
+        cut = min(range(first, end + 1), key=lambda each: (goes_on[each], abs(each - at)))
+        for number in range(min(cut, at), max(cut, at)):
+            chosen[number] = behind if cut < at else before
 
 
 class _Fit:
@@ -284,10 +331,14 @@ class _Fit:
         runs: the captured graph.
         backward: the nodes compute gradients.
         shapes: of the nodes of the later stage, by name.
+        prepares: they compute no gradient, but stand in a graph of gradients: what is computed once more, or what a
+            gradient is then multiplied with.
     """
 
-    def __init__(self, runs: CapturedRuns, backward: bool, shapes: Mapping[str, tuple[str, ...] | None]) -> None:
-        self.runs, self.backward, self.shapes = runs, backward, shapes
+    def __init__(
+        self, runs: CapturedRuns, backward: bool, shapes: Mapping[str, tuple[str, ...] | None], prepares: bool = False,
+    ) -> None:
+        self.runs, self.backward, self.shapes, self.prepares = runs, backward, shapes, prepares
 
     def of(self, node: Node, positions: Sequence[int]) -> list[float]:
         """Return the scores of a node at positions of captured nodes."""
@@ -299,6 +350,8 @@ class _Fit:
                 shape in runs.taken_shapes[position] if self.backward else runs.given_shapes[position] == shape)
             rank = None if shape is None else len(shape)
             score = _likeness(runs.operations[position], operation, self.backward, same_shape, rank)
+            if self.prepares:
+                score = max(score, _likeness(runs.operations[position], operation, True, same_shape, rank))
             if parameters and not parameters.isdisjoint(runs.nodes[position].inputs):
                 score += 3.0
             scores.append(score)
@@ -318,6 +371,8 @@ def _likeness(ours: str, theirs: str, backward: bool, same_shape: bool, rank: in
         rank: dimensions of the value that it gives, where they are known.
     """
     score = 1.0 if same_shape else 0.0
+    if theirs == "reshape" and ours != "reshape":
+        theirs = "view"  # (as one of Inductor's passes writes it)
     if ours == theirs:
         # A call of many parts has reshapes of its own among them.
         score += 3.0 if same_shape or rank is None else 1.0

@@ -130,6 +130,7 @@ _PARTS: dict[str, tuple[str, str]] = {
     "cumsum": ("", "rev cumsum"),
     "prod": ("", "unsqueeze full slice cat cumprod rev mul"),
     # one by one
+    "add": ("", "sum view"),
     "to": ("to_copy convert_element_type alias", "to_copy convert_element_type"),
     "float": ("to_copy convert_element_type", "to_copy convert_element_type"),
     "type_as": ("to_copy convert_element_type", "to_copy convert_element_type"),
