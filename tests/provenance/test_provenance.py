@@ -258,3 +258,56 @@ class GraphModule(torch.nn.Module):
     provenance = Provenance(CompiledGraph("g", "g", IDS, "eager", (stage,)))
     assert [name for _, name in provenance.at("/home/me/model.py", 8) if name == "_add"] == ["_add"]
     assert "model.py:8  add -> f32[]" in outline(provenance, provenance.stages[0], "g")
+
+
+#: Two units that stand on one line; another line's operation stands between the parts of the first of them, as
+#: Inductor's passes put it.
+UNITS_CAPTURED = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[2, 8, 4, 4]", e: "f32[1, 8]", w: "f32[8, 8]"):
+        # File: m.py:1 in f, code: e = e * 2
+        e_1: "f32[1, 8]" = e * 2
+        # File: m.py:2 in f, code: x = x + silu(norm(x)) + linear(e)
+        group_norm: "f32[2, 8, 4, 4]" = torch.nn.functional.group_norm(x, 4)
+        silu: "f32[2, 8, 4, 4]" = torch.nn.functional.silu(group_norm)
+        linear: "f32[1, 8]" = torch._C._nn.linear(e_1, w)
+        add: "f32[2, 8, 4, 4]" = silu + linear
+        group_norm_1: "f32[2, 8, 4, 4]" = torch.nn.functional.group_norm(add, 4)
+        silu_1: "f32[2, 8, 4, 4]" = torch.nn.functional.silu(group_norm_1)
+        return (silu_1,)
+'''
+UNITS_LATER = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, arg0_1: "f32[2, 8, 4, 4]", arg1_1: "f32[1, 8]", arg2_1: "f32[8, 8]"):
+        # File: m.py:2 in f, code: x = x + silu(norm(x)) + linear(e)
+        view: "f32[2, 4, 2, 16]" = torch.ops.aten.reshape.default(arg0_1, [2, 4, 2, 16])
+        var_mean = torch.ops.aten.var_mean.correction(view, [2, 3], correction = 0, keepdim = True)
+        getitem: "f32[2, 4, 1, 1]" = var_mean[0]
+        getitem_1: "f32[2, 4, 1, 1]" = var_mean[1]
+        rsqrt: "f32[2, 4, 1, 1]" = torch.ops.aten.rsqrt.default(getitem)
+        mul: "f32[2, 8, 4, 4]" = torch.ops.aten.mul.Tensor(arg0_1, rsqrt)
+        unsqueeze: "f32[2, 8, 1, 1]" = torch.ops.aten.unsqueeze.default(getitem_1, 3)
+        add: "f32[2, 8, 4, 4]" = torch.ops.aten.add.Tensor(mul, unsqueeze)
+        neg: "f32[2, 8, 4, 4]" = torch.ops.aten.neg.default(add)
+        exp: "f32[2, 8, 4, 4]" = torch.ops.aten.exp.default(neg)
+        add_1: "f32[2, 8, 4, 4]" = torch.ops.aten.add.Tensor(exp, 1)
+        div: "f32[2, 8, 4, 4]" = torch.ops.aten.div.Tensor(add, add_1)
+        # File: m.py:1 in f, code: e = e * 2
+        mul_1: "f32[1, 8]" = torch.ops.aten.mul.Tensor(arg1_1, 2)
+        # File: m.py:2 in f, code: x = x + silu(norm(x)) + linear(e)
+        view_1: "f32[1, 8]" = torch.ops.aten.reshape.default(mul_1, [1, 8])
+        permute: "f32[8, 8]" = torch.ops.aten.permute.default(arg2_1, [1, 0])
+        mm: "f32[1, 8]" = torch.ops.aten.mm.default(view_1, permute)
+        return (div, mm)
+'''
+
+
+def test_what_fits_two_neighbours_goes_where_only_one_value_goes_on():
+    graph = CompiledGraph("g", "g", IDS, "inductor", (
+        GraphStage("Captured_Graph", 0, UNITS_CAPTURED), GraphStage("AFTER_POST_GRAD", 0, UNITS_LATER)))
+    origins = Provenance(graph).stage("AFTER_POST_GRAD").origins
+    of = {captured: [name for name, origin in origins.items() if origin.captured == captured]
+          for captured in ("e_1", "group_norm", "silu", "linear")}
+    assert of == {
+        "e_1": ["mul_1"], "silu": ["neg", "exp", "add_1", "div"], "linear": ["view_1", "permute", "mm"],
+        "group_norm": ["view", "var_mean", "getitem", "getitem_1", "rsqrt", "mul", "unsqueeze", "add"]}

@@ -255,6 +255,8 @@ def _last_between(runs: Sequence[int], begin: int, end: int) -> int:
     return runs[at]
 #: They belong to the operation whose value they reshape.
 _RESHAPES = frozenset({"t", "unsafe_view", "detach", "alias", "permute"})
+#: What it costs to leave a captured node out: all are computed, unless another one computes them, too.
+_LEFT_OUT = 1.0
 #: Above so many pairs a run is aligned by position alone.
 _PAIRS = 250_000
 
@@ -283,6 +285,8 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
                 top, where = best[column], column
             row.append(top + score)
             steps.append(where)
+            if where < column:  # (what lies behind is come to by leaving this one out)
+                top -= _LEFT_OUT
         best = row
         came.append(steps)
     column = max(range(len(order)), key=best.__getitem__)
@@ -349,9 +353,13 @@ class _Fit:
             same_shape = shape is not None and (
                 shape in runs.taken_shapes[position] if self.backward else runs.given_shapes[position] == shape)
             rank = None if shape is None else len(shape)
-            score = _likeness(runs.operations[position], operation, self.backward, same_shape, rank)
+            ours = runs.operations[position]
+            if ours == operation in _OF_TWO and not self.backward and len(node.inputs) < len(
+                    runs.nodes[position].inputs):
+                ours = ""  # (`exp + 1`, of an activation, is no sum of two tensors)
+            score = _likeness(ours, operation, self.backward, same_shape, rank)
             if self.prepares:
-                score = max(score, _likeness(runs.operations[position], operation, True, same_shape, rank))
+                score = max(score, _likeness(ours, operation, True, same_shape, rank))
             if parameters and not parameters.isdisjoint(runs.nodes[position].inputs):
                 score += 3.0
             scores.append(score)
@@ -385,6 +393,8 @@ def _likeness(ours: str, theirs: str, backward: bool, same_shape: bool, rank: in
     return score
 
 
+#: Operations of two tensors, or of a tensor and a number.
+_OF_TWO = frozenset({"add", "sub", "mul", "div"})
 #: Dimensions of what ``mm`` and ``bmm`` take.
 _RANKS = {"linear": 2, "matmul": 3, "scaled_dot_product_attention": 3}
 
