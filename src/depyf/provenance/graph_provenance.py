@@ -10,6 +10,7 @@ Which kernel computes a node says :mod:`depyf.provenance.kernels`.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,6 +21,9 @@ from ..torch_text.graph_text import Graph, Node, read_graph
 from .alignment import CapturedRuns, align, is_gradient
 from .cached_lines import relocated
 from .kernels import graph_kernels
+
+#: How torch reads a parameter or buffer of a module.
+_OF_MODULE = re.compile(r"\._(?:parameters|buffers)\[")
 
 
 class Origin(NamedTuple):
@@ -111,6 +115,21 @@ class Provenance:
         ``""`` for anything else.
         """
         return self._runs.parameter(name)
+
+    def is_argument(self, name: str) -> bool:
+        """Return whether an input of a stage is a gradient, or comes with a call: no parameter or buffer of a module.
+
+        Of a saved value, which a backward graph takes, it is not told.
+        """
+        return is_gradient(name) or (self.parameter(name) or name) in self._arguments
+
+    @functools.cached_property
+    def _arguments(self) -> frozenset[str]:
+        placeholders = self._runs.placeholders
+        if len(placeholders) != len(self.graph.inputs):
+            return frozenset()
+        return frozenset(name for name, given in zip(placeholders, self.graph.inputs)
+                         if given.source and not _OF_MODULE.search(given.source))
 
     def descendants(self, captured: str) -> Iterator[tuple[StageNodes, str]]:
         """Yield nodes of later stages that come from a captured node."""

@@ -16,6 +16,8 @@ from ..remembered import Same, once
 
 #: What stands for the number of a layer while layers are compared.
 _NUMBER = "#"
+#: Columns for the types of what goes into a module, and of what comes out.
+_BORDER = 60
 #: The number of a layer in the path of a module.
 LAYER = re.compile(r"(?<![^.])\d+(?=\.|$)")
 
@@ -62,7 +64,8 @@ def outline(provenance: Provenance, stage: StageNodes, title: str, shown_line: C
                     "order.")
     head.append("# Under each module: the user's line, its operations in order, what the last of them gives. "
                 "(n) counts operations.")
-    head.append("# On the right: the line of the graph's file at which a module begins.")
+    head.append("# On the right: the line of the graph's file at which a module begins (of layers that are alike, the "
+                "first).")
     lines = outline_lines(provenance, stage, shown_line)
     width = max((2 * line.depth + len(line.text) for line in lines if line.place), default=0)
     body = []
@@ -131,7 +134,7 @@ def _graph(
             block(index).items.append(node._replace(location=caller) if caller is not None else node)
             for call in around[index]:
                 call.inside.append(node)
-    names = {node.name: node for node in graph.nodes if node.op != "placeholder"}
+    names = {node.name: node for node in graph.nodes if node.op != "placeholder" or provenance.is_argument(node.name)}
     yield from _items(root.items, 0, names, users)
 
 
@@ -140,7 +143,7 @@ def _items(
 ) -> Iterator[Line]:
     written: list[tuple[list[Line], _Block | None]] = []
     likes: dict[tuple[str, tuple[tuple[int, str], ...]], int] = {}
-    folded: dict[int, list[str]] = {}
+    folded: dict[int, list[tuple[str, int]]] = {}
     at = 0
     while at < len(items):
         item = items[at]
@@ -150,7 +153,7 @@ def _items(
             like = _like(item, lines)
             known = likes.setdefault(like, len(written))
             if known < len(written) and LAYER.search(item.path):
-                folded.setdefault(known, []).append(item.path)
+                folded.setdefault(known, []).append((item.path, lines[0].place))
                 continue
             written.append((lines, item))
         else:
@@ -164,7 +167,9 @@ def _items(
     for number, (lines, written_block) in enumerate(written):
         yield from lines
         if number in folded and written_block is not None:
-            yield Line(depth, f"{layer_ranges(folded[number])}: {written_block.cls}, like {written_block.path}")
+            paths, places = zip(*folded[number])
+            yield Line(depth, f"{layer_ranges(paths)}: {written_block.cls}, like {written_block.path}",
+                       places[0], places[0])
 
 
 def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, str], ...]]:
@@ -206,14 +211,23 @@ def _block(
 
 
 def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
-    """Return the types of what goes in (parameters and inputs of the graph left out) and of what comes out."""
+    """Return the types of what goes in (parameters of modules and saved values left out) and of what comes out."""
     # (Values of one type share it.)
     types = [{id(node.type): node.type for node in nodes if node.type is not None} for nodes in (taken, given)]
-    parts = [", ".join(dict.fromkeys(kind.short for kind in each.values())) or "..." for each in types]
-    parts = [part if len(part) <= 60 else part[:57] + "..." for part in parts]
+    parts = [_first_of(list(dict.fromkeys(kind.short for kind in each.values()))) or "..." for each in types]
     if not taken:
         return f"  -> {parts[1]}"
     return f"  {parts[0]} -> {parts[1]}"
+
+
+def _first_of(types: Sequence[str]) -> str:
+    """Return types on one line; of many the first, and how many more there are."""
+    text = ", ".join(types)
+    shown = len(types)
+    while len(text) > _BORDER and shown > 1:
+        shown -= 1
+        text = f"{', '.join(types[:shown])}, ... ({len(types) - shown} more)"
+    return text
 
 
 def _place(node: Node) -> str:
