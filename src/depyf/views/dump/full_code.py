@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...frozen import frozen
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
@@ -76,8 +76,9 @@ def full_code(
     parts: list[str] = []
     shown: dict[str, ShownGraph] = {}
     known = by_compile_id(compilations)
+    lost = [each for each in compilations if each.outcome != "compiled"]
     for frame in function.frames:
-        parts.append(_frame(frame, versions(frame, known), graphs, shown))
+        parts.append(_frame(frame, versions(frame, known), graphs, shown, lost))
     needed = helpers("\n".join(parts))
     if needed:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
@@ -89,6 +90,12 @@ def full_code(
         + f"{_LIKE}\n" * any(each.like for each in shown.values()),
         imports="".join([*used, "\n" * bool(used)]))
     return f"{head.rstrip()}\n\n\n{body}\n"
+
+
+def _is_told(frame: Frame, lost: Iterable[Compilation]) -> bool:
+    """Return whether the index lists why a frame was not compiled: torch skips some without a word."""
+    return any(each.function == frame.code_name and (each.location is None or frame.location is None or (
+        each.location.filename, each.location.line) == (frame.location.filename, frame.location.line)) for each in lost)
 
 
 @frozen
@@ -109,7 +116,8 @@ class ShownGraph:
 
 
 def _frame(
-    frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph], shown: dict[str, ShownGraph]
+    frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph], shown: dict[str, ShownGraph],
+    lost: Sequence[Compilation],
 ) -> str:
     name = legal_identifier(frame.name)
     resumed = resumed_function(frame.code_name)
@@ -131,7 +139,8 @@ def _frame(
         parts.append(_wrapper_stub(frame))
     if not compiled:
         parts.append(f"# {frame.name} was not compiled in this run" + (
-            ": torch was asked to, and left it to plain Python (index.md says why)." if frame.asked else "."))
+            "." if not frame.asked else ": torch was asked to, and left it to plain Python (index.md says why)."
+            if _is_told(frame, lost) else ": torch was asked to, and left it to plain Python without giving a reason."))
         return "\n\n\n".join(parts)
     for version in compiled:
         before = nearest(version, compiled)
