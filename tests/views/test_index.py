@@ -193,7 +193,7 @@ def test_fifty_frames():
     ("skipped", {"breaks": (GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4)), skips_function=True),)},
      "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue after it: print.**"),
     ("failed", {"failure": Failure("TorchRuntimeError", "shapes differ", SourceLocation(FILE, 8))},
-     "**`f` was not compiled, an error came of it at line 8: `TorchRuntimeError`: shapes differ.**"),
+     "**`f` was not compiled: `TorchRuntimeError` at line 8: shapes differ.**"),
     ("unknown", {}, "the end of the compilation of `f` was not seen"),
 ])
 def test_what_was_not_compiled(outcome, more, part):

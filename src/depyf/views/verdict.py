@@ -104,9 +104,9 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     failure = compilation.failure
     if compilation.outcome == "failed":
         reason = prose(graph_break(compilation.compile_id, failure.reason).reason) if failure else ""
-        kind = f"{code(failure.kind)}: " if failure and failure.kind else ""
+        kind = code(failure.kind) if failure and failure.kind else "an error"
         at = f" at {_at(run, failure.location, compilation)}" if failure and failure.location else ""
-        return f"{name} was not compiled, an error came of it{at}: {kind}{reason}"
+        return f"{name} was not compiled: {kind}{at}" + (f": {reason}" if reason else "")
     broken = next((b for b in reversed(compilation.breaks) if b.skips_function), None)
     if broken is not None:
         where, how = _place(run, broken, compilation), _no_way_on(run, broken, compilation)
