@@ -4,6 +4,7 @@ import ast
 
 import pytest
 
+from depyf.advice import Sources, on_break
 from depyf.advice.recompiles import Circumstances, ValueChange, on_change
 from depyf.advice.scalars import in_arithmetic
 from depyf.records.model import (
@@ -178,3 +179,22 @@ def test_a_part_of_an_argument_is_not_marked():
 
 def test_an_empty_list_is_one_version():
     assert "one in all" in told("len(self.metrics)", ("0",), "").text
+
+
+def test_what_is_missing_now_and_then_is_told_once():
+    """Torch says it in two ways: of the value, and of its type."""
+    ways = [("L['mask']", "mask", "None", ""), ("L['mask']", "type(mask)", "a tensor", "NoneType")]
+    again = tuple(Compilation(CompileId(0, number), "f", PLACE, outcome="compiled", guard_failures=(
+        GuardFailure(CompileId(0, 0), "", source, was, now, subject=subject),))
+        for number, (source, subject, was, now) in enumerate(ways, 1))
+    run = RunIndex(Capture(compilations=(Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled"), *again)))
+    (text,) = Adviser(run).on(again)
+    assert text.startswith("`mask`: calls with it and calls without it have a version each, two in all")
+
+
+def test_a_line_of_several_statements_is_not_written_as_it_is():
+    """Which of them broke the graph is not known."""
+    text = "def f(v, at):\n    n = v.shape[0]; i = int(at)\n    return v[i:i + n]\n"
+    broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call", registry_id="GB0124",
+                        stack=(SourceLocation("m.py", 2, "f", "n = v.shape[0]; i = int(at)"),))
+    assert on_break(Sources([SourceFile("m.py", text)]).site(broken)).rule == "capture_scalar_outputs"

@@ -79,7 +79,7 @@ def _on_arithmetic(site: Site) -> Advice | None:
     if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
         return None
     changed = in_arithmetic(node)
-    if has_scalars(changed):
+    if not has_scalars(node) or has_scalars(changed):  # (the line may hold another statement, which has them)
         return None
     return rewritten(
         site, [changed], rule="number",

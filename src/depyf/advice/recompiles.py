@@ -14,6 +14,8 @@ from .source import parsed_statement
 #: How torch's hint on a whole number of a module begins.
 _OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be static"
 _LIMIT = "`torch._dynamo.config.recompile_limit`"
+#: A variable, or an attribute of one.
+_DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 #: A number as text.
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
@@ -182,7 +184,7 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
         compiled = f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}"
         return compiled if at.along else (
             f"{compiled}; where the tensor is made outside of it, marking that before the first call is enough: {mark}")
-    if not size["tensor"].isidentifier():  # (a part of an argument, which may not be there before the first call)
+    if not _DOTTED.fullmatch(size["tensor"]):  # (an item of an argument, which may not be there before the first call)
         return f"compile the function with `dynamic=True`, and one version serves {known}"
     likewise = f"; likewise {_listed(at.along)}: they change together" if at.along else ""
     return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}"
@@ -256,9 +258,15 @@ _OF_STATE = (
 )
 
 
+_WITH_AND_WITHOUT = ("calls with it and calls without it have a version each, two in all; to spare one, pass something "
+                     "that changes nothing in place of `None`")
+
+
 def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on a value that is of another type, absent, or another object."""
     if re.fullmatch(r"type\(.+\)", change.subject):
+        if "NoneType" in (change.now, *change.was):
+            return _WITH_AND_WITHOUT
         return "each type has a version of its own; convert the value before the call, so that it has one type"
     expected = change.was[0] if change.was else ""
     if at.in_library:
@@ -267,8 +275,7 @@ def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
         return ("calls with it and calls without it have versions of their own; to spare one, pass a number that "
                 "changes nothing in place of `None`")
     if "None" in (change.now, expected) or change.now.startswith("an object of type Tensor"):
-        return ("calls with it and calls without it have a version each, two in all; to spare one, pass something that "
-                "changes nothing in place of `None`")
+        return _WITH_AND_WITHOUT
     if (expected, change.now) in (("there", "missing"), ("missing", "there")):
         return "whether it is there has a version each; let it always be there, `None` where there is nothing"
     if expected == "the same object":

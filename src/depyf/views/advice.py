@@ -28,6 +28,8 @@ from .version_differences import MOST, version_differences
 _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
 #: Files that another than the user wrote.
 _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
+#: The type of something, as Markdown.
+_OF_TYPE = re.compile(r"^`type\(([\w.\[\]'\"]+)\)`$")
 #: An item of a list: versions differ in what it holds.
 _HELD = re.compile(r"\[(?:\d+|[i-n])\]$")
 #: Versions that failed at once that are compared with what was compiled then.
@@ -166,7 +168,7 @@ class Adviser:
                 if advice is not None:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
-                    found.setdefault(key, (_subject_text(change), advice))
+                    found.setdefault(key, (_OF_TYPE.sub(r"`\1`", _subject_text(change)), advice))
         if not found:
             return []
         told = _told(dict.fromkeys(found.values()))
