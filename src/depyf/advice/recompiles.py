@@ -143,6 +143,9 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
 
 def _fixed_size(change: ValueChange, at: Circumstances) -> str | None:
     limit = f"allow more versions: {_LIMIT}"
+    if change.subject in at.fixed and ".shape[" not in change.subject:
+        return (f"what Python computes with it fixes it (at {at.fixed[change.subject]}), so each value has a version "
+                "of its own; compute that before the call, or in torch, with a tensor in place of the number")
     if change.subject in at.modules:
         return (f"each module that it is called on has tensors of other sizes, {at.modules[change.subject]} of them in "
                 f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "

@@ -19,6 +19,7 @@ from .causes import in_two_steps
 from .changes import CLOSURE_HINT, Change, in_words
 from .dump.guards.conditions import ARGUMENTS
 from .dump.guards.sizes import range_in_sentence
+from .fixed_symbols import fixed_symbols
 from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost
@@ -229,7 +230,7 @@ class Adviser:
         """Return the sizes that a version of the function holds for one value, with the place that fixed them."""
         return {in_words(source, self.run.stack_names(each)): code(self.run.short_place(decision.location))
                 for each in self._of_frame(compilation)
-                for decision in each.symbols if decision.kind == "fixed" and decision.location is not None
+                for decision in fixed_symbols(each) if decision.location is not None
                 for source in decision.source.split(", ") if source}
 
     def _fixed_with(self, compilation: Compilation) -> dict[str, tuple[str, ...]]:
@@ -241,9 +242,9 @@ class Adviser:
         fixed: dict[str, tuple[Compilation, str]] = {}
         for each in self._of_frame(compilation):
             made, held = ({
-                in_words(source, self.run.stack_names(each)): decision.value for decision in each.symbols
-                if decision.kind == kind for source in decision.source.split(", ") if source}
-                for kind in ("created", "fixed"))
+                in_words(source, self.run.stack_names(each)): decision.value for decision in decisions
+                for source in decision.source.split(", ") if source}
+                for decisions in ([one for one in each.symbols if one.kind == "created"], fixed_symbols(each)))
             opened |= made.keys() - held.keys()
             fixed = {**{name: (each, value) for name, value in held.items()}, **fixed}
         return {name: tuple(each for each in self._sizes(where, value) if each != name)

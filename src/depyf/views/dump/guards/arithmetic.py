@@ -22,6 +22,21 @@ def plain_sums(condition: str) -> str:
     return condition if node is None else ast.unparse(_Sums().visit(node))
 
 
+def plain_signs(condition: str) -> str:
+    """Return a condition without the brackets around negative numbers: ``-step / 10`` for ``((-1)*step) / 10``."""
+    node = parsed_expression(condition)
+    return condition if node is None else ast.unparse(_Signs().visit(node))
+
+
+class _Signs(ast.NodeTransformer):
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        match node:
+            case ast.BinOp(ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Mult(), right):
+                return ast.UnaryOp(ast.USub(), right)
+        return node
+
+
 class _Sums(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)

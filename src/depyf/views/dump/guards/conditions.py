@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from ....frozen import frozen
 from ....records.model import Frame, Guard, SourceLocation
 from ....torch_text.user_expressions import parsed_expression, user_expression
-from .arithmetic import plain_sums
+from .arithmetic import plain_signs, plain_sums
 
 #: Sections of guards: what the conditions of each are about.
 ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects", "globals", "state"
@@ -36,6 +36,8 @@ _ALL_MARKS = {"_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynam
 _CONTAINS = re.compile(r"(?P<not>not )?(?:___)?dict_contains\((?P<key>'[^'\\]*'), (?P<owner>.*)\)")
 _MEMBER = re.compile(r"(?P<not>not )?set\.__contains__\((?P<owner>[^(),]*), (?P<item>[^(),]*)\)")
 _DEVICE = re.compile(r"(?<![\w.])device\(type='(?P<type>\w+)'(?:, index=(?P<index>\d+))?\)")
+#: A number as sympy writes it, ``(-0.1)``.
+_NEGATIVE = re.compile(r"(?<!\w)\(-[\d.]+\)")
 _ROOT = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^'\\]*)'\]")
 _OBJECT_STEP = re.compile(r"\._(?:modules|parameters|buffers)\[")
 _PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+(?!\w*\()|\[(?:\d+|'[^'\\]*')\])*")
@@ -261,6 +263,8 @@ def in_words(expression: str) -> str:
     if ".size()" in text:
         text = re.sub(r"\.size\(\)(?=\[)", ".shape", text)
         text = plain_sums(text) if "(-" in text else text
+    elif _NEGATIVE.search(text):
+        text = plain_signs(text)
     return re.sub(r" == (True|False|None)$", r" is \1", text) if text.endswith(("True", "False", "None")) else text
 
 

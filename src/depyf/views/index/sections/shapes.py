@@ -12,6 +12,7 @@ from ....torch_text.size_names import SYMBOL
 from ....torch_text.user_expressions import parsed_expression, user_expression
 from ...changes import in_words
 from ...dump.guards.sizes import in_shape_words, range_in_sentence
+from ...fixed_symbols import fixed_symbols
 from ...markdown import code, count, link, prose, some
 from ...run_index import RunIndex
 from .context import SectionContext
@@ -31,7 +32,9 @@ def shapes(run: SectionContext) -> list[str]:
         if not decisions:
             continue
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}:", ""]
-        fixed = [decision for decision in decisions if decision[0].kind == "fixed"]
+        used = {_key(*decision) for decision in decisions}
+        fixed = [pair for compilation in summary.compilations for decision in fixed_symbols(compilation)
+                 if _key(*(pair := (decision, compilation))) in used]
         # What was fixed matters most: it makes for recompiles.
         lines += _at_most(_fixed(run, fixed), "size")
         known = {_key(*decision) for decision in fixed}

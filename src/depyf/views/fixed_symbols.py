@@ -1,0 +1,47 @@
+"""The sizes and numbers that a version holds for one value, though torch gave them symbols.
+
+Torch says of some that it fixed them. Others stay open by name, while a condition on them leaves one value::
+
+    s51 created, 1;  Eq(IntTrueDiv(-s51, 10), -0.1)       step / 10 was computed in Python, so step has to be 1
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from ..records.model import Compilation, SymbolDecision
+from ..torch_text.size_names import SYMBOL
+from ..torch_text.user_expressions import parsed_expression
+
+#: Functions of sympy's and torch's that give another result for each value.
+_ONE_TO_ONE = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat"})
+_MEMBERS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.expr_context, ast.unaryop, ast.Add, ast.Sub,
+            ast.Mult, ast.Div)
+
+
+def fixed_symbols(compilation: Compilation) -> list[SymbolDecision]:
+    """Return the decisions that fix a symbol; of one that a condition fixes, such a decision is made."""
+    fixed = [each for each in compilation.symbols if each.kind == "fixed"]
+    known = {each.symbol for each in fixed}
+    created = {each.symbol: each for each in compilation.symbols if each.kind == "created"}
+    for each in compilation.symbols:
+        symbol = held_symbol(each.symbol) if each.kind == "guarded" else ""
+        if symbol in created and symbol not in known:
+            known.add(symbol)
+            fixed.append(replace(created[symbol], kind="fixed", reason="a condition leaves one value",
+                                 location=each.location))
+    return fixed
+
+
+def held_symbol(condition: str) -> str:
+    """Return the symbol of which a condition of torch's leaves one value, ``"s51"``; ``""`` where there is none."""
+    symbols = set(SYMBOL.findall(condition))
+    node = parsed_expression(condition) if len(symbols) == 1 and condition.startswith("Eq(") else None
+    match node:
+        case ast.Call(ast.Name("Eq"), [left, right], []) if not SYMBOL.search(ast.unparse(right)):
+            if all(isinstance(each, _MEMBERS) for each in ast.walk(left)) and all(
+                    isinstance(each.func, ast.Name) and each.func.id in _ONE_TO_ONE
+                    for each in ast.walk(left) if isinstance(each, ast.Call)):
+                return symbols.pop()
+    return ""
