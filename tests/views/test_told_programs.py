@@ -302,3 +302,17 @@ def test_sizes_that_change_at_once_are_to_be_marked_together(capture_program):
     text = index(capture_program(told_programs.sizes_together))
     assert "`torch._dynamo.mark_dynamic(edges, 0)`; likewise `nodes.shape[0]`: they change together" in text
     assert "* `top`: calls with it and calls without it have versions of their own; to spare one, pass a number" in text
+
+
+@new_enough
+def test_a_number_that_python_computes_with_is_fixed(capture_program):
+    text = index(capture_program(told_programs.number_computed_in_python))
+    assert "* `step`: what Python computes with it fixes it (at `told_programs.py:" in text
+    assert "**fixed**: `step`" in text and "`2` in `[0/1]`; `3` in `[0/2]`" in text and "any value" not in text
+
+
+@new_enough
+def test_a_size_that_another_one_fixes_is_to_be_marked_with_it(capture_program):
+    text = index(capture_program(told_programs.size_that_another_one_fixes))
+    assert "Mark both dynamic before the first call: `torch._dynamo.mark_dynamic(x, 1)`, " \
+        "`torch._dynamo.mark_dynamic(mask, 1)`" in text

@@ -305,3 +305,27 @@ def flag_and_factor(compiled):
     again(torch.ones(2), 1.0, True)
     again(torch.ones(2), 0.5, False)
     again(torch.ones(2), 0.25, True)
+
+
+def number_computed_in_python(compiled):
+    """Torch keeps `step` open, and then needs `-step / 10` as a number."""
+    import math
+
+    def decayed(x, step):
+        return x * math.exp(-step / 10)
+
+    again = compiled(decayed)
+    for step in range(1, 4):
+        again(torch.ones(3), step)
+
+
+def size_that_another_one_fixes(compiled):
+    """The mask comes later, so its size has not changed yet when that of `x` has."""
+
+    def masked(x, mask=None):
+        return x.sin() if mask is None else x.masked_fill(mask, 0.0)
+
+    again = compiled(masked)
+    again(torch.ones(4, 10))
+    again(torch.ones(4, 11), torch.ones(4, 11) > 0)
+    again(torch.ones(4, 12))
