@@ -425,3 +425,23 @@ def test_an_object_of_which_parts_are_looked_at_is_there():
     compiled = all_versions([[about(f"{of} is None", of)], [about(f"{of}.level == 1", f"{of}.level")]], "self")
     assert "#   self.callback: None -> an object" in as_comment(*compiled)
     assert "#   self.callback: an object -> None" in as_comment(*reversed(compiled))
+
+
+def test_a_value_that_only_the_new_graph_has_is_no_other_value():
+    """What is computed of it differs, though it reads the same but for the number that torch counts names up by."""
+    body = "".join(f"    y_{k} = torch.relu(x)\n" for k in range(30))
+    old = f"def g(x, w):\n{body}    loss = y_0.mean()\n    z = torch.isnan(loss)\n    return (z, loss)\n"
+    new = (f"def h(x, w):\n{body}    loss = y_0.mean()\n    loss_1 = loss * w\n    z = torch.isnan(loss_1)\n"
+           "    return (z, loss_1)\n")
+    assert like_before(new, {"g": old}).splitlines()[1:] == [
+        "#   + loss_1 = loss * w", "#   - z = torch.isnan(loss)", "#   + z = torch.isnan(loss_1)",
+        "#   - return (z, loss)", "#   + return (z, loss_1)"]
+
+
+def test_statements_between_differences_that_are_equal_are_none():
+    body = "".join(f"    y_{k} = torch.relu(x)\n" for k in range(30))
+    old = f"def g(x):\n{body}    t = x * 1.0\n    s = x - t\n    a = s.abs()\n    b = a.clamp(1)\n    return b\n"
+    new = f"def h(x):\n{body}    n = -x\n    t = x * 0.9\n    s = x - t\n    a = s.abs()\n    return a\n"
+    lines = like_before(new, {"g": old}).splitlines()
+    assert not any("s = x - t" in line or "a = s.abs()" in line for line in lines)
+    assert "#   + n = -x" in lines and "#   - b = a.clamp(1)" in lines

@@ -25,6 +25,9 @@ _COST = ("both sides are computed at each call, and have to broadcast to one sha
 #: Calls of methods and functions whose result is a truth value in a tensor.
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
                      "logical_and", "logical_or", "isclose", "signbit", "bool"})
+#: Functions that tell somebody of something.
+_REPORTS = frozenset({
+    "print", "debug", "info", "warning", "warning_once", "error", "critical", "exception", "log", "warn"})
 #: Functions that draw random numbers.
 _RANDOM = re.compile(
     r"(?:randn?|randint|randn?_like|randint_like|randperm|bernoulli|multinomial|normal|poisson|dropout\w*"
@@ -39,7 +42,7 @@ def on_branch(site: Site) -> Advice | None:
     """Return the rewriting of the user's branch; ``None`` where it is of no form that is known to work."""
     match site.statement:
         case ast.If() as node:
-            return _raising(site, node) or _choosing(site, node) or _for_empty(site, node)
+            return _raising(site, node) or _choosing(site, node) or _for_empty(site, node) or _reporting(site, node)
         case ast.Assert() as node:
             return _asserting(site, node)
         case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Expr() as node:
@@ -199,6 +202,20 @@ def _cost(value: ast.expr) -> str:
     """Return what the choice costs; random numbers are drawn for both sides, so that later ones are others."""
     draws = any(isinstance(each, ast.Call) and _RANDOM.match(called(each)) for each in ast.walk(value))
     return f"{_COST}; random numbers are drawn whichever side is taken, so later ones are others" if draws else _COST
+
+
+def _reporting(site: Site, node: ast.If) -> Advice | None:
+    """Return the advice on a branch outside of loops that prints or logs, and does nothing else."""
+    if site.function is None or any(isinstance(each, (ast.For, ast.While)) and node in ast.walk(each)
+                                    for each in ast.walk(site.function)):
+        return None
+    calls = [statement.value for statement in node.body if isinstance(statement, ast.Expr)]
+    if node.orelse or len(calls) < len(node.body) or not all(
+            isinstance(call, ast.Call) and called(call) in _REPORTS for call in calls):
+        return None
+    return Advice(
+        "report", "check it where the function is called, on what it returns: the branch only reports",
+        "a graph has no branch on a value that only the data tells", "what is checked has to be returned")
 
 
 def _target(block: Sequence[ast.stmt]) -> str | None:

@@ -74,6 +74,7 @@ class Circumstances:
         tested: sizes on which torch tested a condition in a version that leaves them open.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
+        breaks: a graph break divides the function, so that parts of it get other tensors.
         in_library: the function is called from a file that is not the user's.
         made_in: the compiled function in which its arguments may be made; ``""``: they are made outside.
     """
@@ -85,6 +86,7 @@ class Circumstances:
     along: tuple[str, ...] = ()
     tested: Set[str] = frozenset()
     calls: Mapping[str, str] = field(default_factory=dict)
+    breaks: bool = False
     in_library: bool = False
     made_in: str = ""
 
@@ -134,7 +136,7 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
     if not size or not special:
         return None
     can = "`" not in change.subject and size["tensor"].isidentifier() and not (
-        change.subject in at.fixed or change.subject in at.tested or at.made_in)
+        change.subject in at.fixed or change.subject in at.tested or at.made_in or at.breaks)
     unbacked = (
         f", or `torch._dynamo.decorators.mark_unbacked({size['tensor']}, {size['index']})` before the first call; "
         "nothing in the function may then depend on that size") if can else ""
@@ -248,8 +250,8 @@ def _state(change: ValueChange, at: Circumstances) -> str | None:
 _LAYOUT = re.compile(r"contiguous$|channels last|strides \(")
 _EACH_LAYOUT = "each layout has a version of its own; pass the result of `.contiguous()`"
 _OF_STATE = (
-    (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own; call the function in one of them, or, where "
-     "it never needs gradients, write `with torch.no_grad():` in it around all"),
+    (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own, two in all; to spare one, set the mode "
+     "around the calls (in the function it comes too late: torch looks at it on entry)"),
     (r"\.is_inference\(\)$", "tensors made in `torch.inference_mode()` have a version of their own; make them in "
      "`torch.no_grad()`"),
     (r"\.dtype$", "each dtype has a version of its own; convert it before the call: `.to(dtype)`"),
@@ -261,8 +263,8 @@ _OF_STATE = (
 )
 
 
-_WITH_AND_WITHOUT = ("calls with it and calls without it have a version each, two in all; to spare one, pass something "
-                     "that changes nothing in place of `None`")
+_WITH_AND_WITHOUT = ("calls with it and calls without it have a version each, two in all; where something changes "
+                     "nothing in place of `None`, passing that spares one")
 
 
 def _other_kind(change: ValueChange, at: Circumstances) -> str | None:

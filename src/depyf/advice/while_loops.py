@@ -18,7 +18,9 @@ from .model import Advice
 from .source import Function, Site
 
 _WHY = "the loop is then an operation of the graph"
-_COST = "each turn has to leave shapes and dtypes as they are; there are no gradients through it"
+_COST = "each turn has to leave shapes and dtypes as they are"
+#: (Torch 2.13: "all carried_inputs must be tensors".)
+_NUMBERS = "where gradients flow through it, the numbers that it carries have to be tensors: {}"
 
 
 def on_while(site: Site) -> Advice | None:
@@ -35,13 +37,15 @@ def on_while(site: Site) -> Advice | None:
             return None  # (what it is before the loop is not known, and `while_loop` needs it)
         del values[name]
     names = ", ".join(values)
-    given = ", ".join(name if _is_number(name, site.function, node) else f"{name}.clone()" for name in values)
+    numbers = [name for name in values if _is_number(name, site.function, node)]
+    given = ", ".join(name if name in numbers else f"{name}.clone()" for name in values)
     results = ", ".join(unparsed(value, site.text) + (".clone()" if isinstance(value, ast.Name) else "")
                         for value in values.values())  # (no result may be an argument itself)
     one = "," if len(values) == 1 else ""
     line = (f"{names}{one} = torch._higher_order_ops.while_loop(lambda {names}: {unparsed(truth, site.text)}, "
             f"lambda {names}: ({results}{one}), ({given}{one}))")
-    return with_lines(site, "while", [line], _WHY, _COST)
+    cost = f"{_COST}; {_NUMBERS.format(', '.join(f'`{name}`' for name in numbers))}" if numbers else _COST
+    return with_lines(site, "while", [line], _WHY, cost)
 
 
 def _one_turn(node: ast.While) -> dict[str, ast.expr] | None:

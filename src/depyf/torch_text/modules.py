@@ -6,11 +6,14 @@ own code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ..records.model import Caller, ModuleCall, SourceLocation
 
+#: How torch reads a part of a module whose name is a number, where it traces ``torch.func.functional_call``.
+_GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
 #: Dictionaries in which a module keeps its parts: the name of the part follows.
 _HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
 
@@ -55,10 +58,11 @@ def module_path(expression: str) -> str:
     """Return the path of a module that torch writes as an expression.
 
     ``L['self'].layers[0].q_proj``, ``L['self']._modules['layers']._modules['0'].q_proj`` and
-    ``L['self'].layers.0.q_proj`` are ``layers.0.q_proj``; ``G['model'].norm`` is ``model.norm``; a cell,
+    ``L['self'].layers.0.q_proj`` are ``layers.0.q_proj``, and so is
+    ``getattr(L['self'].layers, '0').q_proj``; ``G['model'].norm`` is ``model.norm``; a cell,
     ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text stays as it is.
     """
-    parts = _parts(expression)
+    parts = _parts(_GETATTR.sub(r"\g<of>.\g<name>", expression))
     if parts is None:
         return expression
     if parts[:1] in (["L"], ["G"]) and len(parts) > 1:

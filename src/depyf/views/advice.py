@@ -120,6 +120,13 @@ class Adviser:
     def on_outer_break(self, compilation: Compilation) -> str:
         """Return where to begin for what is compiled by itself only since a graph broke before, as Markdown.
 
+        ``""`` where there is none (:meth:`_begin`).
+        """
+        return prose(self._begin(compilation))
+
+    def _begin(self, compilation: Compilation) -> str:
+        """Return the same, code in backticks.
+
         ``""`` where the program asked for its compilation, or there is no advice on a break before it.
         """
         summary = self.run.summary_of[compilation.compile_id.key]
@@ -133,8 +140,7 @@ class Adviser:
         for broken, advice in advised.items():
             where = broken.location
             at = f" at {code(self.run.short_place(where))}" if where is not None else ""
-            return (f"it is compiled by itself only since the graph {of} breaks{at}; begin there: "
-                    f"{prose(advice.change)}")
+            return (f"it is compiled by itself only since the graph {of} breaks{at}; begin there: {advice.change}")
         return ""
 
     def _leading_to(self, resumed: Compilation) -> list[Compilation]:
@@ -166,6 +172,8 @@ class Adviser:
             for change in self.run.changes(compilation)[:1]:
                 others.pop(change.subject, None)
                 advice = on_change(_value_change(change), self._circumstances(compilation))
+                if advice is None and "(" in change.subject and (begin := self._begin(compilation)):
+                    advice = RecompileAdvice(begin)  # (a value that the break before it hands over)
                 if advice is not None:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
@@ -204,7 +212,9 @@ class Adviser:
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(compilation), fixed_with=self._fixed_with(compilation),
                 ranges=self._ranges(compilation), calls=self._calls(compilation), made_in=self._caller(compilation),
-                tested=self._tested(compilation))
+                tested=self._tested(compilation), breaks=any(
+                    resumed_function(each.function) is not None
+                    for each in self.run.summary_of[compilation.compile_id.key].compilations))
         known = self._of_functions[key]
         return replace(known, modules=self._of_modules(compilation, known.fixed), along=self._along(compilation),
                        in_library=self._is_called_by_library(compilation))

@@ -119,13 +119,25 @@ class RunIndex:
         shown = code(name or "a function that torch does not name")
         if not resumed:
             return shown
-        frame = self.frame_of(compilation)
+        frame = self.frame_of(compilation) or self._frame_without_code(compilation)
         return f"{shown} from line {resumed[1]} on{on_branch(frame.branch if frame else None)}"
 
     def frame_of(self, compilation: Compilation) -> Frame | None:
         """Return the frame that it compiled, as far as any compilation of it gave code."""
         known = self.entries.get(compilation.compile_id.key)
         return known[0] if known else self._frames_by_number.get(compilation.compile_id.frame_key)
+
+    def _frame_without_code(self, compilation: Compilation) -> Frame | None:
+        """Return the frame of a resume function that was given up, where only one can be meant.
+
+        (Both that continue a branch have one name and one line.)
+        """
+        place = compilation.location
+        frames = [
+            frame for frame in self.frames.values() if not frame.entries and frame.code_name == compilation.function
+            and (place is None or frame.location is None or (
+                (frame.location.filename, frame.location.line) == (place.filename, place.line)))]
+        return frames[0] if len(frames) == 1 else None
 
     @cached_property
     def _frames_by_number(self) -> dict[tuple[int, int], Frame]:

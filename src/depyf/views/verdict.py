@@ -99,6 +99,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     line 53
     """
     name = run.name_of(compilation)
+    name += "," * (", where " in name)
     if compilation.outcome == "limit":
         return _at_limit(run, compilation, name)
     failure = compilation.failure

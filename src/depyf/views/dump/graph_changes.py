@@ -11,6 +11,7 @@ hundred lines again::
 from __future__ import annotations
 
 import ast
+import difflib
 import functools
 import re
 import textwrap
@@ -31,6 +32,8 @@ SHORT = 20
 _PLACES = 4
 #: A space at which no line ends.
 _TOGETHER = "\N{NO-BREAK SPACE}"
+#: What stands for the value of a statement that the other graph does not have.
+_NEW = " "
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 _COUNTED = re.compile(r"(?:_\d+)+$")
 
@@ -167,15 +170,38 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[_Sizes, list[str]]
     names: dict[str, str] = {}  # of the new graph -> of the old one
     # Statements are matched by what they call.
     for equal, a, b, c, d in _aligned([_skeleton(s) for s in old], [_skeleton(s) for s in new]):
-        if not equal:
-            changed += [*(f"- {line}" for line in old[a:b]), *(f"+ {line}" for line in new[c:d])]
+        if equal:
+            _compare(old[a:b], new[c:d], names, sizes, changed)
             continue
-        for first, second in zip(old[a:b], new[c:d]):
-            if _same_but_for_sizes(_WORD.findall(first), _WORD.findall(second), names):
-                sizes.add(first, second)
-            else:
-                changed += [f"- {first}", f"+ {second}"]
+        # (A difference goes on until several statements are equal again; those in it that are equal are none.)
+        parts = difflib.SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_opcodes()
+        gone = {_target(line) for kind, i, j, _, _ in parts if kind != "equal" for line in old[a + i : a + j]}
+        for kind, i, j, k, m in parts:
+            was, now = old[a + i : a + j], new[c + k : c + m]
+            if kind == "equal":
+                _compare(was, now, names, sizes, changed)
+                continue
+            changed += [*(f"- {line}" for line in was), *(f"+ {line}" for line in now)]
+            for name in map(_target, now):
+                names[name] = name if name in gone else _NEW
     return sizes, changed
+
+
+def _compare(
+    old: Sequence[str], new: Sequence[str], names: dict[str, str], sizes: _Sizes, changed: list[str],
+) -> None:
+    """Compare statements that call the same, one by one."""
+    for first, second in zip(old, new):
+        if _same_but_for_sizes(_WORD.findall(first), _WORD.findall(second), names):
+            sizes.add(first, second)
+        else:
+            changed += [f"- {first}", f"+ {second}"]
+
+
+def _target(statement: str) -> str:
+    """Return the variable that a statement binds; ``""`` where it binds none."""
+    name, equals, _ = statement.partition(" = ")
+    return name if equals and name.isidentifier() else ""
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, int, int, int]]:

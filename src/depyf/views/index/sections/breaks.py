@@ -165,11 +165,16 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     resumed = {plain_name(run.frames[name].code_name) for name in run.resume_names(compilation)
                if name in run.frames}
     if len(path) > 1 and plain_name(path[-1].function) not in resumed:
-        called = _function(run, path[1])
+        inner = next((step for step in path[1:] if not is_library(step.filename)), path[1])
+        called = _function(run, inner)
         lost = any(run.name_in_text(each) == code(called) for each in run.summaries
                    if each.compilations and not each.done)
         return (f"the call in {run.place(path[0])}; {code(called)}, called there, "
                 + ("runs in plain Python, too" if lost else "is compiled by itself"))
+    tested = {frame.branch.condition for name in run.resume_names(compilation)
+              if (frame := run.frames.get(name)) is not None and frame.branch is not None}
+    if len(tested) == 1:  # (of a test of several parts, the one that broke the graph)
+        return f"the choice by {code(tested.pop())}"
     return in_plain_python(broken) or "the operation of this line that torch could not trace"
 
 

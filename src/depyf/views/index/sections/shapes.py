@@ -104,11 +104,11 @@ def _first_seen(decision: SymbolDecision, compilation: Compilation) -> str:
 
 def _open(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
     """Return the open sizes and numbers with their ranges, in the versions where they were not fixed later."""
-    sentences: dict[str, list[tuple[str, Compilation]]] = {}
+    sentences: dict[tuple[str, str], list[tuple[str, Compilation]]] = {}
     for decision, compilation in decisions:
         if decision.kind in ("created", "unbacked") and _key(decision, compilation) not in fixed:
             what, text = _open_text(run, decision, compilation)
-            sentences.setdefault(what, []).append((text, compilation))
+            sentences.setdefault((what, range_of(run, decision, compilation)), []).append((text, compilation))
     return [f"{code(str(texts[0][1].compile_id))} {texts[0][0]}" + (
                 f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else "")
             for texts in sentences.values()]
