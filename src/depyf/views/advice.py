@@ -56,6 +56,7 @@ class Adviser:
         self._sources = Sources(run.capture.sources)
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
         self._of_breaks: dict[GraphBreak, Advice | None] = {}
+        self._of_sizes: dict[tuple[tuple[int, int], str], list[str]] = {}
 
     def on_break(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break; ``None`` where no rule fits.
@@ -120,15 +121,13 @@ class Adviser:
     def on_outer_break(self, compilation: Compilation) -> str:
         """Return where to begin for what is compiled by itself only since a graph broke before, as Markdown.
 
-        ``""`` where there is none (:meth:`_begin`).
-        """
-        return prose(self._begin(compilation))
-
-    def _begin(self, compilation: Compilation) -> str:
-        """Return the same, code in backticks.
-
         ``""`` where the program asked for its compilation, or there is no advice on a break before it.
         """
+        begin = self._begin(compilation)
+        return prose(f"it is compiled by itself only since {begin[0]}; begin there: {begin[1]}") if begin else ""
+
+    def _begin(self, compilation: Compilation) -> tuple[str, str] | None:
+        """Return the break before what is compiled by itself, as a clause, and the change there; ``None`` for none."""
         summary = self.run.summary_of[compilation.compile_id.key]
         if resumed_function(compilation.function):
             of, advised = "before it", self._advised(self._leading_to(compilation)) or self._advised(
@@ -136,12 +135,12 @@ class Adviser:
         elif not is_outermost(summary):
             of, advised = "of its caller", self._outer_breaks
         else:
-            return ""
+            return None
         for broken, advice in advised.items():
             where = broken.location
             at = f" at {code(self.run.short_place(where))}" if where is not None else ""
-            return (f"it is compiled by itself only since the graph {of} breaks{at}; begin there: {advice.change}")
-        return ""
+            return f"the graph {of} breaks{at}", advice.change
+        return None
 
     def _leading_to(self, resumed: Compilation) -> list[Compilation]:
         """Return the compilations whose break a resume function continues after."""
@@ -173,7 +172,8 @@ class Adviser:
                 others.pop(change.subject, None)
                 advice = on_change(_value_change(change), self._circumstances(compilation))
                 if advice is None and "(" in change.subject and (begin := self._begin(compilation)):
-                    advice = RecompileAdvice(begin)  # (a value that the break before it hands over)
+                    # (A value that comes of the break.)
+                    advice = RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
                 if advice is not None:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
@@ -228,10 +228,17 @@ class Adviser:
         along = [each.subject for each in self.run.differences(compilation)
                  if ".shape[" in each.subject and each.was.isdigit() and int(each.was) > 1 and not each.now.isdigit()]
         subject = next((change.subject for change in self.run.changes(compilation)), "")
-        for version in map(self.run.version, self._of_frame(compilation)):
-            names = version.sizes.names if version is not None else {}
-            along += [each for each, name in names.items() if each != subject and name == names.get(subject)]
-        return tuple(dict.fromkeys(along))
+        return tuple(dict.fromkeys([*along, *self._equal_sizes(compilation, subject)]))
+
+    def _equal_sizes(self, compilation: Compilation, subject: str) -> list[str]:
+        """Return the sizes that are the same as this one in any version of the function."""
+        key = compilation.compile_id.frame_key, subject
+        if key not in self._of_sizes:  # (all versions are looked at)
+            all_names = [version.sizes.names for version in map(self.run.version, self._of_frame(compilation))
+                         if version is not None]
+            self._of_sizes[key] = [each for names in all_names for each, name in names.items()
+                                   if each != subject and name == names.get(subject)]
+        return self._of_sizes[key]
 
     def _of_frame(self, compilation: Compilation) -> list[Compilation]:
         return [c for c in self.run.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key]
