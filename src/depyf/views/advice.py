@@ -181,10 +181,12 @@ class Adviser:
         if not found:
             return []
         told = _told(dict.fromkeys(found.values()))
-        advised = [(code(subject), advice) for subject, advice in others.items() if advice is not None]
+        known = {subject for subject, _ in found.values()}
+        advised = [(code(subject), advice) for subject, advice in others.items()
+                   if advice is not None and code(subject) not in known]
         told += _told(advised, ", too")[:MOST]
         told.sort(key=lambda each: not each[1])
-        lengths = {subject for subject, _ in found.values()} | {code(subject) for subject in others}
+        lengths = known | {code(subject) for subject in others}
         rest = [code(subject) for subject, advice in others.items()
                 if advice is None and code(f"len({subject.removesuffix('[...]')})") not in lengths]
         missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
