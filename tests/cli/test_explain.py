@@ -110,6 +110,16 @@ def test_an_index_that_may_not_tell_all_is_made_again(tmp_path, capsys, why):
     assert "a note" in text and "that was changed" not in text
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of Unix")
+def test_a_closed_pipe_is_silent(tmp_path):
+    for rank in range(2):
+        dump(tmp_path / f"rank_{rank}", *(Compilation(CompileId(number, 0), f"f{number}", PLACE, outcome="compiled")
+                                          for number in range(2000 * rank)), rank=str(rank), world_size="2")
+    done = subprocess.run(f"{sys.executable} -u -m depyf explain . | head -n 1", shell=True, cwd=tmp_path, text=True,
+                          capture_output=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    assert (done.stdout, done.stderr) == ("What torch.compile did on 2 ranks\n", "")
+
+
 @pytest.mark.parametrize("text", ["", "no records\n", '{"record":"schema","version":99}\n'])
 def test_what_cannot_be_read_is_said(tmp_path, capsys, text):
     (tmp_path / store.FILE).write_text(text)

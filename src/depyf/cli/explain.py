@@ -42,17 +42,20 @@ def explain(given: argparse.Namespace) -> int:
     from ..records.store import RecordsError
     from ..views.index.index import index
 
+    run = None
     try:
         if given.rank is None and not given.json:
             run = shown(given.path)
-            if isinstance(run, list) and sum(len(each.members) for each in run) > 1:
-                return _explain_ranks(given, run)
-            captures = {each.members[0].folder: each.capture for each in run if each.capture is not None} if isinstance(
-                run, list) else {"": run}
         else:
             captures = captures_of(given.path, given.rank)
     except (RecordsError, OSError) as error:
         return refused(error)
+    if isinstance(run, list):
+        if sum(len(each.members) for each in run) > 1:
+            return _explain_ranks(given, run)
+        captures = {each.members[0].folder: each.capture for each in run if each.capture is not None}
+    elif run is not None:
+        captures = {"": run}
     folder = next(iter(captures)) if len(captures) == 1 else ""
     if rank:
         folder = rank
