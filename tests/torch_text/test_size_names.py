@@ -28,7 +28,7 @@ def test_a_name_that_a_node_has_is_not_given():
 
 @pytest.mark.parametrize("size, words", [
     (HALF, "(s53 - 1) // 2 + 1"), ("(s0 - 1)*(s1 + 2)", "(s0 - 1) * (s1 + 2)"),
-    ("(s0 + 1) - (s1 + 2)", "s0 + 1 - (s1 + 2)"), ("Max(1, s1 - 20)", "Max(1, s1 - 20)"), ("no [ Python", "no [ Python"),
+    ("(s0 + 1) - (s1 + 2)", "s0 + 1 - (s1 + 2)"), ("Max(1, s1 - 20)", "max(1, s1 - 20)"), ("no [ Python", "no [ Python"),
 ])
 def test_what_a_name_stands_for_is_said_without_needless_parentheses(size, words):
     assert in_words(size) == words
@@ -60,3 +60,11 @@ def test_the_head_of_a_file_says_what_the_sizes_are_that_names_stand_for():
     later = graph_file("g", GraphStage("Forward_graph", 0, text.replace("s53: ", "arg0_1: ")), inputs).text.splitlines()
     assert lines[1:3] == later[1:3] == ["# s53: x.shape[1]", "# d0: (s53 - 1) // 2 + 1"]
     assert '        s7: "Sym(s53)",  # y.shape[0], equal to s53' in lines
+
+
+def test_terms_of_strides_have_names():
+    line = ('h: "f32[2, (s0//2), d][16*Max(1, 2*((s0//2)))*Max(1, s1), Max(1, 2*((s0//2))), Max(1, Max(1, s2))]cpu" = f(x)')
+    names = size_names([line])
+    assert list(map(in_words, names)) == ["max(1, 2 * (s0 // 2))", "max(1, s1)", "max(1, max(1, s2))"]
+    assert with_size_names(line, names) == 'h: "f32[2, (s0//2), d][16*d0*d1, d0, d2]cpu" = f(x)'
+    assert size_names(['h: "f32[s0 + 1 + 1][Max(1, s0]cpu" = f(x)']) == {"s0 + 1 + 1": "d0"}

@@ -8,6 +8,8 @@ a line::
 With names, which the head of the file explains (``d0 = (s53 - 1) // 2 + 1``)::
 
     conv2d: "f32[1, 8, d0, d0][8*d0**2, d0**2, d0, 1]cpu" = ...
+
+Strides of sizes that could be 0 are products of terms ``Max(1, s0//2)``, which have names, too.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ _OPERATOR = re.compile(r"[-+*/]")
 #: The begin of an annotation with a size that is computed.
 _COMPUTED = re.compile(r': "\w+\[[^"\[\]]*[-+*/]')
 _SHORTEST = 8
+_TERM = "Max("
 
 
 def size_names(lines: Sequence[str]) -> dict[str, str]:
@@ -41,7 +44,24 @@ def size_names(lines: Sequence[str]) -> dict[str, str]:
             for size in wrapping.items(annotation["shape"]):
                 if len(size) >= _SHORTEST and _OPERATOR.search(size) and size not in result:
                     result[size] = next(free)
+            for term in _terms(annotation["rest"]):
+                if term not in result:
+                    result[term] = next(free)
     return result
+
+
+def _terms(strides: str) -> Iterator[str]:
+    """Yield the terms ``Max(1, ...)`` of strides, the outermost ones."""
+    at = strides.find(_TERM)
+    while at >= 0:
+        depth, end = 0, at + len(_TERM) - 1
+        while end < len(strides):
+            depth += (strides[end] == "(") - (strides[end] == ")")
+            end += 1
+            if depth == 0:
+                yield strides[at:end]
+                break
+        at = strides.find(_TERM, end)
 
 
 def _free_names(lines: Sequence[str]) -> Iterator[str]:
@@ -60,7 +80,9 @@ def with_size_names(line: str, names: Mapping[str, str]) -> str:
         shape = ", ".join(names.get(size, size) for size in wrapping.items(match["shape"]))
         rest = match["rest"]
         for size, name in longest_first:
-            if size in rest:
+            if size.startswith(_TERM):
+                rest = rest.replace(size, name)
+            elif size in rest:
                 rest = re.sub(rf"(?<=[\[ ]){re.escape(size)}(?=[\],])", name, rest.replace(f"({size})", name))
         return f"{match['type']}[{shape}]{rest}"
 
@@ -68,6 +90,6 @@ def with_size_names(line: str, names: Mapping[str, str]) -> str:
 
 
 def in_words(size: str) -> str:
-    """Return ``(s53 - 1) // 2 + 1`` for torch's ``(((s53 - 1)//2)) + 1``."""
+    """Return torch's text of a size as Python: ``(s53 - 1) // 2 + 1`` for ``(((s53 - 1)//2)) + 1``."""
     node = parsed_expression(size)
-    return size if node is None else ast.unparse(node)
+    return size if node is None else ast.unparse(node).replace("Max(", "max(")
