@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import gc
 import glob
 import json
@@ -52,8 +53,6 @@ BODIES = {
         "    try:\n        with f(a) as c:\n            g(c, {i})\n    except ValueError as e:\n        b = e\n",
     "comprehensions": "    a = [x + {i} for x in b if x]\n    b = {{k: v for k, v in f(a)}}\n",
 }
-
-
 NAMES = {"no proof": "without proof", "proof": "with proof", "peer": "depyf 0.20.0", "compile": "compile() alone"}
 
 
@@ -170,21 +169,17 @@ def growth(rounds: int, times_larger: int) -> str:
 
 def fastest(how: str, code: CodeType, text: str, times: int) -> float:
     """Seconds of the fastest of several decompilations of ``code``, or compilations of its ``text``."""
-    measured = []
-    collects = gc.isenabled()
     if how == "compile":
         gc.disable()  # (as a decompilation does)
+        action = functools.partial(compile, text, "h", "exec")
     else:
-        decompile = decompiler(how)
+        action = functools.partial(decompiler(how), code)
+    measured = []
     for _ in range(times):
         begun = time.process_time()
-        if how == "compile":
-            compile(text, "h", "exec")
-        else:
-            decompile(code)
+        action()
         measured.append(time.process_time() - begun)
-    if collects:
-        gc.enable()
+    gc.enable()
     return min(measured)
 
 

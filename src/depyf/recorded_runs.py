@@ -11,7 +11,7 @@ from .finishing.recorded import read_records
 from .harmless import say
 from .records import store
 from .records.model import Capture
-from .records.run_directory import RANK, rank_folders
+from .records.run_directory import RANK, directory_of, rank_folders
 from .records.store import RecordsError
 from .run_files import make
 
@@ -58,12 +58,6 @@ def shown(path: str) -> Capture | list[RankClass]:
     from .views import rank_classes
 
     return rank_classes.classes_of(captures)
-
-
-def directory_of(path: str) -> str:
-    """Return the directory that a file of records is in; any other path as it is."""
-    is_records = os.path.isfile(path) and os.path.basename(path) == store.FILE
-    return os.path.dirname(path) or "." if is_records else path
 
 
 def recorded(path: str) -> dict[str, Capture] | None:

@@ -12,10 +12,10 @@ from . import page as pages
 from .finishing.recorded import read_records
 from .harmless import say
 from .provenance.sources import files_named, of_capture
-from .recorded_runs import directory_of, logged, readable, recorded
+from .recorded_runs import logged, readable, recorded
 from .records.file_names import only_written
 from .records.model import Capture
-from .records.run_directory import rank_folders, run_directory
+from .records.run_directory import directory_of, rank_folders, run_directory
 from .records.store import RecordsError, is_unwritten
 from .run_files import make
 from .views import ranks

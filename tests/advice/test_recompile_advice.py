@@ -24,6 +24,7 @@ from depyf.records.model import (
     TransformedCode,
 )
 from depyf.views.advice import Adviser
+from depyf.views.circumstances import CircumstancesOfRun
 from depyf.views.run_index import RunIndex
 
 PLACE = SourceLocation("m.py", 1, "f")
@@ -161,7 +162,7 @@ def test_what_fixes_a_size_is_found_where_another_version_leaves_it_open(last, e
     parts = [version(0, held), version(1, held, "created", "fixed"), version(2, held[:1], "created", last)]
     frame = Frame("f", "f", PLACE, CodeText("", "exact"), False, ("x", "mask"), (), tuple(part[0] for part in parts))
     run = RunIndex(Capture((CompiledFunction("f", (frame,)),), compilations=tuple(part[1] for part in parts)))
-    assert Adviser(run)._fixed_with(parts[1][1]) == ({"x.shape[1]": expected} if expected else {})
+    assert CircumstancesOfRun(run).of(parts[1][1]).fixed_with == ({"x.shape[1]": expected} if expected else {})
 
 
 def test_size_one_is_left_unbacked_only_where_nothing_was_tested_on_it():

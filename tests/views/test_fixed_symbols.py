@@ -4,7 +4,7 @@ import pytest
 
 from depyf.records.model import Compilation, CompileId, SourceLocation, SymbolDecision
 from depyf.views.dump.guards.conditions import in_words
-from depyf.views.fixed_symbols import fixed_symbols, held_symbol
+from depyf.views.fixed_symbols import fixed_symbols, specialized_symbol
 
 
 @pytest.mark.parametrize(("condition", "symbol"), [
@@ -12,7 +12,7 @@ from depyf.views.fixed_symbols import fixed_symbols, held_symbol
     ("Ne(s51, 1)", ""), ("Eq(PythonMod(s51, 3), 0)", ""), ("Eq(s0, 2*(s0//2))", ""), ("Eq(s0, s1)", ""),
     ("Eq((s0//2), 4)", ""), ("Eq(s0**2, 4)", ""), ("s51 <= 12", ""), ("Eq(Max(1, s0), 1)", "")])
 def test_conditions(condition, symbol):
-    assert held_symbol(condition) == symbol
+    assert specialized_symbol(condition) == symbol
 
 
 def test_a_number_that_a_condition_fixes_is_told_with_its_value_and_line():

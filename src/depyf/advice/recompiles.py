@@ -135,7 +135,7 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
     special = next((number for number in (change.now, *change.was) if number in ("0", "1")), "") if size else ""
     if not size or not special:
         return None
-    can = "`" not in change.subject and size["tensor"].isidentifier() and not (
+    can = size["tensor"].isidentifier() and not (
         change.subject in at.fixed or change.subject in at.tested or at.made_in or at.breaks)
     unbacked = (
         f", or `torch._dynamo.decorators.mark_unbacked({size['tensor']}, {size['index']})` before the first call; "
@@ -143,25 +143,29 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
     return f"size {special} has a version of its own, one in all; to spare it, pad to 2 or more{unbacked}"
 
 
+def _fixed_number(change: ValueChange, at: Circumstances) -> str | None:
+    if change.subject not in at.fixed or ".shape[" in change.subject:
+        return None
+    return (f"what Python computes with it fixes it (at {at.fixed[change.subject]}), so each value has a version "
+            "of its own; compute that before the call, or in torch, with a tensor in place of the number")
+
+
 def _fixed_size(change: ValueChange, at: Circumstances) -> str | None:
     limit = f"allow more versions: {_LIMIT}"
-    if change.subject in at.fixed and ".shape[" not in change.subject:
-        return (f"what Python computes with it fixes it (at {at.fixed[change.subject]}), so each value has a version "
-                "of its own; compute that before the call, or in torch, with a tensor in place of the number")
     if change.subject in at.modules:
         return (f"each module that it is called on has tensors of other sizes, {at.modules[change.subject]} of them in "
                 f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "
                 f"calls these modules as one graph, or {limit}")
     size = _size_of(change)
     if change.subject in at.fixed_with and size and "`" not in change.subject:
-        return _fixed_here(change, at, at.fixed[change.subject], at.fixed_with[change.subject])
+        return _fixed_in_one_version(change, at, at.fixed[change.subject], at.fixed_with[change.subject])
     if change.subject in at.fixed:
         return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
                 f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
     return None
 
 
-def _fixed_here(change: ValueChange, at: Circumstances, place: str, others: Sequence[str]) -> str:
+def _fixed_in_one_version(change: ValueChange, at: Circumstances, place: str, others: Sequence[str]) -> str:
     """Return advice on a size that one version holds for one value of, and another leaves open.
 
     Torch opens a size when it has changed. What is computed with it and with a size that has not fixes it again; marked
@@ -320,5 +324,5 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
 
 
 _RULES: tuple[Rule, ...] = (
-    _number_of_module, _torchs_hint, _special_size, _fixed_size, _open_size, _bound_method, _keywords, _length,
-    _condition, _state, _other_kind, _value)
+    _number_of_module, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size, _bound_method, _keywords,
+    _length, _condition, _state, _other_kind, _value)

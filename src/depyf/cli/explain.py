@@ -73,14 +73,13 @@ def explain(given: argparse.Namespace) -> int:
 def _written_index(path: str) -> str | None:
     """Return the index that lies in the dump of one process and tells the whole; ``None`` where it is to be made."""
     from ..records import making
-    from ..records.plain_lines import FILE
-    from ..records.run_directory import rank_folders
+    from ..records.run_directory import directory_of, rank_folders
     from ..views.index.written import read
 
-    directory = os.path.dirname(path) if os.path.basename(path) == FILE else path
+    directory = directory_of(path)
     if rank_folders(directory) or os.path.exists(os.path.join(directory, making.FILE)):
         return None
-    return read(directory, FILE)
+    return read(directory)
 
 
 def _show(given: argparse.Namespace, text: str, path: str) -> int:

@@ -52,8 +52,6 @@ def repro(given: argparse.Namespace) -> int:
             return refused(f"{name} is there already; give another with -o, or --force")
         with open(name, "w", encoding="utf-8") as file:
             file.write(text)
-    except BrokenPipeError:
-        raise  # (whoever reads the standard output has seen enough: not an error of the user's)
     except (RecordsError, NotReproducible, OSError) as error:
         return refused(error)
     print(f"{name}: python {name} [BACKEND]")

@@ -11,6 +11,12 @@ INTERRUPTED = 130
 
 
 def refused(why: object) -> int:
-    """Say on standard error why a command does nothing, and return its exit status."""
+    """Say on standard error why a command does nothing, and return its exit status.
+
+    Raises:
+        BrokenPipeError: that is why: the reader of the output has seen enough (:func:`depyf.cli.main` ends quietly).
+    """
+    if isinstance(why, BrokenPipeError):
+        raise why
     print(f"depyf: {why}", file=sys.stderr)
     return BAD_INPUT

@@ -173,9 +173,9 @@ class _Placement:
             if taken or needed:
                 self._places[node.name] = min(taken) if taken else max(needed)
             return
-        again = self.saved.get(node.name)  # (what is computed once more keeps its name)
-        own = self.runs.run_of[self.runs.positions[again]] if again is not None else -1
-        place = own if own in candidates else self._place(node, candidates, taken, needed)
+        recomputed = self.saved.get(node.name)  # (what is computed once more keeps its name)
+        known = self.runs.run_of[self.runs.positions[recomputed]] if recomputed is not None else -1
+        place = known if known in candidates else self._place(node, candidates, taken, needed)
         self._last = self._places[node.name] = place
         # Saved values are reshaped at the end of a forward graph: what does not stand together is not in order.
         if place != self._before:
@@ -218,9 +218,9 @@ def _align_group(
     in_order = _within(fit, positions, nodes) if backward or not saved else []
     for number, node in enumerate(nodes):
         givers = [chosen[name] for name in node.inputs if name in chosen]
-        again = runs.positions.get(saved.get(node.name, ""), -1)
-        if again in positions:
-            chosen[node.name], aligned[node.name] = again, runs.names[again]
+        recomputed = runs.positions.get(saved.get(node.name, ""), -1)
+        if recomputed in positions:
+            chosen[node.name], aligned[node.name] = recomputed, runs.names[recomputed]
             continue
         position = in_order[number] if in_order else _best(fit, positions, node, givers)
         # What fits nothing, or was moved behind other work, goes with the value that it takes.
@@ -256,7 +256,7 @@ def _last_between(runs: Sequence[int], begin: int, end: int) -> int:
 #: They belong to the operation whose value they reshape.
 _RESHAPES = frozenset({"t", "unsafe_view", "detach", "alias", "permute"})
 #: What it costs to leave a captured node out: all are computed, unless another one computes them, too.
-_LEFT_OUT = 1.0
+_SKIP_COST = 1.0
 #: Above so many pairs a run is aligned by position alone.
 _PAIRS = 250_000
 
@@ -286,7 +286,7 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
             row.append(top + score)
             steps.append(where)
             if where < column:  # (what lies behind is come to by leaving this one out)
-                top -= _LEFT_OUT
+                top -= _SKIP_COST
         best = row
         came.append(steps)
     column = max(range(len(order)), key=best.__getitem__)
@@ -295,23 +295,23 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
         chosen.append(column)
         column = steps[column]
     chosen.reverse()
-    _cut_where_least_goes_on(nodes, chosen, scores)
+    _cut_at_fewest_values(nodes, chosen, scores)
     return [order[column] for column in chosen]
 
 
-def _cut_where_least_goes_on(nodes: Sequence[Node], chosen: list[int], scores: Sequence[Sequence[float]]) -> None:
+def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequence[Sequence[float]]) -> None:
     """Move the nodes that fit two neighbours as well, so that the fewest values go from one to the other.
 
     Of ``add, neg, exp`` the ``neg`` may end a norm or begin an activation; behind the ``add`` only its value goes on.
     """
-    goes_on = [0] * (len(nodes) + 1)  # values that go over each cut: made before it, taken behind it
+    crossing = [0] * (len(nodes) + 1)  # values that go over each cut: made before it, taken behind it
     made = {node.name: number for number, node in enumerate(nodes)}
     last = {name: number for number, node in enumerate(nodes) for name in node.inputs if name in made}
     for name, taken in last.items():
-        goes_on[made[name] + 1] += 1
-        goes_on[taken + 1] -= 1
-    for cut in range(1, len(goes_on)):
-        goes_on[cut] += goes_on[cut - 1]
+        crossing[made[name] + 1] += 1
+        crossing[taken + 1] -= 1
+    for cut in range(1, len(crossing)):
+        crossing[cut] += crossing[cut - 1]
     for at in range(1, len(nodes)):
         before, behind = chosen[at - 1], chosen[at]
         if before == behind:
@@ -323,7 +323,7 @@ def _cut_where_least_goes_on(nodes: Sequence[Node], chosen: list[int], scores: S
         while end < len(nodes) - 1 and chosen[end] == behind == chosen[end + 1] and (
                 scores[end][before] == scores[end][behind]):
             end += 1
-        cut = min(range(first, end + 1), key=lambda each: (goes_on[each], abs(each - at)))
+        cut = min(range(first, end + 1), key=lambda each: (crossing[each], abs(each - at)))
         for number in range(min(cut, at), max(cut, at)):
             chosen[number] = behind if cut < at else before
 

@@ -221,6 +221,11 @@ class Frame:
     branch: Branch | None = None
     asked: bool = False
 
+    def may_be_of(self, code_name: str, location: SourceLocation | None) -> bool:
+        """Return whether a code object of this name and place may be the frame's; an unknown place may be any."""
+        return code_name == self.code_name and (location is None or self.location is None or (
+            location.filename, location.line) == (self.location.filename, self.location.line))
+
 
 @frozen
 class CompiledFunction:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable
 
 from .environment import launch, rank_and_world
+from .plain_lines import FILE
 
 #: A directory of ours holds this file; it names the version that wrote it.
 MARK = ".depyf"
@@ -30,6 +31,12 @@ def rank_folders(directory: str) -> dict[int, str]:
         return numbered(os.listdir(directory), RANK)
     except OSError:
         return {}
+
+
+def directory_of(path: str) -> str:
+    """Return the directory that a file of records is in; any other path as it is."""
+    is_records = os.path.isfile(path) and os.path.basename(path) == FILE
+    return os.path.dirname(path) or "." if is_records else path
 
 
 class DirectoryError(OSError):

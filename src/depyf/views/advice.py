@@ -3,34 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from ..advice import Advice, Sources, on_break
 from ..advice.libraries import SET_UP
-from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, on_change
+from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
-from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
-from ..torch_text.size_names import SYMBOL
-from .causes import in_two_steps
-from .changes import CLOSURE_HINT, Change, in_words
-from .dump.guards.conditions import ARGUMENTS
-from .dump.guards.sizes import range_in_sentence
-from .fixed_symbols import fixed_symbols
+from .changes import CLOSURE_HINT, Change
+from .circumstances import CircumstancesOfRun
 from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost
 from .version_differences import MOST, version_differences
 
-#: Files through which torch calls a function of the user's.
-_OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
-#: Files that another than the user wrote.
-_INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
-#: The type of something, as Markdown.
-_OF_TYPE = re.compile(r"^`type\(([\w.\[\]'\"]+)\)`$")
+#: The type of something.
+_OF_TYPE = re.compile(r"type\(([\w.\[\]'\"]+)\)")
 #: An item of a list: versions differ in what it holds.
 _HELD = re.compile(r"\[(?:\d+|[i-n])\]$")
 #: Versions that failed at once that are compared with what was compiled then.
@@ -54,9 +44,8 @@ class Adviser:
     def __init__(self, run: RunIndex) -> None:
         self.run = run
         self._sources = Sources(run.capture.sources)
-        self._of_functions: dict[tuple[int, int], Circumstances] = {}
+        self._circumstances = CircumstancesOfRun(run)
         self._of_breaks: dict[GraphBreak, Advice | None] = {}
-        self._of_sizes: dict[tuple[tuple[int, int], str], list[str]] = {}
 
     def on_break(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break; ``None`` where no rule fits.
@@ -123,10 +112,10 @@ class Adviser:
 
         ``""`` where the program asked for its compilation, or there is no advice on a break before it.
         """
-        begin = self._begin(compilation)
+        begin = self._break_before(compilation)
         return prose(f"it is compiled by itself only since {begin[0]}; begin there: {begin[1]}") if begin else ""
 
-    def _begin(self, compilation: Compilation) -> tuple[str, str] | None:
+    def _break_before(self, compilation: Compilation) -> tuple[str, str] | None:
         """Return the break before what is compiled by itself, as a clause, and the change there; ``None`` for none."""
         summary = self.run.summary_of[compilation.compile_id.key]
         if resumed_function(compilation.function):
@@ -163,34 +152,37 @@ class Adviser:
     def on(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return advice on how to spare torch compiling these again, as Markdown; each once."""
         compilations = list(compilations)
-        found: dict[object, tuple[str, RecompileAdvice]] = {}
+        advised: dict[object, tuple[str, RecompileAdvice]] = {}
         others: dict[str, RecompileAdvice | None] = {}
         for compilation in compilations[:_LOOKED_AT]:
             others.update(self._others(compilation))
         for compilation in compilations:
             for change in self.run.changes(compilation)[:1]:
                 others.pop(change.subject, None)
-                advice = on_change(_value_change(change), self._circumstances(compilation))
-                if advice is None and "(" in change.subject and (begin := self._begin(compilation)):
-                    # (A value that comes of the break.)
-                    advice = RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
+                advice = self._on_change(change, compilation)
                 if advice is not None:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
-                    found.setdefault(key, (_OF_TYPE.sub(r"`\1`", _subject_text(change)), advice))
-        if not found:
+                    advised.setdefault(key, (_subject_text(change), advice))
+        if not advised:
             return []
-        told = _told(dict.fromkeys(found.values()))
-        known = {subject for subject, _ in found.values()}
-        advised = [(code(subject), advice) for subject, advice in others.items()
-                   if advice is not None and code(subject) not in known]
-        told += _told(advised, ", too")[:MOST]
-        told.sort(key=lambda each: not each[1])
-        lengths = known | {code(subject) for subject in others}
+        subjects = {subject for subject, _ in advised.values()}
+        besides = [(code(subject), advice) for subject, advice in others.items()
+                   if advice is not None and code(subject) not in subjects]
+        lines = [*_lines(dict.fromkeys(advised.values())), *_lines(besides, ", too")[:MOST]]
+        lines.sort(key=lambda line: not line[1])
+        subjects |= {code(subject) for subject in others}
         rest = [code(subject) for subject, advice in others.items()
-                if advice is None and code(f"len({subject.removesuffix('[...]')})") not in lengths]
+                if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
         missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
-        return [text for text, _ in told] + missing
+        return [text for text, _ in lines] + missing
+
+    def _on_change(self, change: Change, compilation: Compilation) -> RecompileAdvice | None:
+        advice = on_change(_value_change(change), self._circumstances.of(compilation))
+        if advice is None and "(" in change.subject and (begin := self._break_before(compilation)):
+            # (A value that comes of the break.)
+            return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
+        return advice
 
     def _others(self, compilation: Compilation) -> Iterator[tuple[str, RecompileAdvice | None]]:
         """Yield what else the failed versions differ in from the one compiled then, with advice on it.
@@ -200,147 +192,13 @@ class Adviser:
         new, changes = self.run.version(compilation), self.run.changes(compilation)
         if new is None or not changes[0].lasts:
             return
-        at = self._circumstances(compilation)
+        at = self._circumstances.of(compilation)
         for failure in compilation.guard_failures[:_COMPARED]:
             old = self.run.version_of(failure.entry)
             for each in version_differences(old, new, self.run.stack_names(compilation), ()) if old else ():
                 if not _ORDINARY.search(each.subject) and not each.now.startswith("any"):  # (the new version takes any)
                     held = _HELD.sub("[...]", each.subject)
                     yield held, on_change(ValueChange(held, (each.was,), each.now), at) if each.was else None
-
-    def _circumstances(self, compilation: Compilation) -> Circumstances:
-        key = compilation.compile_id.frame_key
-        if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
-            self._of_functions[key] = Circumstances(
-                fixed=self._fixed(compilation), fixed_with=self._fixed_with(compilation),
-                ranges=self._ranges(compilation), calls=self._calls(compilation), made_in=self._caller(compilation),
-                tested=self._tested(compilation), breaks=any(
-                    resumed_function(each.function) is not None
-                    for each in self.run.summary_of[compilation.compile_id.key].compilations))
-        known = self._of_functions[key]
-        return replace(known, modules=self._of_modules(compilation, known.fixed), along=self._along(compilation),
-                       in_library=self._is_called_by_library(compilation))
-
-    def _along(self, compilation: Compilation) -> tuple[str, ...]:
-        """Return the sizes that go with the one that torch names first.
-
-        Those that one version held for one value of, and the one compiled then leaves open, too; and those that are the
-        same in a version.
-        """
-        along = [each.subject for each in self.run.differences(compilation)
-                 if ".shape[" in each.subject and each.was.isdigit() and int(each.was) > 1 and not each.now.isdigit()]
-        subject = next((change.subject for change in self.run.changes(compilation)), "")
-        return tuple(dict.fromkeys([*along, *self._equal_sizes(compilation, subject)]))
-
-    def _equal_sizes(self, compilation: Compilation, subject: str) -> list[str]:
-        """Return the sizes that are the same as this one in any version of the function."""
-        key = compilation.compile_id.frame_key, subject
-        if key not in self._of_sizes:  # (all versions are looked at)
-            all_names = [version.sizes.names for version in map(self.run.version, self._of_frame(compilation))
-                         if version is not None]
-            self._of_sizes[key] = [each for names in all_names for each, name in names.items()
-                                   if each != subject and name == names.get(subject)]
-        return self._of_sizes[key]
-
-    def _of_frame(self, compilation: Compilation) -> list[Compilation]:
-        return [c for c in self.run.capture.compilations if c.compile_id.frame_key == compilation.compile_id.frame_key]
-
-    def _fixed(self, compilation: Compilation) -> dict[str, str]:
-        """Return the sizes that a version of the function holds for one value, with the place that fixed them."""
-        return {in_words(source, self.run.stack_names(each)): code(self.run.short_place(decision.location))
-                for each in self._of_frame(compilation)
-                for decision in fixed_symbols(each) if decision.location is not None
-                for source in decision.source.split(", ") if source}
-
-    def _fixed_with(self, compilation: Compilation) -> dict[str, tuple[str, ...]]:
-        """Return the sizes that one version holds for one value of, and another leaves open.
-
-        With each come sizes of arguments that are the same number in the first: what is computed with both fixes it.
-        """
-        opened: set[str] = set()
-        fixed: dict[str, tuple[Compilation, str]] = {}
-        for each in self._of_frame(compilation):
-            made, held = ({
-                in_words(source, self.run.stack_names(each)): decision.value for decision in decisions
-                for source in decision.source.split(", ") if source}
-                for decisions in ([one for one in each.symbols if one.kind == "created"], fixed_symbols(each)))
-            opened |= made.keys() - held.keys()
-            fixed = {**{name: (each, value) for name, value in held.items()}, **fixed}
-        return {name: tuple(each for each in self._sizes(where, value) if each != name)
-                for name, (where, value) in fixed.items() if name in opened}
-
-    def _sizes(self, compilation: Compilation, number: str) -> list[str]:
-        """Return the sizes of arguments that a version holds for this number."""
-        version = self.run.version(compilation)
-        return [] if version is None else [
-            f"{one.subject}.shape[{index}]" for one in version.conditions
-            if one.tensor is not None and one.section == ARGUMENTS
-            for index, size in enumerate(one.tensor.size) if str(size) == number]
-
-    def _tested(self, compilation: Compilation) -> frozenset[str]:
-        """Return the sizes on which torch tested a condition in a version that leaves them open."""
-        tested: set[str] = set()
-        for each in self._of_frame(compilation):
-            made = {decision.symbol: decision.source for decision in each.symbols if decision.kind == "created"}
-            words = {word for decision in each.symbols if decision.kind == "guarded"
-                     for word in SYMBOL.findall(decision.symbol)}
-            tested.update(in_words(source, self.run.stack_names(each)) for word in words
-                          for source in made.get(word, "").split(", ") if source)
-        return frozenset(tested)
-
-    def _of_modules(self, compilation: Compilation, fixed: Mapping[str, str]) -> dict[str, int]:
-        """Return the fixed sizes that changed along with those of ``self``'s tensors.
-
-        Another module was called.
-        """
-        subjects = [change.subject for change in self.run.changes(compilation)[:1] if change.subject in fixed]
-        if not subjects or not any(each.subject.startswith("self.") and ".shape[" in each.subject
-                                   for each in self.run.differences(compilation)):
-            return {}
-        modules = {tuple(one.text for one in version.conditions if one.tensor and one.root == "self")
-                   for version in map(self.run.version, self._of_frame(compilation)) if version is not None}
-        return dict.fromkeys(subjects, len(modules))
-
-    def _ranges(self, compilation: Compilation) -> dict[str, str]:
-        """Return what a version of the same function leaves open, with the range that its guards leave of a size."""
-        ranges = ((in_words(source, self.run.stack_names(each)), self.run.range_of(each, source))
-                  for each in self._of_frame(compilation)
-                  for decision in each.symbols if decision.kind == "created"
-                  for source in decision.source.split(", ") if source)
-        result: dict[str, str] = {}
-        for what, known in ranges:
-            if known or what not in result:
-                result[what] = f"all sizes {range_in_sentence(known)}" if known else ""
-        return result
-
-    def _calls(self, compilation: Compilation) -> dict[str, str]:
-        """Return calls of bound methods whose arguments break the graph, written in two steps."""
-        summary = self.run.summary_of.get(compilation.compile_id.key)
-        steps = (in_two_steps(broken) for each in (summary.compilations if summary else ()) for broken in each.breaks)
-        return dict(filter(None, steps))
-
-    def _caller(self, compilation: Compilation) -> str:
-        """Return the function that the program has compiled, in which the values may be made that this one gets.
-
-        ``""`` where the program itself makes the call.
-        """
-        summary = self.run.summary_of[compilation.compile_id.key]
-        resumed = resumed_function(compilation.function) is not None
-        if is_outermost(summary) and not resumed:
-            return ""
-        for place in compilation.stack:
-            # (Of functions of one name in a file it is the last that begins before.)
-            begun = [(each.location.line, self.run.summary_of[each.compile_id.key].title)
-                     for each in self.run.capture.compilations if each.location is not None
-                     and (each.location.filename, each.function) == (place.filename, place.function)
-                     and each.location.line <= place.line]
-            if begun:
-                return max(begun)[1]
-        return summary.title if resumed else ""
-
-    def _is_called_by_library(self, compilation: Compilation) -> bool:
-        caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
-        return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
 
 
 def _value_change(change: Change) -> ValueChange:
@@ -353,10 +211,13 @@ def _value_change(change: Change) -> ValueChange:
 
 
 def _subject_text(change: Change) -> str:
-    return ", ".join(code(name) for name, _ in change.keywords) or change.subject_text()
+    """Return what changed, as Markdown; of something that is of another type the thing itself."""
+    of_type = _OF_TYPE.fullmatch(change.subject)
+    names = [code(name) for name, _ in change.keywords] or ([code(of_type[1])] if of_type is not None else [])
+    return ", ".join(names) or change.subject_text()
 
 
-def _told(advised: Iterable[tuple[str, RecompileAdvice]], besides: str = "") -> list[tuple[str, bool]]:
+def _lines(advised: Iterable[tuple[str, RecompileAdvice]], besides: str = "") -> list[tuple[str, bool]]:
     """Return advice as Markdown, each with whether it comes first; what holds of several things is said once."""
     subjects: dict[RecompileAdvice, list[str]] = {}
     for subject, advice in advised:

@@ -17,7 +17,8 @@ from .markdown import code
 
 #: Longer calls are shown without their arguments.
 _SHORT = 24
-_ITEM = re.compile(r"^Unsupported Tensor\.item\(\)")
+#: Torch's heading of a number that is taken out of a tensor.
+_ITEM = r"^Unsupported Tensor\.item\(\)"
 _QUOTED = r"`(?P<what>[^`]+)`"
 
 
@@ -63,7 +64,7 @@ def in_plain_python(broken: GraphBreak) -> str:
     whole = call and ast.get_source_segment(text, call)
     if call is None or not whole:
         return ""
-    if _ITEM.search(broken.reason):
+    if re.search(_ITEM, broken.reason):
         tensor = call.func.value if isinstance(call.func, ast.Attribute) else call.args[0] if call.args else call
         if not isinstance(tensor, (ast.Name, ast.Attribute)):  # (what computes it is in the graph)
             return f"the number is taken out of {code(ast.get_source_segment(text, tensor) or whole)}"
@@ -120,7 +121,7 @@ def _called(call: ast.Call) -> str:
 #: Functions that take the number out of a tensor, as its method ``item`` does.
 _NUMBERS = ("float", "int", "bool")
 #: Headings of breaks that name a method themselves.
-_CALLS = ((r"^Unsupported Tensor\.item\(\)", "item"), (r"^Unsupported Tensor\.backward\(\)", "backward"),
+_CALLS = ((_ITEM, "item"), (r"^Unsupported Tensor\.backward\(\)", "backward"),
           (r"^Call to `torch\._dynamo\.graph_break\(\)`", "graph_break"))
 
 
@@ -165,7 +166,7 @@ def _builtin(broken: GraphBreak) -> str:
 _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Data-dependent (branching|jump)", _always(
         "which branch is taken depends on values in a tensor, and a graph has none while it is captured")),
-    (r"^Unsupported Tensor\.item\(\)", _always(
+    (_ITEM, _always(
         "`.item()` needs a value out of a tensor, and a graph has none while it is captured")),
     (r"^Unsupported Tensor\.backward\(\)", _always("torch does not trace `.backward()`")),
     (r"^Data-dependent", _always("it depends on values in a tensor, and a graph has none while it is captured")),

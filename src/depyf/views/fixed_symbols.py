@@ -26,7 +26,7 @@ def fixed_symbols(compilation: Compilation) -> list[SymbolDecision]:
     known = {each.symbol for each in fixed}
     created = {each.symbol: each for each in compilation.symbols if each.kind == "created"}
     for each in compilation.symbols:
-        symbol = held_symbol(each.symbol) if each.kind == "guarded" else ""
+        symbol = specialized_symbol(each.symbol) if each.kind == "guarded" else ""
         if symbol in created and symbol not in known:
             known.add(symbol)
             fixed.append(replace(created[symbol], kind="fixed", reason="a condition leaves one value",
@@ -34,7 +34,7 @@ def fixed_symbols(compilation: Compilation) -> list[SymbolDecision]:
     return fixed
 
 
-def held_symbol(condition: str) -> str:
+def specialized_symbol(condition: str) -> str:
     """Return the symbol of which a condition of torch's leaves one value, ``"s51"``; ``""`` where there is none."""
     symbols = set(SYMBOL.findall(condition))
     node = parsed_expression(condition) if len(symbols) == 1 and condition.startswith("Eq(") else None

@@ -53,6 +53,7 @@ class RunIndex:
         self.source = UserSource(capture.sources)
         self._versions: dict[int, list[Version]] = {}  # by the identity of their frame
         self._symbols: dict[str, frozenset[str]] = {}
+        self._pairs: dict[tuple[int, int, int], tuple[Version, Version] | None] = {}
         self._differences: dict[tuple[int, int, int], list[Difference]] = {}
         self._match()
         self.short = short_names(files_of(capture))
@@ -132,11 +133,8 @@ class RunIndex:
 
         (Both that continue a branch have one name and one line.)
         """
-        place = compilation.location
-        frames = [
-            frame for frame in self.frames.values() if not frame.entries and frame.code_name == compilation.function
-            and (place is None or frame.location is None or (
-                (frame.location.filename, frame.location.line) == (place.filename, place.line)))]
+        frames = [frame for frame in self.frames.values() if not frame.entries and frame.may_be_of(
+            compilation.function, compilation.location)]
         return frames[0] if len(frames) == 1 else None
 
     @cached_property
@@ -187,6 +185,11 @@ class RunIndex:
         frame, entry = self.entries[compile_id.key]
         return next((each for each in self._versions_of(frame) if each.entry is entry), None)
 
+    def versions_beside(self, compilation: Compilation) -> Sequence[Version]:
+        """Return all versions of the frame that was compiled, in the order in which they were compiled."""
+        frame = self.frame_of(compilation)
+        return self._versions_of(frame) if frame is not None else ()
+
     def _versions_of(self, frame: Frame) -> Sequence[Version]:
         known = self._versions.get(id(frame))
         if known is None:
@@ -195,11 +198,12 @@ class RunIndex:
 
     def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
         """Return the version that a recompile is compared with, as in the full code, and what was compiled then."""
-        new = self.version(compilation)
-        if new is None or not compilation.guard_failures:
-            return None
-        old = nearest(new, self._versions_of(new.frame))
-        return (old, new) if old is not None else None
+        key = compilation.compile_id.key
+        if key not in self._pairs:  # (each version is compared with all before it)
+            new = self.version(compilation)
+            old = nearest(new, self._versions_of(new.frame)) if new is not None and compilation.guard_failures else None
+            self._pairs[key] = (old, new) if new is not None and old is not None else None
+        return self._pairs[key]
 
     def differences(self, compilation: Compilation) -> list[Difference]:
         """Return in what else a version differs from the earlier one that is most like it."""
@@ -245,18 +249,13 @@ class RunIndex:
             return "unknown"
         if frame.entries:
             return "compiled"
-
-        def same(code_name: str, place: SourceLocation | None) -> bool:
-            return code_name == frame.code_name and (
-                place is None or frame.location is None or
-                (place.filename, place.line) == (frame.location.filename, frame.location.line))
-
         compiled = {entry.compile_id.frame_key for each in self.frames.values() for entry in each.entries}
         lost = {c.compile_id.frame_key for c in self.capture.compilations
-                if same(c.function, c.location) and c.compile_id.frame_key not in compiled}
+                if frame.may_be_of(c.function, c.location) and c.compile_id.frame_key not in compiled}
         if not lost:
             return "plain" if frame.asked else "unreached"
-        alike = [each for each in self.frames.values() if not each.entries and same(each.code_name, each.location)]
+        alike = [each for each in self.frames.values()
+                 if not each.entries and frame.may_be_of(each.code_name, each.location)]
         return "plain" if len(lost) >= len(alike) else "unknown"
 
     def knows_code(self, compilation: Compilation) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...frozen import frozen
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
@@ -92,12 +92,6 @@ def full_code(
     return f"{head.rstrip()}\n\n\n{body}\n"
 
 
-def _is_told(frame: Frame, lost: Iterable[Compilation]) -> bool:
-    """Return whether the index lists why a frame was not compiled: torch skips some without a word."""
-    return any(each.function == frame.code_name and (each.location is None or frame.location is None or (
-        each.location.filename, each.location.line) == (frame.location.filename, frame.location.line)) for each in lost)
-
-
 @frozen
 class ShownGraph:
     """A graph as it stands in the full code.
@@ -138,9 +132,11 @@ def _frame(
     if frame.wrappers:
         parts.append(_wrapper_stub(frame))
     if not compiled:
-        parts.append(f"# {frame.name} was not compiled in this run" + (
-            "." if not frame.asked else ": torch was asked to, and left it to plain Python (index.md says why)."
-            if _is_told(frame, lost) else ": torch was asked to, and left it to plain Python without giving a reason."))
+        # (The index lists the compilations that were given up; torch skips some frames without a word.)
+        why = "(index.md says why)" if any(frame.may_be_of(each.function, each.location) for each in lost) \
+            else "without giving a reason"
+        asked = f": torch was asked to, and left it to plain Python {why}" if frame.asked else ""
+        parts.append(f"# {frame.name} was not compiled in this run{asked}.")
         return "\n\n\n".join(parts)
     for version in compiled:
         before = nearest(version, compiled)

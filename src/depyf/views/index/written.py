@@ -1,7 +1,7 @@
 """``index.md`` as a dump holds it: written, and read again for a terminal, without the records it was made of.
 
 stamped(text)                     the text with a last line that says which depyf wrote it
-read("dump", "records.jsonl")     the text, if it is that of the records beside it; else None
+read("dump")                      the text, if it is that of the records beside it; else None
 in_terminal(blocks(text))         without the links to begin with, the table of all compilations and the words
 """
 
@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 
 from ... import __version__
+from ...records.plain_lines import FILE as RECORDS
 from ..dump.folder import INDEX
 from ..markdown_blocks import Block, Bullets, Heading, Paragraph
 
@@ -30,7 +31,7 @@ def stamped(text: str) -> str:
     return f"{text}\n{_WRITTEN_BY}"
 
 
-def read(directory: str, records: str) -> str | None:
+def read(directory: str) -> str | None:
     """Return the index of a dump; ``None`` where it has to be made of the records.
 
     That is where there is none, where the records were written after it (the run goes on, or was killed), and where
@@ -38,11 +39,10 @@ def read(directory: str, records: str) -> str | None:
 
     Args:
         directory: of one process.
-        records: name of the file of records in it.
     """
     path = os.path.join(directory, INDEX)
     try:
-        if os.stat(path).st_mtime_ns < os.stat(os.path.join(directory, records)).st_mtime_ns:
+        if os.stat(path).st_mtime_ns < os.stat(os.path.join(directory, RECORDS)).st_mtime_ns:
             return None
         with open(path, encoding="utf-8", errors="surrogatepass") as file:
             text = file.read()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from ....frozen import frozen
@@ -28,12 +27,11 @@ from .whole import definition, sections
 LONGEST = 40
 #: Values of objects and of globals that are shown; the others are counted.
 VALUES = 8
-#: Lines that are kept for values that tell this version from all others.
-KEPT = 4
+#: Lines that are reserved for values that tell this version from all others.
+RESERVED = 4
 _INDENT = 8
 #: More versions than any function has.
 _ANY = 1 << 30
-_NONE: Mapping[str, int] = MappingProxyType({})
 _ON_STACK = re.compile(r"___stack\d+")
 
 
@@ -46,7 +44,7 @@ class _Shown:
     covers: tuple[Condition, ...] = ()
 
 
-def call_guards(version: Version, telling: Mapping[str, int] = _NONE) -> list[str]:
+def call_guards(version: Version, telling: Mapping[str, int] | None = None) -> list[str]:
     """Return the lines of the function: at most ``LONGEST``.
 
     Args:
@@ -69,14 +67,15 @@ def call_guards(version: Version, telling: Mapping[str, int] = _NONE) -> list[st
     counted = _Counted(version)
     writer = _Writer(LONGEST - len(lines) - 1)
     room = writer.room - counted.at_most()
-    values = _values(version, telling)
-    for title, shown, kept in (
-        ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS)], _room_for(values, telling)),
-        ("sizes", list(_sizes(version)), _room_for(values, telling)),
-        ("variables of the enclosing function", list(_arguments(version, CLOSURE)), _room_for(values, telling)),
-        ("values", values, 0),
+    values = _values(version, telling or {})
+    reserved = _reserved_lines(values, telling or {})
+    for title, shown in (
+        ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS)]),
+        ("sizes", list(_sizes(version))),
+        ("variables of the enclosing function", list(_arguments(version, CLOSURE))),
+        ("values", values),
     ):
-        taken = writer.section(title, shown, room - kept)
+        taken = writer.section(title, shown, room if shown is values else room - reserved)
         counted.take(taken)
         room -= writer.used_by_last
     for line in counted.lines():
@@ -270,10 +269,10 @@ def _is_about_sizes(one: Condition) -> bool:
     return one.section == ARGUMENTS and ".shape[" in one.text and one.tensor is None
 
 
-def _room_for(values: Sequence[_Shown], telling: Mapping[str, int]) -> int:
-    """Return the lines that are kept for values that this version alone has: without them, nothing tells it apart."""
+def _reserved_lines(values: Sequence[_Shown], telling: Mapping[str, int]) -> int:
+    """Return the number of lines reserved for the values that tell this version from every other."""
     own = sum(telling.get(each.covers[0].text) == 0 for each in values)
-    return min(own, KEPT) + bool(own)
+    return min(own, RESERVED) + bool(own)
 
 
 def _values(version: Version, telling: Mapping[str, int]) -> list[_Shown]:

@@ -33,8 +33,8 @@ def shapes(run: SectionContext) -> list[str]:
             continue
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}:", ""]
         used = {_key(*decision) for decision in decisions}
-        fixed = [pair for compilation in summary.compilations for decision in fixed_symbols(compilation)
-                 if _key(*(pair := (decision, compilation))) in used]
+        fixed = [(decision, compilation) for compilation in summary.compilations
+                 for decision in fixed_symbols(compilation) if _key(decision, compilation) in used]
         # What was fixed matters most: it makes for recompiles.
         lines += _at_most(_fixed(run, fixed), "size")
         known = {_key(*decision) for decision in fixed}
@@ -107,8 +107,9 @@ def _open(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[s
     sentences: dict[tuple[str, str], list[tuple[str, Compilation]]] = {}
     for decision, compilation in decisions:
         if decision.kind in ("created", "unbacked") and _key(decision, compilation) not in fixed:
-            what, text = _open_text(run, decision, compilation)
-            sentences.setdefault((what, range_of(run, decision, compilation)), []).append((text, compilation))
+            extent = range_of(run, decision, compilation)
+            what, text = _open_text(run, decision, compilation, extent)
+            sentences.setdefault((what, extent), []).append((text, compilation))
     return [f"{code(str(texts[0][1].compile_id))} {texts[0][0]}" + (
                 f" (and in {count(len(texts) - 1, 'other version')})" if len(texts) > 1 else "")
             for texts in sentences.values()]
@@ -129,15 +130,17 @@ def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[t
     return [text + (f", {number} times" if number > 1 else "") for text, number in times.items()]
 
 
-def _open_text(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
-    """Return the size or number that a symbol stands for, and the sentence on it."""
+def _open_text(
+    run: SectionContext, decision: SymbolDecision, compilation: Compilation, extent: str
+) -> tuple[str, str]:
+    """Return the size or number that a symbol stands for, and the sentence on it with its range."""
     first = f", first seen as {code(decision.value)}" if decision.value else ""
     where = f", {run.place(decision.location)}" if decision.location else ""
     if not decision.source:
         return decision.symbol, (f"a value that only the data tells (torch's {code(decision.symbol)}), "
-                                 f"{range_of(run, decision, compilation)}{where}")
+                                 f"{extent}{where}")
     what = in_words(decision.source, run.stack_names(compilation))
-    text = f"{code(what)} (torch's {code(decision.symbol)}): {range_of(run, decision, compilation)}{first}{where}"
+    text = f"{code(what)} (torch's {code(decision.symbol)}): {extent}{first}{where}"
     return what, text + _generalised(run, what, decision.value, compilation)
 
 

@@ -1,0 +1,187 @@
+"""The circumstances of a recompile that advice on it depends on: what is open, what is fixed, who makes the arguments.
+
+x.shape[1]: 10 -> 11, then open     ranges {"x.shape[1]": "all sizes from 2 on"}
+fixed at m.py:8, where mask is 11   fixed {"x.shape[1]": "`m.py:8`"}, fixed_with {"x.shape[1]": ("mask.shape[1]",)}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from ..advice.recompiles import Circumstances
+from ..records.model import Compilation, SymbolDecision
+from ..torch_text.libraries import is_library
+from ..torch_text.resumes import resumed_function
+from ..torch_text.size_names import SYMBOL
+from .causes import in_two_steps
+from .changes import in_words
+from .dump.guards.conditions import ARGUMENTS
+from .dump.guards.sizes import range_in_sentence
+from .fixed_symbols import fixed_symbols
+from .markdown import code
+from .run_index import RunIndex
+from .verdict import is_outermost
+
+#: Files through which torch calls a function of the user's.
+_OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
+#: Files that another than the user wrote.
+_INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
+
+
+class CircumstancesOfRun:
+    """The circumstances of the recompiles of one run."""
+
+    def __init__(self, run: RunIndex) -> None:
+        self.run = run
+        self._of_functions: dict[tuple[int, int], Circumstances] = {}
+        self._of_sizes: dict[tuple[tuple[int, int], str], list[str]] = {}
+
+    def of(self, compilation: Compilation) -> Circumstances:
+        """Return the circumstances of a recompile."""
+        key = compilation.compile_id.frame_key
+        if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
+            frame = [c for c in self.run.capture.compilations if c.compile_id.frame_key == key]
+            fixed = {each.compile_id.key: fixed_symbols(each) for each in frame}
+            self._of_functions[key] = Circumstances(
+                fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed), ranges=self._ranges(frame),
+                calls=self._calls(compilation), made_in=self._caller(compilation), tested=self._tested(frame),
+                breaks=any(resumed_function(each.function) is not None
+                           for each in self.run.summary_of[compilation.compile_id.key].compilations))
+        known = self._of_functions[key]
+        return replace(known, modules=self._of_modules(compilation, known.fixed), along=self._along(compilation),
+                       in_library=self._is_called_by_library(compilation))
+
+    # --- sizes and numbers ------------------------------------------------------------------------
+    def _named(
+        self, compilation: Compilation, decisions: Iterable[SymbolDecision]
+    ) -> Iterator[tuple[str, SymbolDecision]]:
+        """Yield the sizes and numbers that symbols stand for, in the user's words, with the decisions."""
+        names = self.run.stack_names(compilation)
+        for decision in decisions:
+            for source in decision.source.split(", "):
+                if source:
+                    yield in_words(source, names), decision
+
+    def _fixed(self, frame: list[Compilation], fixed: _Fixed) -> dict[str, str]:
+        """Return the sizes that a version of the function holds for one value, with the place that fixed them."""
+        return {subject: code(self.run.short_place(decision.location)) for each in frame
+                for subject, decision in self._named(each, fixed[each.compile_id.key])
+                if decision.location is not None}
+
+    def _fixed_with(self, frame: list[Compilation], fixed: _Fixed) -> dict[str, tuple[str, ...]]:
+        """Return the sizes that one version holds for one value of, and another leaves open.
+
+        With each come sizes of arguments that are the same number in the first: what is computed with both fixes it.
+        """
+        opened: set[str] = set()
+        first: dict[str, tuple[Compilation, str]] = {}
+        for each in frame:
+            values = {subject: decision.value for subject, decision in self._named(each, fixed[each.compile_id.key])}
+            opened.update(subject for subject, _ in self._named(each, _created(each)) if subject not in values)
+            for subject, value in values.items():
+                first.setdefault(subject, (each, value))
+        return {subject: tuple(size for size in self._sizes(where, value) if size != subject)
+                for subject, (where, value) in first.items() if subject in opened}
+
+    def _sizes(self, compilation: Compilation, number: str) -> list[str]:
+        """Return the sizes of arguments that a version holds for this number."""
+        version = self.run.version(compilation)
+        return [] if version is None else [
+            f"{one.subject}.shape[{index}]" for one in version.conditions
+            if one.tensor is not None and one.section == ARGUMENTS
+            for index, size in enumerate(one.tensor.size) if str(size) == number]
+
+    def _ranges(self, frame: list[Compilation]) -> dict[str, str]:
+        """Return what a version of the function leaves open, with the range that its guards leave of a size."""
+        result: dict[str, str] = {}
+        for each in frame:
+            names = self.run.stack_names(each)
+            for source in (source for decision in _created(each) for source in decision.source.split(", ") if source):
+                subject, known = in_words(source, names), self.run.range_of(each, source)
+                if known or subject not in result:
+                    result[subject] = f"all sizes {range_in_sentence(known)}" if known else ""
+        return result
+
+    def _tested(self, frame: list[Compilation]) -> frozenset[str]:
+        """Return the sizes on which torch tested a condition in a version that leaves them open."""
+        tested: set[str] = set()
+        for each in frame:
+            symbols = {symbol for decision in each.symbols if decision.kind == "guarded"
+                       for symbol in SYMBOL.findall(decision.symbol)}
+            tested.update(subject for subject, decision in self._named(each, _created(each))
+                          if decision.symbol in symbols)
+        return frozenset(tested)
+
+    def _along(self, compilation: Compilation) -> tuple[str, ...]:
+        """Return the sizes that go with the one that torch names first.
+
+        Those that one version held for one value of, and the one compiled then leaves open, too; and those that are the
+        same in a version.
+        """
+        along = [each.subject for each in self.run.differences(compilation)
+                 if ".shape[" in each.subject and each.was.isdigit() and int(each.was) > 1 and not each.now.isdigit()]
+        subject = next((change.subject for change in self.run.changes(compilation)), "")
+        return tuple(dict.fromkeys([*along, *self._equal_sizes(compilation, subject)]))
+
+    def _equal_sizes(self, compilation: Compilation, subject: str) -> list[str]:
+        """Return the sizes that are the same as this one in any version of the function."""
+        key = compilation.compile_id.frame_key, subject
+        if key not in self._of_sizes:
+            self._of_sizes[key] = [
+                size for version in self.run.versions_beside(compilation)
+                for size, name in version.sizes.names.items()
+                if size != subject and name == version.sizes.names.get(subject)]
+        return self._of_sizes[key]
+
+    def _of_modules(self, compilation: Compilation, fixed: Mapping[str, str]) -> dict[str, int]:
+        """Return the fixed sizes that changed along with those of ``self``'s tensors.
+
+        Another module was called.
+        """
+        subjects = [change.subject for change in self.run.changes(compilation)[:1] if change.subject in fixed]
+        if not subjects or not any(each.subject.startswith("self.") and ".shape[" in each.subject
+                                   for each in self.run.differences(compilation)):
+            return {}
+        modules = {tuple(one.text for one in version.conditions if one.tensor and one.root == "self")
+                   for version in self.run.versions_beside(compilation)}
+        return dict.fromkeys(subjects, len(modules))
+
+    # --- calls ------------------------------------------------------------------------------------
+    def _calls(self, compilation: Compilation) -> dict[str, str]:
+        """Return calls of bound methods whose arguments break the graph, written in two steps."""
+        summary = self.run.summary_of.get(compilation.compile_id.key)
+        steps = (in_two_steps(broken) for each in (summary.compilations if summary else ()) for broken in each.breaks)
+        return dict(filter(None, steps))
+
+    def _caller(self, compilation: Compilation) -> str:
+        """Return the function that the program has compiled, in which the values may be made that this one gets.
+
+        ``""`` where the program itself makes the call.
+        """
+        summary = self.run.summary_of[compilation.compile_id.key]
+        resumed = resumed_function(compilation.function) is not None
+        if is_outermost(summary) and not resumed:
+            return ""
+        for place in compilation.stack:
+            # (Of functions of one name in a file it is the last that begins before.)
+            begun = [(each.location.line, self.run.summary_of[each.compile_id.key].title)
+                     for each in self.run.capture.compilations if each.location is not None
+                     and (each.location.filename, each.function) == (place.filename, place.function)
+                     and each.location.line <= place.line]
+            if begun:
+                return max(begun)[1]
+        return summary.title if resumed else ""
+
+    def _is_called_by_library(self, compilation: Compilation) -> bool:
+        caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
+        return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
+
+
+#: The decisions that fix symbols, by the key of the compilation.
+_Fixed = Mapping[tuple[int, int, int], list[SymbolDecision]]
+
+
+def _created(compilation: Compilation) -> list[SymbolDecision]:
+    return [decision for decision in compilation.symbols if decision.kind == "created"]
