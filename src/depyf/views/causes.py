@@ -131,13 +131,24 @@ def _in(pattern: str, text: str) -> str:
 
 
 def _named(template: str, pattern: str = _QUOTED) -> Callable[[GraphBreak], str]:
-    """Return a sentence with the name that torch's explanation gives; none where it gives none."""
+    """Return a sentence with the name that torch gives in its explanation, or in its context where it explains nothing.
+
+    ``""`` where it gives none.
+    """
 
     def say(broken: GraphBreak) -> str:
-        name = _in(pattern, broken.explanation)
+        name = _in(pattern, broken.explanation.strip() or broken.context)
         return template.format(name) if name else ""
 
     return say
+
+
+def _failing_call(broken: GraphBreak) -> str:
+    match = re.fullmatch(r"TypeError .*?: (?P<message>\w+\(\).*)", broken.context.strip(), re.DOTALL)
+    if match is None:
+        return ""
+    of_size = "; that value depends on a size that torch keeps open" if "not Sym" in match["message"] else ""
+    return f"the call fails with the fake tensors that torch traces with: {code(match['message'])}{of_size}"
 
 
 def _always(sentence: str) -> Callable[[GraphBreak], str]:
@@ -177,6 +188,10 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Unsupported method call", _method),
     (r"^Unsupported context manager", _named("torch cannot enter the context manager `{}`")),
     (r"^Dynamic shape operator", _named("the size of what `{}` returns depends on values in a tensor")),
+    (r"^TypeError when making fake tensor call", _failing_call),
+    (r"^Operator does not support running with fake tensors",
+     _named("the operator `{}` has no implementation for fake tensors, which torch traces with",
+            r"unsupported operator: (?P<what>\S+)")),
     (r"^Attempted to copy\.deepcopy a tensor", _always("torch cannot trace `copy.deepcopy` of a tensor")),
     (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
     (r"^Backend compiler exception|^Backend compiler failed", _always("the backend could not compile the graph")),
