@@ -22,6 +22,7 @@ from depyf.records.model import (
     SourceLocation,
     SymbolDecision,
     TransformedCode,
+    UserFunction,
 )
 from depyf.views.advice import Adviser
 from depyf.views.circumstances import CircumstancesOfRun
@@ -212,3 +213,17 @@ def test_a_branch_that_only_reports(body, advised):
                         stack=(SourceLocation("m.py", line, "f", "if x.isnan().any():"),))
     advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
     assert (advice is not None and advice.rule == "report") == advised
+
+
+def test_the_caller_is_the_function_behind_a_wrapper_that_was_compiled_last_before():
+    """Torch keeps the versions of all functions behind a wrapper together: its code is one."""
+    wrapper = SourceLocation("m.py", 1, "wrapper")
+    call = SourceLocation("m.py", 3, "wrapper", "return function(x)")
+
+    def behind(number, name):
+        return Compilation(CompileId(0, number), "wrapper", wrapper, outcome="compiled", user_function=UserFunction(
+            name, SourceLocation("m.py", 10 + number, "forward"), (wrapper,)))
+
+    inner = Compilation(CompileId(1, 0), "f", SourceLocation("m.py", 30, "f"), outcome="compiled", stack=(call,))
+    run = RunIndex(Capture(compilations=(behind(0, "First.forward"), inner, behind(1, "Second.forward"))))
+    assert CircumstancesOfRun(run).of(inner).made_in == "First.forward"

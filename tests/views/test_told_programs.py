@@ -316,3 +316,26 @@ def test_a_size_that_another_one_fixes_is_to_be_marked_with_it(capture_program):
     text = index(capture_program(told_programs.size_that_another_one_fixes))
     assert "Mark both dynamic before the first call: `torch._dynamo.mark_dynamic(x, 1)`, " \
         "`torch._dynamo.mark_dynamic(mask, 1)`" in text
+
+
+@new_enough
+def test_the_error_of_a_call_that_fails_with_fake_tensors_is_told(capture_program):
+    """Torch's heading tells that there was an error, and its explanation is empty."""
+    text = index(capture_program(told_programs.condition_on_an_open_size))
+    assert ("why: the call fails with the fake tensors that torch traces with: `scaled_dot_product_attention(): argument "
+            "'is_causal' must be bool, not SymBool`; that value depends on a size that torch keeps open") in text
+
+
+@new_enough
+def test_advice_to_open_a_size_tells_the_break_that_comes_with_it(capture_program):
+    text = index(capture_program(told_programs.condition_on_an_open_size))
+    (told,) = [line for line in text.splitlines() if line.startswith("* `q.shape[2]`: mark it dynamic")]
+    assert "; but the version that has it open breaks at `told_programs.py:" in told
+    assert text.count("mark_dynamic(") == 1  # (the result of a call is not there to be marked)
+
+
+@new_enough
+def test_arguments_of_a_call_are_not_a_list_that_grows(capture_program):
+    text = index(capture_program(told_programs.other_arguments))
+    assert "* `len(factors)`: calls with other positional arguments have a version of their own" in text
+    assert "it grows" not in text

@@ -329,3 +329,26 @@ def size_that_another_one_fixes(compiled):
     again(torch.ones(4, 10))
     again(torch.ones(4, 11), torch.ones(4, 11) > 0)
     again(torch.ones(4, 12))
+
+
+def condition_on_an_open_size(compiled):
+    """The second version leaves the size open, and what is computed of it is no ``bool``."""
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    def attend(q):
+        return attention(q, q, q, is_causal=q.shape[2] > 4) + 1
+
+    attend = compiled(attend)
+    for size in (5, 6, 7):
+        attend(torch.randn(1, 1, size, 4))
+
+
+def other_arguments(compiled):
+    """A call gives more arguments to ``*factors`` than the one before it: nothing grows."""
+
+    @compiled
+    def scaled(x, *factors):
+        return x * sum(factors)
+
+    scaled(torch.ones(3))
+    scaled(torch.ones(3), 2.0)

@@ -74,6 +74,10 @@ class Circumstances:
         tested: sizes on which torch tested a condition in a version that leaves them open.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
+        packed: parameters that take all other arguments of a call, with the kind of these:
+            ``{"args": "positional", "kwargs": "keyword"}``.
+        breaks_when_open: the place of a graph break in this version, where the earlier ones have none:
+            ``"`attention.py:193`"``; ``""`` for none.
         breaks: a graph break divides the function, so that parts of it get other tensors.
         in_library: the function is called from a file that is not the user's.
         made_in: the compiled function in which its arguments may be made; ``""``: they are made outside.
@@ -86,6 +90,8 @@ class Circumstances:
     along: tuple[str, ...] = ()
     tested: Set[str] = frozenset()
     calls: Mapping[str, str] = field(default_factory=dict)
+    packed: Mapping[str, str] = field(default_factory=dict)
+    breaks_when_open: str = ""
     breaks: bool = False
     in_library: bool = False
     made_in: str = ""
@@ -189,14 +195,16 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
         return None
     known = at.ranges.get(change.subject, "") or "many sizes"
     mark = _mark(change.subject)
+    breaks = f"; but the version that has it open breaks at {at.breaks_when_open}" if at.breaks_when_open else ""
+    is_name = _DOTTED.fullmatch(size["tensor"]) is not None
     if at.made_in:
-        compiled = f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}"
-        return compiled if at.along else (
-            f"{compiled}; where the tensor is made outside of it, marking that before the first call is enough: {mark}")
-    if not _DOTTED.fullmatch(size["tensor"]):  # (an item of an argument, which may not be there before the first call)
-        return f"compile the function with `dynamic=True`, and one version serves {known}"
+        outside = "" if at.along or not is_name else (
+            f"; where the tensor is made outside of it, marking that before the first call is enough: {mark}")
+        return f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}{outside}{breaks}"
+    if not is_name:  # (an item of an argument, which may not be there before the first call)
+        return f"compile the function with `dynamic=True`, and one version serves {known}{breaks}"
     likewise = f"; likewise {_listed(at.along)}: they change together" if at.along else ""
-    return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}"
+    return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}{breaks}"
 
 
 def _mark(size: str) -> str:
@@ -220,12 +228,16 @@ def _bound_method(change: ValueChange, at: Circumstances) -> str | None:
     return f"move its call out of the compiled function, or compute its arguments before it{steps}"
 
 
-def _keywords(change: ValueChange, at: Circumstances) -> str | None:
-    if change.subject != "len(kwargs)":
+def _packed_arguments(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on the number of arguments that a call gives to ``*args`` or ``**kwargs``."""
+    of = re.fullmatch(r"len\((\w+)\)", change.subject)
+    kind = at.packed.get(of[1], "keyword" if of[1] == "kwargs" else "") if of else ""
+    if not kind:
         return None
-    return "" if at.in_library else (
-        "calls with it and calls without it have a version each; pass it at each call" if change.keywords else
-        "calls with other keyword arguments have a version of their own; give the same ones at each call")
+    if at.in_library:
+        return ""
+    return ("calls with it and calls without it have a version each; pass it at each call" if change.keywords else
+            f"calls with other {kind} arguments have a version of their own; give the same ones at each call")
 
 
 def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
@@ -324,5 +336,5 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
 
 
 _RULES: tuple[Rule, ...] = (
-    _number_of_module, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size, _bound_method, _keywords,
-    _length, _condition, _state, _other_kind, _value)
+    _number_of_module, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size, _bound_method,
+    _packed_arguments, _length, _condition, _state, _other_kind, _value)

@@ -6,9 +6,11 @@ fixed at m.py:8, where mask is 11   fixed {"x.shape[1]": "`m.py:8`"}, fixed_with
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 
 from ..advice.recompiles import Circumstances
 from ..records.model import Compilation, SymbolDecision
@@ -19,6 +21,7 @@ from .causes import in_two_steps
 from .changes import in_words
 from .dump.guards.conditions import ARGUMENTS
 from .dump.guards.sizes import range_in_sentence
+from .dump.guards.versions import signature
 from .fixed_symbols import fixed_symbols
 from .markdown import code
 from .run_index import RunIndex
@@ -47,11 +50,13 @@ class CircumstancesOfRun:
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed), ranges=self._ranges(frame),
                 calls=self._calls(compilation), made_in=self._caller(compilation), tested=self._tested(frame),
+                packed=self._packed(compilation),
                 breaks=any(resumed_function(each.function) is not None
                            for each in self.run.summary_of[compilation.compile_id.key].compilations))
         known = self._of_functions[key]
         return replace(known, modules=self._of_modules(compilation, known.fixed), along=self._along(compilation),
-                       in_library=self._is_called_by_library(compilation))
+                       in_library=self._is_called_by_library(compilation),
+                       breaks_when_open=self._new_break(compilation))
 
     # --- sizes and numbers ------------------------------------------------------------------------
     def _named(
@@ -164,15 +169,36 @@ class CircumstancesOfRun:
         resumed = resumed_function(compilation.function) is not None
         if is_outermost(summary) and not resumed:
             return ""
+        before = list(takewhile(lambda each: each is not compilation, self.run.capture.compilations))
         for place in compilation.stack:
-            # (Of functions of one name in a file it is the last that begins before.)
-            begun = [(each.location.line, self.run.summary_of[each.compile_id.key].title)
-                     for each in self.run.capture.compilations if each.location is not None
+            # (Of functions of one name in a file it is the last that begins before; of those behind one wrapper, the
+            # last that was compiled.)
+            begun = [(each.location.line, order, self.run.summary_of[each.compile_id.key].title)
+                     for order, each in enumerate(before) if each.location is not None
                      and (each.location.filename, each.function) == (place.filename, place.function)
                      and each.location.line <= place.line]
             if begun:
-                return max(begun)[1]
+                return max(begun)[-1]
         return summary.title if resumed else ""
+
+    def _packed(self, compilation: Compilation) -> dict[str, str]:
+        """Return the parameters with a star of what was compiled, without it, with the kind of arguments they take."""
+        frame = self.run.frame_of(compilation)
+        if frame is None:
+            return {}
+        (function,) = ast.parse(f"def f({signature(frame)}): ...").body
+        assert isinstance(function, ast.FunctionDef)
+        packed = (function.args.vararg, "positional"), (function.args.kwarg, "keyword")
+        return {parameter.arg: kind for parameter, kind in packed if parameter is not None}
+
+    def _new_break(self, compilation: Compilation) -> str:
+        """Return the place of a graph break in this version, where none before it has one; ``""`` for none."""
+        this = compilation.compile_id
+        if any(each.breaks for each in self.run.capture.compilations
+               if each.compile_id.frame_key == this.frame_key and each.compile_id.key < this.key):
+            return ""
+        return next((code(self.run.short_place(broken.location)) for broken in compilation.breaks
+                     if broken.location is not None), "")
 
     def _is_called_by_library(self, compilation: Compilation) -> bool:
         caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
