@@ -10,7 +10,7 @@ from typing import Any
 
 from ..bytecode.errors import shown
 from .errors import EMIT, CannotDecompile
-from .nodes import REFINEMENTS, NewerName
+from .nodes import REFINEMENTS, AsText
 
 #: Deeper trees are not written: CPython's parser and compiler recurse in C, and up to 3.11 they count only
 #: roughly how much of the stack that takes. Half of what a thread with a stack of 512 KB survives.
@@ -95,7 +95,7 @@ def check(tree: ast.AST) -> None:
                 value = getattr(node, field)
                 if value.__class__ is list:
                     for name in value:
-                        _check_name(name, node, known)
+                        check_name(name, node, known)
                 elif value not in known:
                     if is_name(value):
                         known.add(value)
@@ -110,9 +110,24 @@ def check(tree: ast.AST) -> None:
         level = below
 
 
-def _check_name(name: str, node: ast.AST, known: set[str | None]) -> None:
-    """Note a name that is good anywhere; refuse one that cannot stand in this node."""
-    if name not in known:
+def fields_of_names(kind: type) -> tuple[str, ...]:
+    """Return the fields of a type of node that are names, or lists of names, which are written as they are.
+
+    Raises:
+        CannotDecompile: it is one of ours, which only stands for a value or test until something is made of it.
+    """
+    return _fields(kind)[0]
+
+
+def check_name(name: str | None, node: ast.AST, known: set[str | None]) -> None:
+    """Note a name that is good anywhere; refuse one that cannot stand in this node.
+
+    Args:
+        name: the name.
+        node: has it.
+        known: names that are good anywhere, ``None`` among them.
+    """
+    if name is not None and name not in known:
         if is_name(name):
             known.add(name)
         else:
@@ -121,8 +136,8 @@ def _check_name(name: str, node: ast.AST, known: set[str | None]) -> None:
 
 def _check_in_node(name: str, node: ast.AST) -> None:
     """Refuse a name that cannot stand in this node, though another could."""
-    if isinstance(node, NewerName):
-        return  # text of ours for syntax that this Python may not have (``newer.written``)
+    if isinstance(node, AsText):
+        return  # (text of ours)
     if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         return  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)
     if isinstance(node, _GENERIC) and name:

@@ -375,6 +375,12 @@ class MatchOf(ast.Match):
         self.of = of
 
 
+# --- expressions as text ----------------------------------------------------------------------------
+@refinement
+class AsText(ast.Name):
+    """An expression as text, in the place of a name, which is written as it stands."""
+
+
 # --- newer syntax -----------------------------------------------------------------------------------
 class Newer:
     """A node whose name is text that older Pythons cannot read.
@@ -387,8 +393,8 @@ class Newer:
 
 
 @refinement
-class NewerName(ast.Name, Newer):
-    """An expression as text, ``t"{x}"``, in the place of a name, which is written as it stands."""
+class NewerName(AsText, Newer):
+    """An expression as text, ``t"{x}"``."""
 
 
 @refinement

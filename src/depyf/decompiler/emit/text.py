@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import sys
 
 from ..errors import EMIT, CannotDecompile
-from ..names import check
-from ..nodes import OneItem, OnItsLine, at_line, line_of
+from ..names import MAX_NESTING, check
+from ..nodes import AsText, OneItem, OnItsLine, at_line, line_of
 from .new_syntax import too_new
-from .unparse import NEEDS_LINES, unparse
+from .unparse import CHECKS_NAMES, NEEDS_LINES, unparse
 
 
 def number(stmts: list[ast.stmt]) -> None:
@@ -29,8 +30,8 @@ class _Marks(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node, OnItsLine) and node.begins_a_line:
-            return ast.Name(f"(\n{ast.unparse(node)})", ast.Load())
-        return ast.Name(f"({ast.unparse(node)})", ast.Load()) if isinstance(node, OneItem) else node
+            return AsText(f"(\n{ast.unparse(node)})", ast.Load())
+        return AsText(f"({ast.unparse(node)})", ast.Load()) if isinstance(node, OneItem) else node
 
 
 def emit(tree: ast.Module, has_marks: bool = False) -> tuple[str, ast.Module]:
@@ -64,7 +65,8 @@ def text_of(tree: ast.Module, has_marks: bool = False) -> str:
         CannotDecompile: there is no text.
     """
     try:
-        check(tree)
+        if has_marks or not CHECKS_NAMES or sys.getrecursionlimit() > MAX_NESTING:
+            check(tree)
         if has_marks:
             _Marks().visit(tree)  # (changes the tree itself: no module is marked)
         if NEEDS_LINES:

@@ -1,5 +1,8 @@
 """``ast.unparse``, faster: what most nodes of a tree pass through is written out, the rest is the host's.
 
+Names are checked as they are written, and a tree that nests deeper than Python's own limit is refused by that:
+each of its levels takes a call.
+
 The text is that of ``ast.unparse``, character by character. Up to 3.13 that is a visitor, which looks its methods up by
 name for each node, and makes a generator for each bracket and block; here both are done without. Where ``ast`` has no
 such visitor (3.14), ``ast.unparse`` itself writes the text.
@@ -12,6 +15,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from ..names import MAX_NESTING, check, check_name, fields_of_names
+
 #: The visitor of ``ast.unparse``, private as it is.
 _Host: Any = getattr(ast, "_Unparser", object)
 #: Its precedences, and the next higher of each. (Up to 3.11 an attribute of an enumeration takes a call.)
@@ -23,23 +28,48 @@ _ABOVE: dict[Any, Any] = {each: each.next() for each in _PRECEDENCES}
 _ATOMS = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.Call})
 #: Whether statements must have line numbers: ``ast.unparse`` looks for type comments by them.
 NEEDS_LINES = _Host is object
+#: Whether :func:`unparse` does what :func:`depyf.decompiler.names.check` does, where Python's limit of recursion is
+#: at most ``MAX_NESTING``.
+CHECKS_NAMES = _Host is not object
 #: Types of constants that are written as ``repr`` has them (strings inside of f-strings are not).
 _PLAIN = frozenset({int, bool, type(None), bytes})
 
 
 def unparse(tree: ast.AST) -> str:
-    """Return what ``ast.unparse`` returns for a tree without type comments."""
+    """Return what ``ast.unparse`` returns for a tree without type comments.
+
+    Raises:
+        CannotDecompile: a name in it is none (where :data:`CHECKS_NAMES`).
+    """
     text: str = _Unparser().visit(tree) if _Host is not object else ast.unparse(tree)
     return text
 
 
 class _Methods(dict[type, Callable[[Any, Any], None]]):
-    """The method that writes a node, by class of node."""
+    """The method that writes a node, by class of node; before that it checks the names in the node."""
 
     def __missing__(self, kind: type) -> Callable[[Any, Any], None]:
-        self[kind] = getattr(_Unparser, f"visit_{kind.__name__}", None) or _Unparser.generic_visit
+        write = getattr(_Unparser, f"visit_{kind.__name__}", None) or _Unparser.generic_visit
+        fields = fields_of_names(kind)
+        self[kind] = _checking(fields, write) if fields and not issubclass(kind, _CHECKED_BY_METHODS) else write
         return self[kind]
 
+
+def _checking(fields: Sequence[str], write: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Return a method that checks the names in a node and then writes it."""
+
+    def check_and_write(unparser: _Unparser, node: ast.AST) -> None:
+        for field in fields:
+            value: Any = getattr(node, field)
+            for name in value if isinstance(value, list) else (value,):
+                check_name(name, node, unparser._good)
+        write(unparser, node)
+
+    return check_and_write
+
+
+#: Nodes whose own method checks the name.
+_CHECKED_BY_METHODS = (ast.Name, ast.Attribute)
 
 _METHODS = _Methods()
 _nothing = nullcontext()
@@ -82,6 +112,18 @@ class _Unparser(_Host):  # type: ignore[misc]
 
     _source: list[str]
     _indent: int
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        #: Names that are good anywhere: most stand in a tree many times.
+        self._good: set[str | None] = {None}
+        self._elifs = 0
+
+    def visit(self, node: Any) -> str:
+        """Return the text of a tree."""
+        self._tree = node
+        text: str = super().visit(node)
+        return text
 
     # --- how it writes ----------------------------------------------------------------------------
     def traverse(self, node: Any) -> None:
@@ -137,12 +179,19 @@ class _Unparser(_Host):  # type: ignore[misc]
     # --- the most frequent nodes ------------------------------------------------------------------
     def visit_Name(self, node: ast.Name) -> None:
         """Write a name."""
-        self._source.append(node.id)
+        name = node.id
+        if name not in self._good:
+            check_name(name, node, self._good)
+        self._source.append(name)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         """Write an attribute; that of a name at once."""
         value = node.value
+        if node.attr not in self._good:
+            check_name(node.attr, node, self._good)
         if isinstance(value, ast.Name):
+            if value.id not in self._good:
+                check_name(value.id, value, self._good)
             self._source += (value.id, ".", node.attr)
         elif value.__class__ in _ATOMS:
             _METHODS[value.__class__](self, value)
@@ -298,6 +347,9 @@ class _Unparser(_Host):  # type: ignore[misc]
             if not isinstance(inner, ast.If):
                 break
             node, word = inner, "elif "
+            self._elifs += 1
+            if self._elifs == MAX_NESTING // 2:  # (These levels take no calls.)
+                check(self._tree)
         if node.orelse:
             self.fill("else")
             self.suite(node.orelse)
@@ -305,11 +357,15 @@ class _Unparser(_Host):  # type: ignore[misc]
     def visit_arguments(self, node: ast.arguments) -> None:
         """Write parameters; most have neither stars nor defaults."""
         if node.posonlyargs or node.defaults or node.vararg or node.kwonlyargs or node.kwarg:
+            for starred in (node.vararg, node.kwarg):
+                if starred is not None:
+                    check_name(starred.arg, starred, self._good)
             super().visit_arguments(node)
             return
         source = self._source
         separator = ""
         for each in node.args:
+            check_name(each.arg, each, self._good)
             source += (separator, each.arg)
             if each.annotation is not None:
                 source.append(": ")

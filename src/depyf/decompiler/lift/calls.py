@@ -28,7 +28,7 @@ rule = registrar(RULES)
 
 
 @rule(o.CALL)
-def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     count, names = arg
     total = count + len(names)
     stack = state.stack
@@ -41,13 +41,11 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
         iterable = stack[-1]
         if count == 1 and isinstance(iterable, Iter):
             del stack[-2:]
-            executor.push(state, executor.scope.comprehension(function, iterable))
-            return
+            return executor.scope.comprehension(function, iterable)
         if function.code.name.startswith(HIDDEN):
             given = executor.popn(state, total)
             stack.pop()
-            executor.push(state, executor.scope.generic(function, given))
-            return
+            return executor.scope.generic(function, given)
     values = executor.popn(state, total)
     keywords: list[ast.keyword] = []
     if names:
@@ -55,13 +53,12 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
         del values[count:]
     function = executor.pop(state)
     if isinstance(function, BuildClassName):
-        build_class(executor, state, values, keywords)
-        return
-    executor.push(state, ast.Call(function, values, keywords))
+        return build_class(executor, values, keywords)
+    return ast.Call(function, values, keywords)
 
 
 @rule(o.CALL_EX)
-def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> None:
+def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> ast.expr:
     keywords = keywords_of(executor.pop(state)) if has_keywords else []
     arguments = executor.pop(state)
     function = executor.pop(state)
@@ -77,9 +74,8 @@ def _(executor: SymbolicExecutor, state: State, has_keywords: bool) -> None:
         if len(positional) > 1 and has_star(arguments) and _is_display(executor, function, arguments):
             positional = [ast.Starred(arguments, LOAD)]
     if isinstance(function, BuildClassName):
-        build_class(executor, state, positional, keywords)
-        return
-    executor.push(state, ast.Call(function, positional, keywords))
+        return build_class(executor, positional, keywords)
+    return ast.Call(function, positional, keywords)
 
 
 def _is_display(executor: SymbolicExecutor, function: ast.expr, arguments: ast.expr) -> bool:

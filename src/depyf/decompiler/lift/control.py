@@ -30,31 +30,31 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 
 @rule(o.YIELD)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
     value = executor.pop(state)
     place = executor.scope.position(executor.offset)
     is_wide = place is not None and (place.line, place.column) != (
         place.end_line, (place.end_column or 0) - len("yield"))  # as ``yield None`` is
-    executor.push(state, ast.Yield(None if is_none(value) and not is_wide else value))
+    return ast.Yield(None if is_none(value) and not is_wide else value)
 
 
 @rule(o.YIELD_FROM)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    executor.push(state, ast.YieldFrom(executor.pop(state)))
+def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
+    return ast.YieldFrom(executor.pop(state))
 
 
 @rule(o.AWAIT)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr | None:
     entry = state.pop()
     if isinstance(entry, PendingTarget):
         state.stack.append(entry)
-        return
+        return None
     if isinstance(entry, Comprehension) and entry.awaited:
         # an asynchronous comprehension is a coroutine function that is called and awaited
         entry.awaited = False
         state.stack.append(entry)
-        return
-    executor.push(state, ast.Await(entry if isinstance(entry, ast.expr) else executor.resolve(entry)))
+        return None
+    return ast.Await(entry if isinstance(entry, ast.expr) else executor.resolve(entry))
 
 
 @rule(o.PUSH_EXC_INFO)

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..errors import LIFT, CannotDecompile
-from .stack import Assigning, Duplicate, Entry
+from .stack import AS_THEY_ARE, Assigning, Duplicate, Entry
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -49,7 +49,9 @@ def same_target(target: ast.expr, left: Entry) -> TypeGuard[ast.Name | ast.Attri
 
 def operand(executor: SymbolicExecutor, entry: Entry) -> Any:
     """Return the expression of an operand; a duplicate as it is, as it may belong to ``a.b += c``."""
-    return entry if isinstance(entry, Duplicate) else executor.resolve(entry)
+    if entry.__class__ in AS_THEY_ARE or isinstance(entry, Duplicate):
+        return entry
+    return executor.resolve(entry)
 
 
 def deduplicated(node: Any) -> Any:

@@ -21,23 +21,23 @@ rule = registrar(RULES)
 
 
 @rule(o.LOAD_BUILD_CLASS)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    executor.push(state, BuildClassName())
+def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
+    return BuildClassName()
 
 
-def build_class(executor: SymbolicExecutor, state: State, values: list[ast.expr], keywords: list[ast.keyword]) -> None:
-    """Push the class that ``__build_class__(function, name, *bases, **keywords)`` makes."""
+def build_class(executor: SymbolicExecutor, values: list[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
+    """Return the class that ``__build_class__(function, name, *bases, **keywords)`` makes."""
     function, name = values[:2] if len(values) > 1 else (None, None)
     if not isinstance(function, FunctionExpr) or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
         raise CannotDecompile(LIFT, "a class that is made in another way")
     parameters = [p for v in values if isinstance(v, GenericBase) for p in v.parameters]
     bases = [v for v in values[2:] if not isinstance(v, GenericBase)]
     class_node = executor.scope.class_(function, name.value, bases, keywords)
-    executor.push(state, ClassExpr(class_node, function.code, parameters))
+    return ClassExpr(class_node, function.code, parameters)
 
 
 @rule(o.MAKE_FUNCTION)
-def _(executor: SymbolicExecutor, state: State, flags: int) -> None:
+def _(executor: SymbolicExecutor, state: State, flags: int) -> ast.expr:
     code = state.pop()
     arguments: dict[str, ast.expr] = {}
     for bit, key in ((8, "closure"), (16, "annotate"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
@@ -47,9 +47,8 @@ def _(executor: SymbolicExecutor, state: State, flags: int) -> None:
         raise CannotDecompile(LIFT, "a function made of something else")
     expr = FunctionExpr(code.value, arguments)
     if code.value.name == "<lambda>":
-        executor.push(state, executor.scope.lambda_(expr))
-    else:
-        executor.push(state, expr)
+        return executor.scope.lambda_(expr)
+    return expr
 
 
 def definition(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.stmt | None:

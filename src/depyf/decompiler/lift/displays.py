@@ -22,49 +22,48 @@ rule = registrar(RULES)
 
 
 @rule(o.BUILD_TUPLE)
-def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, count)
     fold_barriers.display(executor, items)
-    executor.push(state, BuiltTuple(items, LOAD))
+    return BuiltTuple(items, LOAD)
 
 
 @rule(o.BUILD_LIST)
-def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, count)
     fold_barriers.sequence(executor, items)
-    executor.push(state, ast.List(items, LOAD))
+    return ast.List(items, LOAD)
 
 
 @rule(o.BUILD_SET)
-def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, count)
     fold_barriers.sequence(executor, items)
-    executor.push(state, ast.Set(items))
+    return ast.Set(items)
 
 
 @rule(o.BUILD_MAP)
-def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, 2 * count)
     keys = items[::2]
     if executor.scope.has_constant_keys():
         fold_barriers.display(executor, keys, 2)
-    executor.push(state, ast.Dict([*keys], items[1::2]))
+    return ast.Dict([*keys], items[1::2])
 
 
 @rule(o.BUILD_CONST_KEY_MAP)
-def _(executor: SymbolicExecutor, state: State, keys: tuple[Any, ...]) -> None:
+def _(executor: SymbolicExecutor, state: State, keys: tuple[Any, ...]) -> ast.expr:
     values = executor.popn(state, len(keys))
-    executor.push(state, ast.Dict([executor.scope.constant(k) for k in keys], values))
+    return ast.Dict([executor.scope.constant(k) for k in keys], values)
 
 
 @rule(o.BUILD_UNPACK)
-def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> ast.expr:
     """Join parts of a display (3.8 and before): what stands between two stars is a tuple or dict of its own."""
     kind, count = arg
     parts = executor.popn(state, count)
     if kind in ("dict", "keywords"):
-        executor.push(state, joined_mapping(parts, kind == "keywords"))
-        return
+        return joined_mapping(parts, kind == "keywords")
     elts: list[ast.expr] = []
     inner = ast.Set if kind == "set" else ast.Tuple
     spliced = False
@@ -76,11 +75,10 @@ def _(executor: SymbolicExecutor, state: State, arg: tuple[str, int]) -> None:
             elts.append(ast.Starred(part, LOAD))
             spliced = False
     if kind == "set":
-        executor.push(state, ast.Set(elts))
-    elif kind == "list":
-        executor.push(state, ast.List(elts, LOAD))
-    else:
-        executor.push(state, JoinedTuple(elts, LOAD) if kind == "tuple" else ast.Tuple(elts, LOAD))
+        return ast.Set(elts)
+    if kind == "list":
+        return ast.List(elts, LOAD)
+    return JoinedTuple(elts, LOAD) if kind == "tuple" else ast.Tuple(elts, LOAD)
 
 
 def joined_mapping(parts: list[ast.expr], keywords: bool) -> ast.Dict:
@@ -215,12 +213,12 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 
 
 @rule(o.LIST_TO_TUPLE)
-def list_to_tuple(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def list_to_tuple(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
     """Make a tuple of the list on top, which was filled because of a star: ``(*a, b)``."""
     value = executor.pop(state)
     if not isinstance(value, ast.List):
         raise CannotDecompile(LIFT, "LIST_TO_TUPLE of something else")
-    executor.push(state, ast.Tuple(value.elts, LOAD))
+    return ast.Tuple(value.elts, LOAD)
 
 
 def has_star(node: ast.Tuple | ast.Set) -> bool:

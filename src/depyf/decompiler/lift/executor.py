@@ -8,7 +8,7 @@ from typing import Any
 from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
 from ..generics import TypeAlias, TypeParameter
-from ..nodes import Comprehension, LiteralConstant, TemporaryName, at_line, from_ops, order_of
+from ..nodes import Comprehension, TemporaryName, at_line, from_ops, order_of
 from . import (
     annotated,
     calls,
@@ -32,6 +32,7 @@ from .operators import BINARY_OPS
 from .rule import Rule
 from .scope import Scope
 from .stack import (
+    AS_THEY_ARE,
     LOAD,
     STORE,
     Accumulator,
@@ -55,10 +56,6 @@ from .stack import (
     is_value,
 )
 
-#: Expressions that anything may use, as they are: most of what lies on the stack.
-_AS_THEY_ARE = frozenset({
-    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.Constant, LiteralConstant})
-
 
 class SymbolicExecutor:
     """A symbolic executor: runs operations on a stack of expressions, and writes statements.
@@ -81,7 +78,7 @@ class SymbolicExecutor:
         self.hidden: dict[str, Entry] = {}
 
     def run(self, state: State, ops: list[Op], to_statement: bool = False) -> None:
-        """Run operations in order on ``state``, each by its rule in :data:`_RULES`.
+        """Run operations in order on ``state``, each by its rule in :data:`_RULES`, and push what the rules return.
 
         Args:
             state: what is on the stack, and the statements.
@@ -100,19 +97,15 @@ class SymbolicExecutor:
             rule = rules.get(op.kind)
             if rule is None:
                 raise CannotDecompile(LIFT, f"{op.kind} is not expected here")
-            rule(self, state, op.arg)
+            node = rule(self, state, op.arg)
+            if node is not None:
+                # The next one in the order of evaluation, made by this operation (``nodes.order_of``, ``offset_of``).
+                self.serial += 1
+                node.col_offset = self.serial
+                node.end_col_offset = self.offset
+                state.stack.append(node)
             if to_statement and state.stmts:
                 return
-
-    def push(self, state: State, node: ast.expr) -> None:
-        """Push an expression, numbered as the next one in the order of evaluation, and made by the present operation.
-
-        (``nodes.order_of`` and ``nodes.offset_of`` read that; called for each operation, so written out here.)
-        """
-        self.serial += 1
-        node.col_offset = self.serial
-        node.end_col_offset = self.offset
-        state.stack.append(node)
 
     def resolve(self, entry: Entry) -> ast.expr:
         """Return the expression a stack entry stands for when something uses it."""
@@ -147,7 +140,7 @@ class SymbolicExecutor:
     def pop(self, state: State) -> ast.expr:
         """Pop an entry as an expression; with :attr:`spill`, a pending target gets a temporary name."""
         entry = state.pop()
-        if entry.__class__ in _AS_THEY_ARE:
+        if entry.__class__ in AS_THEY_ARE:
             return entry  # type: ignore[return-value]
         if self.spill and isinstance(entry, PendingTarget):
             return self.unstored(state, entry)
@@ -170,7 +163,7 @@ class SymbolicExecutor:
         taken: list[Any] = stack[-count:]
         del stack[-count:]
         for at, entry in enumerate(taken):
-            if entry.__class__ not in _AS_THEY_ARE:
+            if entry.__class__ not in AS_THEY_ARE:
                 taken[at] = self.resolve(entry)
         return taken
 

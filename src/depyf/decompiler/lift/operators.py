@@ -38,66 +38,64 @@ rule = registrar(RULES)
 
 
 @rule(o.BINARY)
-def _(executor: SymbolicExecutor, state: State, op: str) -> None:
+def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     right = executor.pop(state)
     left = executor.pop(state)
     if op == "%" and executor.scope.formats_percent() and would_be_formatted(left, right):
         left = ast.JoinedStr([left])
     left = fold_barriers.binary(executor, op, left, right)
-    executor.push(state, ast.BinOp(left, BINARY_OPS[op](), right))
+    return ast.BinOp(left, BINARY_OPS[op](), right)
 
 
 @rule(o.INPLACE)
-def _(executor: SymbolicExecutor, state: State, op: str) -> None:
+def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     right = executor.pop(state)
     if executor.spill:
         value = executor.pop(state)
         executor.spill_pending(state)
         name = executor.temporary(state, value)
         state.stmts.append(ast.AugAssign(ast.Name(name.id, STORE), BINARY_OPS[op](), right))
-        executor.push(state, name)
-        return
+        return name
     left = state.pop()
     if isinstance(left, ast.Name) and executor.scope.is_handed_over(left) and all(
         isinstance(entry, ast.expr) and executor.scope.is_handed_over(entry) for entry in state.stack
     ):
         # (The place that it is to be stored in lies on the stack, too: its value is not read there again.)
         executor.emit_before(state, ast.AugAssign(ast.Name(left.id, STORE), BINARY_OPS[op](), right))
-        executor.push(state, left)
-        return
-    executor.push(state, Augmented(left, op, right))
+        return left
+    return Augmented(left, op, right)
 
 
 @rule(o.UNARY)
-def unary(executor: SymbolicExecutor, state: State, op: str) -> None:
-    """Push ``op operand``."""
+def unary(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
+    """Return ``op operand``."""
     operand = fold_barriers.unary(executor, op, executor.pop(state))
     flipped = contrary_comparison(operand) if op == "not" else None
-    executor.push(state, flipped or ast.UnaryOp(UNARY_OPS[op](), operand))
+    return flipped or ast.UnaryOp(UNARY_OPS[op](), operand)
 
 
-def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> None:
-    """Push ``left op right``; the right one may be a duplicate, in a chain of comparisons."""
+def compare(executor: SymbolicExecutor, state: State, op: ast.cmpop) -> ast.expr:
+    """Return ``left op right``; the right one may be a duplicate, in a chain of comparisons."""
     right = state.pop()
     left = executor.pop(state)
-    executor.push(state, ast.Compare(left, [op], [operand(executor, right)]))
+    return ast.Compare(left, [op], [operand(executor, right)])
 
 
 @rule(o.COMPARE)
-def _(executor: SymbolicExecutor, state: State, op: str) -> None:
-    compare(executor, state, COMPARE_OPS[op]())
+def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
+    return compare(executor, state, COMPARE_OPS[op]())
 
 
 @rule(o.IS)
-def _(executor: SymbolicExecutor, state: State, inverted: bool) -> None:
-    compare(executor, state, ast.IsNot() if inverted else ast.Is())
+def _(executor: SymbolicExecutor, state: State, inverted: bool) -> ast.expr:
+    return compare(executor, state, ast.IsNot() if inverted else ast.Is())
 
 
 @rule(o.IN)
-def _(executor: SymbolicExecutor, state: State, inverted: bool) -> None:
+def _(executor: SymbolicExecutor, state: State, inverted: bool) -> ast.expr:
     if state.stack and isinstance(state.stack[-1], ast.expr):
         state.stack[-1] = executor.scope.looked_through(state.stack[-1])
-    compare(executor, state, ast.NotIn() if inverted else ast.In())
+    return compare(executor, state, ast.NotIn() if inverted else ast.In())
 
 
 def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:

@@ -38,34 +38,34 @@ rule = registrar(RULES)
 
 
 @rule(o.CONST)
-def _(executor: SymbolicExecutor, state: State, value: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, value: Any) -> ast.expr | None:
     kind = type(value)
     if kind in _PLAIN:  # (what :func:`as_literal` would make of it)
         node = LiteralConstant(value)
         node.literal = value
-        executor.push(state, node)
-    elif kind is Code:
+        return node
+    if kind is Code:
         state.stack.append(Special("code", value))
-    else:
-        executor.push(state, as_literal(executor.scope.constant(value), value))
+        return None
+    return as_literal(executor.scope.constant(value), value)
 
 
 @rule(o.LOAD_FAST, o.LOAD_GLOBAL, o.LOAD_NAME, o.LOAD_DEREF, o.LOAD_CLASSDEREF)
-def load_name(executor: SymbolicExecutor, state: State, name: str) -> None:
-    """Push a variable of any kind; ``.0`` is the iterator that a comprehension is called with."""
+def load_name(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
+    """Return a variable of any kind to push; ``.0`` is the iterator that a comprehension is called with."""
     if name == ".0":
         state.stack.append(Iter(StackParameter(0)))
-        return
+        return None
     if name in executor.hidden:
         state.stack.append(executor.hidden[name])
-        return
-    executor.push(state, ast.Name(executor.scope.plain_name(name), LOAD))
+        return None
+    return ast.Name(executor.scope.plain_name(name), LOAD)
 
 
 @rule(o.LOAD_FROM_DICT_OR_GLOBALS, o.LOAD_FROM_DICT_OR_DEREF)
-def _(executor: SymbolicExecutor, state: State, name: str) -> None:
+def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
     state.pop()
-    load_name(executor, state, name)
+    return load_name(executor, state, name)
 
 
 @rule(o.LOAD_LOCALS)
@@ -74,8 +74,8 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
 
 
 @rule(o.LOAD_CLOSURE)
-def _(executor: SymbolicExecutor, state: State, name: str) -> None:
-    executor.push(state, ast.Name(name, LOAD))
+def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr:
+    return ast.Name(name, LOAD)
 
 
 @rule(o.MAKE_CELL)
@@ -111,13 +111,13 @@ def delete_name(executor: SymbolicExecutor, state: State, name: str) -> None:
 
 
 @rule(o.LOAD_ASSERTION_ERROR)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
-    executor.push(state, AssertionErrorName())
+def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
+    return AssertionErrorName()
 
 
 @rule(o.LOAD_ATTR)
-def _(executor: SymbolicExecutor, state: State, name: str) -> None:
-    executor.push(state, ast.Attribute(operand(executor, state.pop()), executor.scope.plain_name(name), LOAD))
+def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr:
+    return ast.Attribute(operand(executor, state.pop()), executor.scope.plain_name(name), LOAD)
 
 
 @rule(o.STORE_ATTR)
@@ -150,29 +150,29 @@ def _(executor: SymbolicExecutor, state: State, name: str) -> None:
 
 
 @rule(o.LOAD_SUPER_ATTR)
-def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     name, two = arg
     super_, class_, self_ = executor.popn(state, 3)
     arguments = [class_, self_] if two else []
-    executor.push(state, ast.Attribute(ast.Call(super_, arguments, []), executor.scope.plain_name(name), LOAD))
+    return ast.Attribute(ast.Call(super_, arguments, []), executor.scope.plain_name(name), LOAD)
 
 
 @rule(o.BUILD_SLICE)
-def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     parts = []
     for _ in range(count):
         parts.append(operand(executor, state.pop()))
     parts.reverse()
     ends = [None if is_none(p) else p for p in parts[:2]]
     step = parts[2] if count == 3 else None
-    executor.push(state, ast.Slice(ends[0], ends[1], step))
+    return ast.Slice(ends[0], ends[1], step)
 
 
 @rule(o.GETITEM)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
     index = operand(executor, state.pop())
     value = fold_barriers.binary(executor, "[]", operand(executor, state.pop()), index)
-    executor.push(state, ast.Subscript(value, index, LOAD))
+    return ast.Subscript(value, index, LOAD)
 
 
 @rule(o.SETITEM)

@@ -24,12 +24,12 @@ rule = registrar(RULES)
 
 
 @rule("EXPR")
-def _(executor: SymbolicExecutor, state: State, node: ast.expr) -> None:
-    executor.push(state, node)
+def _(executor: SymbolicExecutor, state: State, node: ast.expr) -> ast.expr:
+    return node
 
 
-def fold_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, left: ast.expr, right: ast.expr) -> FoldedBool:
-    """Push ``left and right`` (or ``or``), joined with operands of the same operator, and return it."""
+def fold_bool(executor: SymbolicExecutor, op: ast.boolop, left: ast.expr, right: ast.expr) -> FoldedBool:
+    """Return ``left and right`` (or ``or``), joined with operands of the same operator."""
     values = [left, right]
     if isinstance(right, ast.BoolOp) and type(right.op) is type(op) and not (
         isinstance(right, FoldedBool) and right.tested_again
@@ -37,33 +37,33 @@ def fold_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, left: as
         values = [left, *right.values]
     if isinstance(left, FoldedBool) and type(left.op) is type(op) and left.folded:
         values = left.values + values[1:]
-    node = FoldedBool(op, [*(tested_later(executor, value) for value in values[:-1]), values[-1]])
-    executor.push(state, node)
-    return node
+    return FoldedBool(op, [*(tested_later(executor, value) for value in values[:-1]), values[-1]])
 
 
-def condition(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> None:
-    """Push a condition of the test on the stack and ``right``; one that is a merged value is tested once more."""
+def condition(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> ast.expr:
+    """Return a condition of the test on the stack and ``right``; one that is a merged value is tested once more."""
     if isinstance(right, FoldedBool) and right.merged:
         right.tested_again = True
         executor.scope.begins_a_line(right)
-    fold_bool(executor, state, op, tested(executor, executor.pop(state)), right)
+    return fold_bool(executor, op, tested(executor, executor.pop(state)), right)
 
 
 @rule("AND")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
-    condition(executor, state, ast.And(), right)
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
+    return condition(executor, state, ast.And(), right)
 
 
 @rule("OR")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
-    condition(executor, state, ast.Or(), right)
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
+    return condition(executor, state, ast.Or(), right)
 
 
-def value_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> None:
-    """Push ``left or right`` (or ``and``) as a value that is merged from both, as in ``x = a or b``."""
+def value_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> ast.expr:
+    """Return ``left or right`` (or ``and``) as a value that is merged from both, as in ``x = a or b``."""
     left = tested(executor, executor.pop(state))
-    fold_bool(executor, state, op, left, right).merged = True
+    node = fold_bool(executor, op, left, right)
+    node.merged = True
+    return node
 
 
 def tested(executor: SymbolicExecutor, left: ast.expr) -> ast.expr:
@@ -75,37 +75,37 @@ def tested(executor: SymbolicExecutor, left: ast.expr) -> ast.expr:
 
 
 @rule("VALUE_AND")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
-    value_bool(executor, state, ast.And(), right)
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
+    return value_bool(executor, state, ast.And(), right)
 
 
 @rule("VALUE_OR")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
-    value_bool(executor, state, ast.Or(), right)
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
+    return value_bool(executor, state, ast.Or(), right)
 
 
 @rule("NOT_AND")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
-    fold_bool(executor, state, ast.And(), negate(executor.pop(state)), right)
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
+    return fold_bool(executor, ast.And(), negate(executor.pop(state)), right)
 
 
 @rule("NOT_OR")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> None:
-    fold_bool(executor, state, ast.Or(), negate(executor.pop(state)), right)
+def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
+    return fold_bool(executor, ast.Or(), negate(executor.pop(state)), right)
 
 
 @rule("IFEXP")
-def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
-    executor.push(state, ast.IfExp(spelled(executor.scope, executor.pop(state)), arms[0], arms[1]))
+def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> ast.expr:
+    return ast.IfExp(spelled(executor.scope, executor.pop(state)), arms[0], arms[1])
 
 
 @rule("NOT_IFEXP")
-def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> None:
-    executor.push(state, ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), arms[0], arms[1]))
+def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> ast.expr:
+    return ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), arms[0], arms[1])
 
 
 @rule("CHAIN")
-def _(executor: SymbolicExecutor, state: State, rest: ast.Compare) -> None:
+def _(executor: SymbolicExecutor, state: State, rest: ast.Compare) -> ast.expr:
     first = state.pop()
     kept = state.pop()
     if isinstance(first, Duplicate):
@@ -113,14 +113,11 @@ def _(executor: SymbolicExecutor, state: State, rest: ast.Compare) -> None:
     if not isinstance(first, ast.Compare) or not same_duplicate(first.comparators[-1], kept):
         raise CannotDecompile(LIFT, "not a chained comparison")
     last = deduplicated(first.comparators[-1])
-    executor.push(
-        state,
-        ast.Compare(first.left, first.ops + rest.ops, [*first.comparators[:-1], last, *rest.comparators]),
-    )
+    return ast.Compare(first.left, first.ops + rest.ops, [*first.comparators[:-1], last, *rest.comparators])
 
 
 @rule("COMPREHENSION")
-def _(executor: SymbolicExecutor, state: State, make: Callable[[Entry], ast.expr]) -> None:
+def _(executor: SymbolicExecutor, state: State, make: Callable[[Entry], ast.expr]) -> ast.expr:
     iterable = state.pop()
     state.pop()
-    executor.push(state, make(iterable))
+    return make(iterable)

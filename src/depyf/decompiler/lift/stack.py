@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import LIFT, CannotDecompile
 from ..generics import TypeParameter
+from ..nodes import LiteralConstant
 
 if TYPE_CHECKING:
     from ...bytecode.code import Code
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 LOAD = ast.Load()
 STORE = ast.Store()
 DEL = ast.Del()
+#: Expressions that anything may use, as they are: most of what lies on the stack.
+AS_THEY_ARE = frozenset({
+    ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp, ast.Compare, ast.Constant, LiteralConstant})
 #: Those that are inlined from 3.12 on.
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp)
 

@@ -26,7 +26,7 @@ _SPEC = re.compile(r"(>)?([1-9]\d{0,2})?(\.\d{1,3})?")
 
 
 @rule(o.FORMAT)
-def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     conversion, has_spec = arg
     spec = None
     if has_spec:
@@ -40,16 +40,16 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
     value = executor.pop(state)
     field = ast.FormattedValue(value, ord(conversion) if conversion else -1, spec)
     may_be = bool(conversion) and executor.scope.formats_percent()
-    executor.push(state, formatted(executor, [field], with_percent(executor, value) if may_be else False))
+    return formatted(executor, [field], with_percent(executor, value) if may_be else False)
 
 
 @rule(o.CONVERT)
-def _(executor: SymbolicExecutor, state: State, conversion: str) -> None:
-    executor.push(state, ast.JoinedStr([ast.FormattedValue(executor.pop(state), ord(conversion), None)]))
+def _(executor: SymbolicExecutor, state: State, conversion: str) -> ast.expr:
+    return ast.JoinedStr([ast.FormattedValue(executor.pop(state), ord(conversion), None)])
 
 
 @rule(o.BUILD_STRING)
-def _(executor: SymbolicExecutor, state: State, count: int) -> None:
+def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     fields: list[ast.expr] = []
     by_percent: list[bool | None] = []
     for part in executor.popn(state, count):
@@ -58,7 +58,7 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> None:
         if not isinstance(part, ast.Constant):
             by_percent.append(part.percent if isinstance(part, Formatted) else False)
     percent = None if by_percent and not {True, False} & {*by_percent} else bool(by_percent) and False not in by_percent
-    executor.push(state, formatted(executor, fields, percent))
+    return formatted(executor, fields, percent)
 
 
 def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
@@ -123,17 +123,17 @@ def percent_text(fields: list[ast.expr]) -> tuple[str, list[ast.expr]] | None:
 
 
 @rule(o.BUILD_INTERPOLATION)
-def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     conversion, has_spec = arg
     spec = executor.pop(state) if has_spec else None
     text = executor.pop(state)
     if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
         raise CannotDecompile(LIFT, "the text of an interpolation is computed")
-    executor.push(state, Interpolation(executor.pop(state), text.value, conversion, spec))
+    return Interpolation(executor.pop(state), text.value, conversion, spec)
 
 
 @rule(o.BUILD_TEMPLATE)
-def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
     interpolations, strings = executor.pop(state), executor.pop(state)
     if not isinstance(interpolations, ast.Tuple) or not isinstance(strings, ast.Tuple):
         raise CannotDecompile(LIFT, "a template made in another way")
@@ -141,4 +141,4 @@ def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
     texts = [each.value for each in strings.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if len(fields) != len(interpolations.elts) or len(texts) != len(strings.elts) or len(texts) != len(fields) + 1:
         raise CannotDecompile(LIFT, "a template made in another way")
-    executor.push(state, template(texts, fields))
+    return template(texts, fields)
