@@ -1,13 +1,15 @@
 """What watching costs a fresh process, from the first call to the end of all writing (``make bench-cold``).
 
-    python benchmarks/cold.py [--rounds 5] [--models bert ...] [--backend eager] [--caches off] [--write FILE]
+    python benchmarks/cold.py [--rounds 5] [--models bert ...] [--peers depyf TORCH_TRACE ...] [--backend eager]
+        [--caches off] [--write FILE]
 
 Each run is a process of its own: plain, inside ``prepare_debug`` (once more with ``files="now"``), with ``TORCH_TRACE``
 and with ``TORCH_COMPILE_DEBUG``, in turns; the order is turned round each round.  "Seconds" are from before the first
 call at two input lengths to the end of ``prepare_debug``, where the program goes on; importing torch and transformers
 and making the model comes before.  "Files there" is the same until the process that makes the files is done, too (the
 program waits for it here, so that a next run begins when nothing else runs).  Ratios are medians of those within a
-round.  torch's compile caches are off, empty (a folder of its own for each run) or full (of the same peer's first run,
+round; below the table stand the geometric means of all of them, with standard errors, and of those of depyf to
+``TORCH_TRACE`` within a round: single ratios scatter by more than what is to be told.  torch's compile caches are off, empty (a folder of its own for each run) or full (of the same peer's first run,
 which is not counted).  "Entering and leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.
 Modules are compiled to ``.pyc`` before, as an installer does.  No texts of earlier runs are kept (``DEPYF_CACHE=off``).
 """
@@ -19,6 +21,7 @@ import compileall
 import contextlib
 import json
 import logging
+import math
 import os
 import pathlib
 import platform
@@ -28,6 +31,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -35,10 +39,9 @@ from _shared import dated, table
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src"
 MODELS = ("bert", "electra", "gpt2", "opt", "llama", "phi3", "mixtral", "t5", "deberta-v2", "resnet", "vit", "whisper")
-PEERS = ("plain", "depyf", "depyf, now", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
+PEERS = ("depyf", "depyf, now", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 #: The second figure of runs with depyf.
 THERE = "depyf, files there"
-COLUMNS = ("depyf", THERE, "depyf, now", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 LENGTHS = (8, 12)
 HEAD = """# What watching costs a fresh process
 
@@ -109,29 +112,50 @@ def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> tu
         return float(left), float(there)
 
 
-def measure(name: str, backend: str, rounds: int, caches: str) -> tuple[float, dict[str, float]]:
-    """Return the median seconds of plain runs, and the median ratio of each peer."""
+def measure(
+    name: str, backend: str, rounds: int, caches: str, peers: Sequence[str],
+) -> tuple[float, dict[str, list[float]]]:
+    """Return the median seconds of plain runs, and the ratios of each peer to the plain run of its round."""
+    runs = ("plain", *peers)
     with tempfile.TemporaryDirectory() as folder:
-        folders = {peer: None if caches == "off" else os.path.join(folder, str(number)) if caches == "full" else ""
-                   for number, peer in enumerate(PEERS)}
+        folders = {run: None if caches == "off" else os.path.join(folder, str(number)) if caches == "full" else ""
+                   for number, run in enumerate(runs)}
         if caches == "full":
-            for peer in PEERS:
-                seconds(name, backend, peer, folders[peer])
-        return _measured(name, backend, rounds, folders)
+            for run in runs:
+                seconds(name, backend, run, folders[run])
+        plain = []
+        ratios: dict[str, list[float]] = {column: [] for column in columns(peers)}
+        for number in range(rounds):
+            order = runs if number % 2 == 0 else runs[::-1]
+            times = {run: seconds(name, backend, run, folders[run]) for run in order}
+            plain.append(times["plain"][0])
+            for column in ratios:
+                taken = times["depyf"][1] if column == THERE else times[column][0]
+                ratios[column].append(taken / times["plain"][0])
+    return statistics.median(plain), ratios
 
 
-def _measured(
-    name: str, backend: str, rounds: int, folders: dict[str, str | None],
-) -> tuple[float, dict[str, float]]:
-    ratios: dict[str, list[float]] = {column: [] for column in COLUMNS}
-    plain = []
-    for number in range(rounds):
-        order = PEERS if number % 2 == 0 else PEERS[::-1]
-        times = {peer: seconds(name, backend, peer, folders[peer]) for peer in order}
-        plain.append(times["plain"][0])
-        for column in ratios:
-            ratios[column].append((times["depyf"][1] if column == THERE else times[column][0]) / times["plain"][0])
-    return statistics.median(plain), {peer: statistics.median(values) for peer, values in ratios.items()}
+def columns(peers: Sequence[str]) -> list[str]:
+    """Return the columns of the table for some peers."""
+    return [column for peer in peers for column in ([peer, THERE] if peer == "depyf" else [peer])]
+
+
+def mean(ratios: Sequence[float]) -> str:
+    """Return the geometric mean of ratios, with its standard error."""
+    logs = [math.log(ratio) for ratio in ratios]
+    error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.inf
+    middle = math.exp(statistics.fmean(logs))
+    return f"{middle:.3f} ± {middle * error:.3f}"
+
+
+def means(ratios: dict[str, list[float]]) -> str:
+    """Return what all ratios say together: ``{column: ratios to the plain runs}``."""
+    parts = [f"{column} {mean(each)}" for column, each in ratios.items()]
+    if {"depyf", "TORCH_TRACE"} <= set(ratios):
+        both = [ours / trace for ours, trace in zip(ratios["depyf"], ratios["TORCH_TRACE"])]
+        parts.append(f"depyf to TORCH_TRACE {mean(both)}")
+    return f"Geometric means of all {len(next(iter(ratios.values())))} runs of each, and their standard errors: " \
+        + "; ".join(parts) + ".\n"
 
 
 def main() -> None:
@@ -139,6 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", nargs="+", default=list(MODELS))
+    parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=PEERS)
     parser.add_argument("--backend", default="eager")
     parser.add_argument("--caches", choices=("off", "empty", "full"), default="off", help="torch's compile caches")
     parser.add_argument("--write", metavar="FILE")
@@ -151,21 +176,25 @@ def main() -> None:
     compileall.compile_dir(SOURCE, quiet=2)
     seconds(chosen.models[0], chosen.backend, "plain")  # (torch's own modules are compiled by the first who comes)
     entering = statistics.median(seconds("", chosen.backend, "depyf")[0] for _ in range(chosen.rounds))
-    rows, all_ratios = [], []
+    shown = columns(chosen.peers)
+    rows: list[tuple[str, ...]] = []
+    medians: dict[str, list[float]] = {column: [] for column in shown}
+    every: dict[str, list[float]] = {column: [] for column in shown}
     for name in chosen.models:
-        plain, ratios = measure(name, chosen.backend, chosen.rounds, chosen.caches)
-        all_ratios.append(ratios)
-        rows.append((name, f"{plain:.2f} s", *(f"{ratios[column]:.2f}" for column in COLUMNS)))
+        plain, ratios = measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers)
+        for column in shown:
+            medians[column].append(statistics.median(ratios[column]))
+            every[column] += ratios[column]
+        rows.append((name, f"{plain:.2f} s", *(f"{medians[column][-1]:.2f}" for column in shown)))
         print(*rows[-1], flush=True)
-    medians = [statistics.median(each[column] for each in all_ratios) for column in COLUMNS]
-    rows.append(("**median**", "", *(f"**{each:.2f}**" for each in medians)))
+    rows.append(("**median**", "", *(f"**{statistics.median(medians[column]):.2f}**" for column in shown)))
     words = [word for word in sys.argv[1:] if word not in ("--append", "--write", chosen.write)]
     caches = "" if chosen.caches == "off" else f", compile caches {chosen.caches}"
     part = (
         f"## {chosen.backend}{caches}\n\n{dated()}, Python {platform.python_version()}, torch {version('torch')}, "
         f"{os.cpu_count()} cores, {chosen.rounds} rounds. Command: "
         f"`{' '.join(['python benchmarks/cold.py', *words])}`.\n\n"
-        + table(("model", "plain", *COLUMNS), rows)
+        + table(("model", "plain", *shown), rows) + f"\n{means(every)}"
         + f"\nEntering and leaving `prepare_debug` with nothing compiled: {1000 * entering:.0f} ms.\n")
     print(part)
     if chosen.write:
