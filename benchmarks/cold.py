@@ -9,9 +9,10 @@ call at two input lengths to the end of ``prepare_debug``, where the program goe
 and making the model comes before.  "Files there" is the same until the process that makes the files is done, too (the
 program waits for it here, so that a next run begins when nothing else runs).  Ratios are medians of those within a
 round; below the table stand the geometric means of all of them, with standard errors, and of those of depyf to
-``TORCH_TRACE`` within a round: single ratios scatter by more than what is to be told.  torch's compile caches are off, empty (a folder of its own for each run) or full (of the same peer's first run,
-which is not counted).  "Entering and leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.
-Modules are compiled to ``.pyc`` before, as an installer does.  No texts of earlier runs are kept (``DEPYF_CACHE=off``).
+``TORCH_TRACE`` within a round: single ratios scatter by more than what is to be told.  torch's compile caches are off,
+empty (a folder of its own for each run) or full (of the same peer's first run, which is not counted).  "Entering and
+leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.  Modules are compiled to ``.pyc``
+before, as an installer does.  No texts of earlier runs are kept (``DEPYF_CACHE=off``).
 """
 
 from __future__ import annotations

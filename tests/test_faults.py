@@ -21,7 +21,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
-from depyf.capture.torch_private import hooks, private_api, versions  # noqa: E402
+from depyf.capture.torch_private import hooks, private_api, trace_events, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared_patch  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
 from depyf.finishing.recorded import read_records  # noqa: E402
@@ -88,7 +88,7 @@ def state_of_torch():
         with contextlib.suppress(private_api.MissingPrivateApi):
             values.append(api.get())
     # (Torch takes away one of its own handlers at the first event.)
-    handlers = [each for each in logging.getLogger(hooks.TRACE_LOGGER).handlers
+    handlers = [each for each in logging.getLogger(trace_events.TRACE_LOGGER).handlers
                 if type(each).__name__ != "LazyTraceHandler"]
     return (values, handlers,
             list(torch._dynamo.convert_frame._bytecode_hooks.values()))
@@ -203,7 +203,7 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
 
     monkeypatch.setattr(Session, hook, raises)
     # Where others listen (pytest does), nobody asks us what we want.
-    monkeypatch.setattr(logging.getLogger(hooks.TRACE_LOGGER), "handlers", [])
+    monkeypatch.setattr(logging.getLogger(trace_events.TRACE_LOGGER), "handlers", [])
     with warned(1):
         with depyf.prepare_debug(str(tmp_path / "d")) as on:
             watched = program()

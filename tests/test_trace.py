@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from torch._guards import CompileContext, CompileId, compile_context  # noqa: E402
 
-from depyf.capture.torch_private import hooks  # noqa: E402
+from depyf.capture.torch_private import trace_events  # noqa: E402
 
 ORIGINAL = torch._logging.trace_structured
 
@@ -39,7 +39,7 @@ class Listener(logging.Handler):
 @contextlib.contextmanager
 def nobody_listens():
     """(Not a fixture: pytest adds a handler of its own to this logger when the test itself begins.)"""
-    logger = logging.getLogger(hooks.TRACE_LOGGER)
+    logger = logging.getLogger(trace_events.TRACE_LOGGER)
     before = list(logger.handlers)
     logger.handlers.clear()
     try:
@@ -54,7 +54,7 @@ def listening():
     with contextlib.ExitStack() as stack:
         def listen(wanted):
             received = []
-            stack.callback(hooks.on_trace(lambda metadata, payload: received.append(payload), wanted))
+            stack.callback(trace_events.on_trace(lambda metadata, payload: received.append(payload), wanted))
             return received
 
         yield listen
@@ -88,7 +88,7 @@ def test_what_is_wanted_of_an_event_is_made(wish, events):
         received.append((known if wish == "object" else {"graph": known["graph"]}, payload))
 
     with nobody_listens(), compile_context(CompileContext(CompileId(frame_id=5, frame_compile_id=1))):
-        undo = hooks.on_trace(receive, lambda event, artifact: wish)
+        undo = trace_events.on_trace(receive, lambda event, artifact: wish)
         try:
             emit("graph", {"a": 1}, sizes=3)
         finally:
@@ -117,7 +117,7 @@ def test_each_of_two_sessions_gets_what_it_wants(listening):
 def test_torch_is_left_as_it_was():
     holders = {name for name, module in sys.modules.items()
                if getattr(module, "__dict__", {}).get("trace_structured") is ORIGINAL}
-    undo = hooks.on_trace(lambda metadata, payload: None, wanted)
+    undo = trace_events.on_trace(lambda metadata, payload: None, wanted)
     assert torch._logging.trace_structured is not ORIGINAL
     undo()
     assert all(sys.modules[name].trace_structured is ORIGINAL for name in holders)

@@ -45,9 +45,9 @@ def _inside(obj: Any) -> Any:
     if isinstance(obj, (type, types.ModuleType, CodeType)):
         return None
     if "torch" in sys.modules:
-        from .capture.torch_private import hooks
+        from .capture.torch_private import compiled_callables
 
-        given = hooks.given_to_compile(obj)
+        given = compiled_callables.given_to_compile(obj)
         if given is not None or isinstance(obj, sys.modules["torch"].nn.Module):
             return obj.forward if given is None else given
     if isinstance(obj, (functools.partial, functools.partialmethod, functools.cached_property,

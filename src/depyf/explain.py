@@ -81,13 +81,13 @@ def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any)
 def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: int) -> View:
     import torch
 
-    from .capture.torch_private import hooks
+    from .capture.torch_private import compiled_callables
     from .notebook import View
     from .notebook.files import temporary
     from .prepare import prepare_debug
     from .recorded_runs import shown
 
-    if hooks.innermost_function(what) is what and getattr(what, "_compiled_call_impl", None) is None:
+    if compiled_callables.innermost_function(what) is what and getattr(what, "_compiled_call_impl", None) is None:
         what = torch.compile(what)
     block = prepare_debug(temporary(), files="now")
     with block:
@@ -118,7 +118,7 @@ def _module_of(fn: Any, code: CodeType) -> Any:
 def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     """Return the records of a compiled function, as torch holds them."""
     from .capture.live import capture_of
-    from .capture.torch_private import hooks
+    from .capture.torch_private import cached_versions
     from .capture.user_function import of_frame, of_function, values_of
 
     code_of(fn)  # says what it is instead, if there is no code
@@ -126,7 +126,7 @@ def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     compiled = (fn, getattr(fn, "__dict__", {}).get("forward"))
     codes: list[tuple[Any, CodeType]] = [
         (each, code) for wrapper in compiled for each in unwrapped(wrapper) if (code := code_in(each)) is not None]
-    inner, code = next((each for each in codes if hooks.cache_entries(each[1])), codes[0])
+    inner, code = next((each for each in codes if cached_versions.cache_entries(each[1])), codes[0])
     namespace = vars(module) if module is not None else getattr(inner, "__globals__", {})
     function = getattr(inner, "__func__", inner)
     this = getattr(inner, "__self__", None)

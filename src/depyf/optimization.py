@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from .capture.torch_private import hooks
+from .capture.torch_private import current_compilation, hooks
 
 
 class TorchCompileWrapperWithCustomDispatcher:
@@ -74,7 +74,7 @@ class TorchCompileWrapperWithCustomDispatcher:
 
     def bytecode_hook(self, old_code: CodeType, new_code: CodeType) -> None:
         """Keep the versions of each function that torch compiles, which calls this."""
-        frame = hooks.compiled_frame() if old_code is self.original_code_object else None
+        frame = current_compilation.compiled_frame() if old_code is self.original_code_object else None
         if frame is not None and frame.values.get("self") is self:
             self.compiled_codes.append(new_code)
 

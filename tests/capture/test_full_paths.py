@@ -1,6 +1,6 @@
 """Torch cuts paths in its guards and reasons; they are made whole again."""
 
-from depyf.capture.torch_private import hooks, private_api
+from depyf.capture.torch_private import full_paths, private_api
 
 
 def test_a_path_that_torch_cut_in_the_middle_of_a_name_is_whole_again():
@@ -11,7 +11,7 @@ def test_a_path_that_torch_cut_in_the_middle_of_a_name_is_whole_again():
         asked.append(1)
         return list(files)
 
-    full = hooks.FullPaths(known)
+    full = full_paths.FullPaths(known)
     shorten = private_api.SHORT_PATHS.get()
     assert shorten("/no_such_root/model.py") == "o_such_root/model.py"  # what is mended here
     for path in files[:2]:
@@ -23,7 +23,7 @@ def test_a_path_that_torch_cut_in_the_middle_of_a_name_is_whole_again():
 
 
 def test_a_path_that_was_cut_at_a_border_or_that_nobody_knows_stays():
-    full = hooks.FullPaths(lambda: ["/no_such_root/model.py"])
+    full = full_paths.FullPaths(lambda: ["/no_such_root/model.py"])
     assert full("model.py") == "model.py"
     assert full("unknown/model.py") == "unknown/model.py"
     assert full("<string>") == "<string>"

@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture.torch_private import hooks, private_api, resume_factories
+from depyf.capture.torch_private import hooks, private_api, resume_code, resume_factories
 from depyf.records import store
 
 ONES = torch.ones(3)
@@ -109,7 +109,7 @@ def codes_made(function):
     codes = []
 
     def look(_, transformed):
-        codes.extend(each for each in transformed.co_consts if isinstance(each, CodeType) and hooks.is_resume(each))
+        codes.extend(each for each in transformed.co_consts if isinstance(each, CodeType) and resume_code.is_resume(each))
 
     undo = hooks.on_bytecode(look)
     try:

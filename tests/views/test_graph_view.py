@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from depyf.capture.torch_private import hooks
+from depyf.capture.torch_private import graph_modules
 from depyf.link.functions import link_graph
 from depyf.records.model import Caller, GraphInput, GraphStage, SourceLocation
 from depyf.records.stages import title
@@ -139,7 +139,7 @@ def test_inputs_of_a_live_graph():
 
     def backend(gm, inputs):
         text = legal_graph(gm.print_readable(print_output=False, include_stride=True, include_device=True))
-        inputs = tuple(GraphInput(*each) for each in hooks.graph_inputs(gm))
+        inputs = tuple(GraphInput(*each) for each in graph_modules.graph_inputs(gm))
         sources.update(view=graph_view(text, inputs).text, module=gm)
         return gm.forward
 

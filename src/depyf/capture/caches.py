@@ -16,13 +16,13 @@ CACHES = ("separate", "bypass", "use")
 
 def watch_caches(caches: str, note: Callable[[str], None]) -> Undo | None:
     """Do with torch's caches what was asked for, and note what that means."""
-    from .torch_private import hooks
+    from .torch_private import torch_caches
 
     if caches == "separate":
-        return hooks.separate_caches("depyf-1")
+        return torch_caches.separate_caches("depyf-1")
     if caches == "bypass":
         note('torch\'s compile caches were not used (caches="bypass")')
-        return hooks.bypass_caches()
+        return torch_caches.bypass_caches()
     note('torch\'s compile caches were used as they are (caches="use"): graphs that an entry made '
          "without depyf does not hold are missing")
     return None
@@ -30,12 +30,12 @@ def watch_caches(caches: str, note: Callable[[str], None]) -> Undo | None:
 
 def bypass_poor_caches(note: Callable[[str], None]) -> Undo | None:
     """Use no cache where its entries lack graphs, though they are kept apart."""
-    from .torch_private import hooks
+    from .torch_private import torch_caches
 
-    if hooks.keeps_post_grad_graphs():
+    if torch_caches.keeps_post_grad_graphs():
         note("torch's compile caches: entries made under depyf are kept apart from others, so that "
              'they always hold the graphs (caches="separate")')
         return None
     note("torch's compile caches were not used: those of this torch do not hold the graphs after "
          'Inductor\'s passes (caches="use" uses them, and such graphs are missing)')
-    return hooks.bypass_caches()
+    return torch_caches.bypass_caches()

@@ -18,7 +18,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from .static_lookup import class_entry, is_module, own_attributes
-from .torch_private import cache_entries, hooks
+from .torch_private import cache_entries, compiled_callables
 
 #: Methods of ``nn.Module`` that only call ``forward``.
 _CALLERS = ("_wrapped_call_impl", "_call_impl", "__call__")
@@ -78,7 +78,7 @@ def called_frame(compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 
 def _target(compiled: Any) -> tuple[Any, str]:
     wrapper = cache_entries.wrapper_of(compiled)
-    target = compiled if wrapper is None else hooks.given_to_compile(wrapper)
+    target = compiled if wrapper is None else compiled_callables.given_to_compile(wrapper)
     if isinstance(target, MethodType) and is_module(target.__self__) and target.__name__ in _CALLERS:
         target = target.__self__
     if is_module(target):

@@ -31,7 +31,7 @@ from ..records.naming import function_identifier, legal_identifier
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
 from .recorder import Recorder
-from .torch_private import hooks, private_api
+from .torch_private import cached_versions, current_compilation, private_api, resume_code
 from .user_function import Meant, of_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
@@ -82,7 +82,7 @@ class Codes:
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
         #: Code objects by id, with their numbers and records: as long as they are here, no other has the id.
         self._numbered: dict[int, tuple[CodeType, int, Recorded[CodeObject]]] = {}
-        self._traced: dict[int, hooks.TracedCode | None] = {}  # by id of what was traced
+        self._traced: dict[int, resume_code.TracedCode | None] = {}  # by id of what was traced
         self._orders: list[Recorded[OrderOfEntries]] = []
 
     # --- names ------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class Codes:
     # --- what is known ----------------------------------------------------------------------------
     def add(
         self, ids: CompileId, original: CodeType, transformed: CodeType, meant: Meant, graph_names: tuple[str, ...],
-        resumes: dict[str, hooks.Resume], shown: dict[str, str], facts: str,
+        resumes: dict[str, resume_code.Resume], shown: dict[str, str], facts: str,
     ) -> tuple[CodeBuilder, Bytecode]:
         """Record a code.
 
@@ -190,7 +190,7 @@ class Codes:
         self._guards[ids.key] = self._recorder.append(GuardsOfEntry(ids, named))
 
     def _named(self, text: str) -> str:
-        frame = hooks.compiled_frame()
+        frame = current_compilation.compiled_frame()
         return without_ids(text, {}, {}) if frame is None else without_ids(text, frame.namespace, frame.values)
 
     # --- the end ----------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class Codes:
         builders = [each for (original, _), known in self._of.items() if original == id(code) for each in known]
         placed = [(each.ids, order.get(id(each.running() or each))) for each in builders]
         tried = tuple((ids, place) for ids, place in placed if place is not None)
-        asked = bool(builders) or self._attempt(lambda: hooks.was_asked(code), False)
+        asked = bool(builders) or self._attempt(lambda: cached_versions.was_asked(code), False)
         self._orders.append(self._recorder.append(OrderOfEntries(self._number(code), tried, asked)))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
@@ -216,9 +216,9 @@ class Codes:
         """
         order: dict[int, int] = {}
         try:
-            for index, entry in enumerate(hooks.cache_entries(code)):
-                running, ids, print_guards = hooks.entry_facts(entry)
-                if not hooks.is_given_up(entry):
+            for index, entry in enumerate(cached_versions.cache_entries(code)):
+                running, ids, print_guards = cached_versions.entry_facts(entry)
+                if not cached_versions.is_given_up(entry):
                     order[id(running)] = index
                 known = self._events.compile_id(*ids) if ids is not None else None
                 if known is not None and known.key not in self._guards:
@@ -238,9 +238,9 @@ class Codes:
             tuple(map(read, self._guards.values())), tuple(map(read, self._orders)), recorded)
 
 
-def _traced(original: CodeType) -> hooks.TracedCode | None:
+def _traced(original: CodeType) -> resume_code.TracedCode | None:
     try:
-        return hooks.traced_code(original)
+        return resume_code.traced_code(original)
     except private_api.MissingPrivateApi:
         return None
 

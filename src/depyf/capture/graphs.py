@@ -21,7 +21,7 @@ from ..records.model import (
     StageOfGraph,
 )
 from .recorder import Recorder
-from .torch_private import hooks
+from .torch_private import graph_modules
 
 #: A stage and its index in the graph.
 StageKey = tuple[str, int]
@@ -216,7 +216,7 @@ class Graphs:
 
     def _name(self, builder: GraphBuilder, torch_name: str) -> None:
         """Name a graph and run the actions that waited for its name."""
-        match = hooks.GRAPH_NAME.match(torch_name)
+        match = graph_modules.GRAPH_NAME.match(torch_name)
         shown = free_name(match.group(1) if match else torch_name, self._taken, first=2)
         self._taken.add(shown)
         builder.torch_name, builder.name = torch_name, shown

@@ -25,7 +25,7 @@ from ..torch_text.guards import parse_guards
 from ..torch_text.legal import legal_graph
 from .live_facts import LiveFacts
 from .shown_names import names_without_ids
-from .torch_private import hooks
+from .torch_private import cached_versions, graph_modules, resume_code
 from .user_function import Meant, of_frame
 
 
@@ -50,14 +50,14 @@ def capture_of(
             continue
         seen.add(id(current))
         entries = []
-        for number, entry in enumerate(hooks.cache_entries(current)):
-            transformed, ids, print_guards = hooks.entry_facts(entry)
-            resumes = hooks.resume_functions(transformed, namespace)
+        for number, entry in enumerate(cached_versions.cache_entries(current)):
+            transformed, ids, print_guards = cached_versions.entry_facts(entry)
+            resumes = resume_code.resume_functions(transformed, namespace)
             pending += [(n, resume.code) for n, resume in resumes.items()]
             rename = names_without_ids(transformed)
             graph_names = []
             for torch_name in transformed.co_names:
-                match = hooks.GRAPH_NAME.match(torch_name)
+                match = graph_modules.GRAPH_NAME.match(torch_name)
                 if match is not None:
                     rename[torch_name] = graph_name = match.group(1)
                     graph_names.append(graph_name)
@@ -73,7 +73,7 @@ def capture_of(
                          + legal_identifier(current.co_name if current is code else name))
             guards = parse_guards(without_ids(print_guards(), namespace, {}))
             entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
-                                      tried=None if hooks.is_given_up(entry) else number))
+                                      tried=None if cached_versions.is_given_up(entry) else number))
         means = meant if current is code else of_frame(current, {}, {})
         frames.append(make_frame(Code.of(current), name, tuple(entries), Meaning(
             means.name, Code.of(means.code), tuple((called, Code.of(each)) for called, each in means.wrappers))))
@@ -84,8 +84,9 @@ def _graph(
     torch_name: str, name: str, namespace: dict[str, Any], ids: tuple[int, int] | None
 ) -> CompiledGraph:
     compile_id = CompileId(*(ids or (0, 0)))
-    module = hooks.graph_module_behind(namespace.get(torch_name))
+    module = graph_modules.graph_module_behind(namespace.get(torch_name))
     stages: tuple[GraphStage, ...] = ()
     if module is not None:
-        stages = (GraphStage("Captured_Graph", 0, legal_graph(hooks.readable_graph(module)), False, compile_id),)
+        text = legal_graph(graph_modules.readable_graph(module))
+        stages = (GraphStage("Captured_Graph", 0, text, False, compile_id),)
     return CompiledGraph(name, torch_name, compile_id, "eager" if stages else "a backend that keeps no graph", stages)

@@ -43,7 +43,20 @@ from .import_hook import when_imported
 from .own_sources import own_sources
 from .recorder import DumpWriter, Linker, Recorder
 from .shown_names import names_without_ids
-from .torch_private import hooks, private_api, resume_factories
+from .torch_private import (
+    compiled_callables,
+    current_compilation,
+    full_paths,
+    graph_modules,
+    hooks,
+    private_api,
+    recompiled_frame,
+    resume_code,
+    resume_factories,
+    torch_caches,
+    torch_settings,
+    trace_events,
+)
 from .user_function import Meant, of_frame, record_of
 
 if TYPE_CHECKING:
@@ -85,8 +98,8 @@ class Session:
         self.on: set[str] = set()  # what could be switched on
         self.lacking: list[private_api.PrivateApi] = []
         self.recorder = Recorder(log, writer, linker, self.attempt)
-        full_path = hooks.FullPaths(lambda: self.codes.known_files())
-        self.events = events.EventReader(hooks.interned_string, full_path, self.recorder)
+        full_path = full_paths.FullPaths(lambda: self.codes.known_files())
+        self.events = events.EventReader(trace_events.interned_string, full_path, self.recorder)
         self.graphs = Graphs(self.recorder, self.attempt)
         self.codes = Codes(self.recorder, self.events, self.attempt, self.note)
         #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
@@ -110,7 +123,7 @@ class Session:
             ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_lines))),
             ("resume functions of closures", lambda: resume_factories.install(self._report)),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
-            ("graphs of the structured trace", lambda: hooks.on_trace(
+            ("graphs of the structured trace", lambda: trace_events.on_trace(
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True), _KINDS)),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
@@ -213,7 +226,7 @@ class Session:
 
     def _on_lines(self) -> Callable[[tuple[str, int]], None] | None:
         """Return the function that takes lines of the present attempt: a plain ``set.add``, for there are thousands."""
-        current = hooks.compile_id()
+        current = current_compilation.compile_id()
         if current is None:
             return None
         ids = self.events.compile_id(*current)
@@ -225,26 +238,27 @@ class Session:
     # --- graphs -----------------------------------------------------------------------------------
     def _graph(self, new: bool = False) -> GraphBuilder | None:
         """Return the graph that this thread's compilation works on; ``None`` outside of one."""
-        current = hooks.compile_id()
+        current = current_compilation.compile_id()
         return None if current is None else self.graphs.current(self.events.compile_id(*current), new)
 
     def _before_backend(self, gm: Any, backend: Any) -> None:
         if self.caches == "separate" and "caches" in self.on:
-            self.attempt(lambda: hooks.separate_caches_of_lines(gm), None)
+            self.attempt(lambda: torch_caches.separate_caches_of_lines(gm), None)
         graph = self._graph(new=True)
         if graph is None:
             return
-        graph.backend = hooks.backend_name(backend)
+        graph.backend = compiled_callables.backend_name(backend)
         # Torch's trace has printed it a moment ago.
         text = self.captured_texts.pop((*graph.ids.key, graph.ids.attempt), None)
         if text is None:
-            text = self._text(hooks.readable_graph(gm))
+            text = self._text(graph_modules.readable_graph(gm))
         nothing: list[tuple[str, str]] = []
-        inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: hooks.graph_inputs(gm), nothing))
+        inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: graph_modules.graph_inputs(gm), nothing))
         none: tuple[Caller, ...] = ()
-        calls = self.attempt(lambda: callers(hooks.calls_into_torch(gm)), none)
+        calls = self.attempt(lambda: callers(graph_modules.calls_into_torch(gm)), none)
         self.graphs.add_stage(
-            graph, "Captured_Graph", text, modules=module_calls(hooks.node_modules(gm)), inputs=inputs, callers=calls)
+            graph, "Captured_Graph", text, modules=module_calls(graph_modules.node_modules(gm)), inputs=inputs,
+            callers=calls)
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         graph = self._graph()
@@ -266,10 +280,10 @@ class Session:
         if graph is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        self.graphs.replace_stage(graph, stage, self._text(hooks.readable_graph(gm)))
+        self.graphs.replace_stage(graph, stage, self._text(graph_modules.readable_graph(gm)))
         if compiled is None:
             return
-        if hooks.interprets(compiled):
+        if graph_modules.interprets(compiled):
             self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
         else:
             self.graphs.runs(graph, stage, gm)
@@ -287,7 +301,7 @@ class Session:
         self.graphs.add_kernel(graph, text, path, module)
 
     # --- torch's trace ----------------------------------------------------------------------------
-    def _wanted(self, event: str, artifact: str) -> hooks.Wanted:
+    def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
         if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stages.EVENTS.get(event, "")):
             return "metadata"
         if event in events.OBJECTS:
@@ -304,8 +318,8 @@ class Session:
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
-            metadata, payload, hooks.seen_in_recompiled_frame, hooks.stack_of_graph_break, hooks.callers,
-            self._function_of_frame, hooks.options_of_inductor)
+            metadata, payload, recompiled_frame.seen_in_recompiled_frame, current_compilation.stack_of_graph_break,
+            current_compilation.callers, self._function_of_frame, torch_settings.options_of_inductor)
         if "frame_id" not in metadata:
             return
         compile_id = self.events.compile_id(
@@ -343,11 +357,11 @@ class Session:
 
     # --- transformed code -------------------------------------------------------------------------
     def _on_bytecode(self, original: CodeType, transformed: CodeType) -> CodeType | None:
-        ids = self.events.compile_id(*(hooks.compile_id() or (-1, self.codes.count(), 0)))
-        frame = hooks.compiled_frame()
+        ids = self.events.compile_id(*(current_compilation.compile_id() or (-1, self.codes.count(), 0)))
+        frame = current_compilation.compiled_frame()
         meant = self._meant(original, frame)
-        resumes = hooks.resume_functions(transformed, frame.namespace if frame is not None else {})
-        graph_names = [name for name in transformed.co_names if hooks.GRAPH_NAME.match(name)]
+        resumes = resume_code.resume_functions(transformed, frame.namespace if frame is not None else {})
+        graph_names = [name for name in transformed.co_names if graph_modules.GRAPH_NAME.match(name)]
         shown = self._shown_names(ids, transformed, graph_names, resumes)
         facts = "" if frame is None else self.attempt(
             lambda: snapshot(transformed, frame.values, frame.namespace), "")
@@ -363,7 +377,7 @@ class Session:
         return None
 
     def _shown_names(
-        self, ids: CompileId, code: CodeType, graph_names: list[str], resumes: dict[str, hooks.Resume],
+        self, ids: CompileId, code: CodeType, graph_names: list[str], resumes: dict[str, resume_code.Resume],
     ) -> dict[str, str]:
         """Name the graphs that transformed code calls; return by what names its text shows torch's own globals."""
         new = [name for name in graph_names if name not in self.graphs.names]
@@ -386,13 +400,13 @@ class Session:
             original, transformed, bytecode, record_of(meant), compilation.breaks if compilation is not None else (),
             self.writer, self.linker, self.attempt, self.log_bytecode)
 
-    def _meant(self, code: CodeType, frame: hooks.CompiledFrame | None) -> Meant:
+    def _meant(self, code: CodeType, frame: current_compilation.CompiledFrame | None) -> Meant:
         """Return the function that the user means by code that torch compiles; itself, where that cannot be known."""
         values, namespace = (frame.values, frame.namespace) if frame is not None else ({}, {})
         return self.attempt(lambda: of_frame(code, values, namespace), Meant(code.co_name, code))
 
     def _function_of_frame(self) -> UserFunction | None:
-        frame = hooks.compiled_frame()
+        frame = current_compilation.compiled_frame()
         return record_of(self._meant(frame.code, frame)) if frame is not None else None
 
     # --- the whole --------------------------------------------------------------------------------
@@ -409,7 +423,7 @@ class Session:
             self.recorder.append(source)
         paths: dict[str, str] = {}
         self._ending = EndOfRecording(
-            self.attempt(lambda: hooks.cut_paths(files), paths), options)
+            self.attempt(lambda: full_paths.cut_paths(files), paths), options)
         self.attempt(lambda: self.recorder.end(self._ending, self.notes), None)
 
     def capture(self) -> Capture:

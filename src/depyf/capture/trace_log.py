@@ -182,7 +182,7 @@ def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
 
 
 def _full_path(shown: str, known: Iterable[str]) -> str:
-    """Complete a path that torch cut within a name (``hooks.FullPaths``), where only one file of the log fits."""
+    """Complete a path that torch cut within a name (``full_paths.FullPaths``), where only one file of the log fits."""
     fitting = {path for path in known if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
     return fitting.pop() if len(fitting) == 1 and not os.path.isabs(shown) else shown
 

@@ -64,7 +64,7 @@ def compare(
     if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
         raise ModuleNotFoundError("depyf.compare needs PyTorch: pip install torch")
     from ..capture import apart
-    from ..capture.torch_private import hooks
+    from ..capture.torch_private import compiled_callables
     from .stages import NAMES
     from .tensors import Tolerance
 
@@ -73,7 +73,7 @@ def compare(
         raise ValueError(f"stages={unknown} are not known; give some of {', '.join(map(repr, NAMES))}")
     if (rtol is None) != (atol is None):
         raise ValueError("give both rtol and atol, or none of them")
-    function = hooks.innermost_function(fn)
+    function = compiled_callables.innermost_function(fn)
     title = getattr(function, "__qualname__", type(function).__qualname__)
     tolerance = Tolerance(rtol, atol)
     why_not = apart.why_not()

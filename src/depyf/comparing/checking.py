@@ -97,11 +97,11 @@ def _judged(
     call: CompiledCall, limit: float, located: set[tuple[str, tuple[str, ...]]], backward: bool | None,
 ) -> tuple[str, str, RunningResult]:
     """Judge a call, in a process of its own: its function, its arguments where it is different, the result."""
-    from ..capture.torch_private import hooks
+    from ..capture.torch_private import compiled_callables
     from .judged import JudgedCall
     from .judging import judge_running
 
-    function = hooks.innermost_function(call.function)
+    function = compiled_callables.innermost_function(call.function)
     owner: Any = getattr(function, "__self__", None)
     import torch
 

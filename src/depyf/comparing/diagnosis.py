@@ -14,7 +14,15 @@ from types import CodeType
 from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import cache_entries, hooks, loaded, pipeline
+from ..capture.torch_private import (
+    cache_entries,
+    compiled_callables,
+    graph_modules,
+    hooks,
+    loaded,
+    pipeline,
+    resume_code,
+)
 from ..records.model import Guard
 from ..torch_text.guards import parse_guards
 from ..watch.origins import UserLine
@@ -107,7 +115,8 @@ class Diagnosis:
                 beside.leave()
                 fresh = Fresh(faults=beside.faults(self.call.tolerance), kernel=beside.kernel(self.call.tolerance))
                 for each in cache_entries.known_codes():
-                    if beside.made(each) and (code is None or each.co_name == code.co_name or hooks.is_resume(each)):
+                    if beside.made(each) and (
+                            code is None or each.co_name == code.co_name or resume_code.is_resume(each)):
                         _tell_versions(each, fresh, beside, getattr(self.call.plain, "__globals__", {}))
                 return fresh
 
@@ -178,7 +187,7 @@ class Diagnosis:
     # --- backend ------------------------------------------------------------------------------------
     def _of_backend(self, made: Outcome) -> Fault:
         fresh: Fresh = made.extra
-        name = hooks.backend_name(cache_entries.compiled_with(self.call.compiled).backend)  # type: ignore[union-attr]
+        name = compiled_callables.backend_name(cache_entries.compiled_with(self.call.compiled).backend)  # type: ignore[union-attr]
         if fresh.kernel is not None:
             kernel = fresh.kernel
             return Fault("kernel", kernel.name, f"it computes {', '.join(kernel.nodes)} and gives something else than "
@@ -335,7 +344,7 @@ def _tell_versions(code: CodeType, fresh: Fresh, beside: GraphsBeside, namespace
             continue
         fresh.guards[code.co_name] = parse_guards(str(entry.guard_manager))
         fresh.graphs[code.co_name] = [beside.loaded(name, namespace) for name in entry.code.co_names
-                                      if hooks.GRAPH_NAME.match(name) is not None]
+                                      if graph_modules.GRAPH_NAME.match(name) is not None]
 
 
 def _forget(name: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private import hooks, loaded, pipeline
+from ..capture.torch_private import graph_modules, hooks, loaded, pipeline
 from ..torch_text.legal import legal_graph
 from ..watch.origins import UserLine
 from .recording import GraphRun, Interpreter, KernelRecorder, Recorder, copied_graph
@@ -140,7 +140,7 @@ class GraphsBeside:
 
     def _located(self, graph: _Beside, apart: float, inputs: list[Any], tolerance: Tolerance) -> GraphFault:
         """Name the first node that differs, where the backend runs a graph that can be run node by node."""
-        module = hooks.graph_module_behind(graph.compiled)
+        module = graph_modules.graph_module_behind(graph.compiled)
         if module is None or not isinstance(module, torch.fx.GraphModule):
             return GraphFault(graph.number, apart)
         try:
@@ -162,7 +162,7 @@ class GraphsBeside:
 
 
 def _run(module: Any, number: int, inputs: list[Any]) -> GraphRun:
-    run = GraphRun(number, False, legal_graph(hooks.readable_graph(module)))
+    run = GraphRun(number, False, legal_graph(graph_modules.readable_graph(module)))
     with torch.no_grad():
         Interpreter(module, run).run(*[_copy(each) for each in inputs])
     return run

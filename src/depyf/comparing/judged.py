@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ..capture.apart import in_child
-from ..capture.torch_private import cache_entries, hooks, pipeline
+from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline, resume_code
 from ..capture.torch_private.loaded import LoadedGraph, loaded_graphs
 from ..capture.torch_private.quiet import without_side_effects
 from ..capture.torch_private.stance import no_compilation
@@ -116,7 +116,7 @@ class JudgedCall:
     def plain(self) -> FunctionType | None:
         """The function that torch compiles, where it is written in Python."""
         inner = self.function.forward if isinstance(self.function, torch.nn.Module) else self.function
-        inner = hooks.innermost_function(getattr(inner, "__func__", inner))
+        inner = compiled_callables.innermost_function(getattr(inner, "__func__", inner))
         return inner if isinstance(inner, FunctionType) else None
 
     @property
@@ -319,7 +319,7 @@ def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:
 
 def _resumed_line(code: CodeType) -> int:
     """Return the line that a resume function goes on with; 0 for another function."""
-    if not hooks.is_resume(code):
+    if not resume_code.is_resume(code):
         return 0
     number = code.co_name.rpartition("_at_")[2]
     return int(number) if number.isdigit() else code.co_firstlineno

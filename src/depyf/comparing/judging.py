@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import cache_entries, hooks
+from ..capture.torch_private import cache_entries, compiled_callables, hooks, torch_settings
 from . import stages
 from .diagnosis import Diagnosis
 from .judged import JudgedCall, Loaded, Served
@@ -50,10 +50,11 @@ def judge_running(
 
 def _own_random(call: JudgedCall) -> frozenset[str]:
     """Return the random numbers that the call's compiled versions draw in a way of their own, as torch documents."""
-    if "numpy" in call.expected.drew and hooks.draws_numpy_from_torch():
+    if "numpy" in call.expected.drew and torch_settings.draws_numpy_from_torch():
         return frozenset(("torch", "numpy"))
     given = cache_entries.compiled_with(call.compiled)
-    return frozenset(("torch",) if given is not None and hooks.backend_name(given.backend) in _OWN_RANDOM else ())
+    name = compiled_callables.backend_name(given.backend) if given is not None else ""
+    return frozenset(("torch",) if name in _OWN_RANDOM else ())
 
 
 def _fault(call: JudgedCall, found: Sequence[Disagreement], own_random: frozenset[str]) -> Fault:

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private import hooks
+from ..capture.torch_private import compiled_callables
 from ..capture.torch_private.private_api import COMPILER_MODULES, LEFT_BY_TORCH
 from ..capture.torch_private.quiet import inner_tensors, without_side_effects
 
@@ -197,7 +197,7 @@ class Reachable:
         self.states[place] = Kind(f"function {function.__qualname__}")
         code = function.__code__
         if _is_library(code.co_filename):
-            given = hooks.given_to_compile(function)
+            given = compiled_callables.given_to_compile(function)
             inner = given if given is not None else getattr(function, "__wrapped__", None)
             return [(f"{place}.__wrapped__", inner)] if inner is not None else ()
         items: list[tuple[str, Any]] = []

@@ -10,7 +10,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..capture.live import capture_of
-from ..capture.torch_private import hooks
+from ..capture.torch_private import cached_versions, compiled_callables
 from ..capture.user_function import Meant, of_function
 from ..records.model import Capture
 
@@ -73,7 +73,7 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
             code = function.__code__
             if function.__globals__ is namespace:
                 pending += code.co_names
-            if (versions := len(hooks.cache_entries(code))) and id(code) not in result:
+            if (versions := len(cached_versions.cache_entries(code))) and id(code) not in result:
                 result[id(code)] = Compiled(
                     name, code, function.__globals__, versions,
                     of_function(function, this))
@@ -91,13 +91,13 @@ def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
 
     if not isinstance(value, (FunctionType, MethodType, torch.nn.Module)):
         return []
-    inner = hooks.innermost_function(value)
+    inner = compiled_callables.innermost_function(value)
     candidates, this = [inner], None
     if isinstance(inner, torch.nn.Module):  # (an instance's own first: `model.forward = torch.compile(model.forward)`)
         candidates, this = [vars(inner).get("forward"), type(inner).forward], inner
     result: dict[FunctionType, Any] = {}
     for candidate in candidates:
-        candidate = hooks.innermost_function(candidate)
+        candidate = compiled_callables.innermost_function(candidate)
         owner = candidate.__self__ if isinstance(candidate, MethodType) else this
         candidate = getattr(candidate, "__func__", candidate)
         if isinstance(candidate, FunctionType):

@@ -1,6 +1,6 @@
 """Events of torch's structured trace -> :class:`~depyf.records.model.Compilation` records.
 
-The same events come from a running torch (``torch_private.hooks.on_trace``) and from a log that ``TORCH_TRACE``
+The same events come from a running torch (``torch_private.trace_events.on_trace``) and from a log that ``TORCH_TRACE``
 wrote (:mod:`depyf.capture.trace_log`), so they are read in one place. An event is a dictionary with one key that
 names its kind, ``frame_id``, ``frame_compile_id`` and ``attempt``, and for some kinds a text, the payload
 (torch/_logging/_internal.py, ``trace_structured``).
@@ -173,7 +173,7 @@ class EventReader:
     Args:
         string_of: torch writes file names as numbers; the name of a number. Numbers that ``str`` events explain
             need no other source.
-        full_path: path as torch shortened it -> path (see ``hooks.FullPaths``).
+        full_path: path as torch shortened it -> path (see ``full_paths.FullPaths``).
         spill: takes the records of compilations that are over (:meth:`ended`), which need not stay in memory then.
     """
 

@@ -59,7 +59,7 @@ class GuardReader:
     """Reads the trees of several entries. These are much alike, and share what was read before.
 
     Args:
-        full_path: path as torch shortened it -> path (see ``hooks.FullPaths``).
+        full_path: path as torch shortened it -> path (see ``full_paths.FullPaths``).
     """
 
     def __init__(self, full_path: Callable[[str], str] = str) -> None:

@@ -5,11 +5,19 @@ its context ends. Each name stands in the table of :mod:`.private_api` once, wit
 
     BYTECODE_HOOK.get()     # torch's function; MissingPrivateApi where this torch has none
 
-:mod:`.hooks`          callbacks at the events that are watched, set for as long as a session lasts
-:mod:`.shared`         changes of torch that several sessions want, ended in any order
-:mod:`.cache_entries`  the compiled versions of a code object, and which of them serves a call
-:mod:`.replacements`   other code in place of compiled versions, for a while
-:mod:`.pipeline`       a compilation apart from the user's
+:mod:`.hooks`                callbacks at the events that are watched, set for as long as a session lasts
+:mod:`.trace_events`         the same for torch's structured trace
+:mod:`.shared`               changes of torch that several sessions want, ended in any order
+:mod:`.current_compilation`  where the compilation stands that this thread is in
+:mod:`.recompiled_frame`     values in the frame that torch compiles again
+:mod:`.graph_modules`        nodes and texts of graphs
+:mod:`.resume_code`          resume functions and their offsets
+:mod:`.cached_versions`      the compiled versions of a code object, as torch has them
+:mod:`.cache_entries`        the same with their guards, and which of them serves a call
+:mod:`.compiled_callables`   what ``torch.compile`` was given
+:mod:`.torch_caches`         torch's caches on disk
+:mod:`.replacements`         other code in place of compiled versions, for a while
+:mod:`.pipeline`             a compilation apart from the user's
 
 ``depyf doctor`` holds the table against the torch that is installed; a test takes each name away in turn.
 """

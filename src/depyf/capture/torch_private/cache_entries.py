@@ -12,8 +12,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from . import private_api
+from .cached_versions import cache_entries, entry_facts, is_given_up
+from .compiled_callables import given_to_compile
 from .dropped_guards import unobserved
-from .hooks import cache_entries, entry_facts, given_to_compile, is_given_up
 
 #: The region of those that were compiled without ``isolate_recompiles``.
 COMMON_REGION = -1

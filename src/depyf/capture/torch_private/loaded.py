@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from . import hooks, private_api
+from . import graph_modules, private_api
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.\w+\(", re.MULTILINE)
 
@@ -30,7 +30,7 @@ def loaded_graphs(code: Any, namespace: dict[str, Any]) -> list[LoadedGraph]:
     """Return the graphs that transformed code calls, in order."""
     found = []
     for name in code.co_names:
-        if hooks.GRAPH_NAME.match(name) is not None and name in namespace:
+        if graph_modules.GRAPH_NAME.match(name) is not None and name in namespace:
             found.append(loaded_graph(name, namespace[name]))
     return found
 
@@ -41,8 +41,8 @@ def loaded_graph(name: str, function: Any) -> LoadedGraph:
         text = getattr(each, private_api.POST_GRAD_KEPT.key, None)
         if isinstance(text, str):
             return LoadedGraph(name, text, kernels_of(str(getattr(each, "source_code", ""))))
-    module = hooks.graph_module_behind(function)
-    return LoadedGraph(name, hooks.readable_graph(module) if module is not None else "", {})
+    module = graph_modules.graph_module_behind(function)
+    return LoadedGraph(name, graph_modules.readable_graph(module) if module is not None else "", {})
 
 
 def kernels_of(source: str) -> dict[str, str]:

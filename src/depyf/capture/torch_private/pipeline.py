@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from . import hooks, private_api
+from . import cached_versions, hooks, private_api
 from .shared import Undo
 
 #: Settings of Inductor's while stages are compared: no caches, random numbers as eager PyTorch draws them, no process
@@ -43,7 +43,7 @@ def isolated_compile() -> Iterator[None]:
 
     def on_bytecode(original: CodeType, transformed: CodeType) -> None:
         if id(original) not in compiled:
-            known[id(original)] = len(hooks.cache_entries(original))
+            known[id(original)] = len(cached_versions.cache_entries(original))
             compiled[id(original)] = (original, set())
 
     with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory:
@@ -99,7 +99,7 @@ def _forget(code: CodeType, before: int) -> None:
         if not before:
             private_api.RESET_CODE.get()(code)
             return
-        entries = hooks.cache_entries(code)
+        entries = cached_versions.cache_entries(code)
         deleted = private_api.DELETED_GUARDS.get()
         for entry in [entry for entry in entries if _is_ours(entry)]:
             entry.guard_manager.extra_state.invalidate(entry, deleted("made by depyf.compare"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from types import CodeType
 
-from . import hooks, private_api
+from . import cached_versions, private_api
 from .shared import Undo
 
 
@@ -42,7 +42,7 @@ def replace_versions(
             remove(function)
 
     for function in functions:
-        versions = hooks.cache_entries(function)
+        versions = cached_versions.cache_entries(function)
         codes = [replacement(version.code) for version in versions]
         if not any(codes) or private_api.ADDED_VERSIONS.get()(function):
             continue

@@ -20,7 +20,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from . import private_api
-from .hooks import is_resume, replaced
+from .hooks import replaced
+from .resume_code import is_resume
 from .shared import Undo
 
 #: ``MAKE_FUNCTION`` takes a tuple of cells.

@@ -25,7 +25,7 @@ from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_function import graph_as_function
 from .guards.call import call_guards
-from .guards.changes import as_comment
+from .guards.changes import MOST_LINES, as_comment
 from .guards.helpers import helpers, stands
 from .guards.layers import Item, fold, unfolded
 from .guards.symbols import symbol_table
@@ -51,8 +51,6 @@ _LIKE = f"A graph of {SHORT} statements or more that is much like one above it i
 _NESTED = """\
 Where the break was in a function that another one called, __nested_resume_fns holds the resume functions of what was
 called, __nested_frame_values the values of their variables; elsewhere both are empty."""
-#: Lines of differences between two versions; the file of the guards has all.
-LONGEST_DIFFERENCE = 40
 #: Lines of parameters of a graph that is not shown whole.
 LONGEST_STUB = 6
 #: Arguments that a graph writes to, named at its call; those of several layers count once.
@@ -140,7 +138,7 @@ def _frame(
         return "\n\n\n".join(parts)
     for version in compiled:
         before = nearest(version, compiled)
-        difference = as_comment(before, version, LONGEST_DIFFERENCE) if before is not None else []
+        difference = as_comment(before, version, MOST_LINES) if before is not None else []
         parts.append("\n".join([*difference, *call_guards(version, of_some(version, compiled))]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:

@@ -139,11 +139,16 @@ def _where(label: str, one: Condition, subject: str, kind: str) -> tuple[str, st
     return label, root, one.section == OBJECTS and kind in ("tensor", "value") and not internal
 
 
-def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
+#: Lines about the differences of a version that stand before other things; where there are more, they are told briefly.
+MOST_LINES = 40
+
+
+def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") -> list[str]:
     """Return the differences as comments.
 
     Args:
         longest: lines at most (0: all); where there is a limit, what only one version looks at is counted by module.
+        whole: where a reader finds all of them (default: the file with the guards of the newer version).
     """
     differences = changes(old, new)
     if not differences:
@@ -156,9 +161,9 @@ def as_comment(old: Version, new: Version, longest: int = 0) -> list[str]:
         line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
         lines += comment(f"  {line}", 0, 6)
     if longest and len(lines) > longest:
-        lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {new.guards_name}.py"]
+        lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {whole or f'{new.guards_name}.py'}"]
     elif longest and any(change.seen_by for change in differences):
-        lines.append(f"#   (each of these: {new.guards_name}.py)")
+        lines.append(f"#   (each of these: {whole or f'{new.guards_name}.py'})")
     return lines
 
 

@@ -16,7 +16,7 @@ from ....torch_text.wrapping import comment, prose
 from ...line_breaks import WIDTH, broken
 from ...markdown import count
 from ...short_paths import short_names
-from .changes import as_comment
+from .changes import MOST_LINES, as_comment
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from .helpers import helpers, imports
 from .layers import Block, Item, fold, spelled
@@ -30,9 +30,11 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     """Return the file with all conditions of a version.
 
     Args:
-        before: the version that it is compared with; the differences stand above the function.
+        before: the version that it is compared with; the differences stand above the function. Where they take more
+            than :data:`MOST_LINES` lines, what only one version looks at is counted there, and listed at the end.
     """
-    function = "".join(f"{line}\n" for line, _ in guard_lines(version, before))
+    function = "".join(f"{line}\n" for line, _ in guard_lines(version, before, "the end of this file"))
+    differences = as_comment(before, version) if before is not None else []
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
     shortened = [f"{line}\n" for path, short in sorted(files.items(), key=lambda each: each[1])
                  if short != path for line in prose(f"{short}: {path}", "  ", "    ")]
@@ -43,6 +45,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     head += "A comment after a condition says which line made torch ask for it.\n" if files else ""
     head += "Files:\n" + "".join(shortened) if shortened else ""
     body = f"{function}\n\n{helpers(function)}".rstrip() + "\n"
+    body += "".join(f"{line}\n" for line in ["", "", *differences]) if len(differences) > MOST_LINES else ""
     return (f'{_escaped(head.rstrip())}\n"""\n\nfrom __future__ import annotations\n\n{imports(body)}\n\n{body}')
 
 
@@ -51,10 +54,19 @@ def _escaped(text: str) -> str:
     return opening + body.replace("\\", "\\\\").replace('"', "'")
 
 
-def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
-    """Return the lines of the function with all conditions."""
-    differences: list[Line] = [(line, None) for line in as_comment(before, version)] if before is not None else []
-    return differences + _function(version)
+def guard_lines(version: Version, before: Version | None = None, whole: str = "") -> list[Line]:
+    """Return the lines of the function with all conditions.
+
+    Args:
+        before: the version that it is compared with; the differences stand above the function.
+        whole: where a reader finds all differences, if they are told briefly (default: the file of the guards).
+    """
+    if before is None:
+        return _function(version)
+    differences = as_comment(before, version)
+    if len(differences) > MOST_LINES:
+        differences = as_comment(before, version, MOST_LINES, whole)
+    return [*((line, None) for line in differences), *_function(version)]
 
 
 @kept

@@ -1,0 +1,41 @@
+"""What ``torch.compile`` returns, and what it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import private_api
+
+
+def backend_name(compiler: Any) -> str:
+    """Return the name of a backend, found behind torch's wrappers: its ``compiler_name``, else its own name."""
+    for _ in range(10):
+        name = getattr(compiler, "compiler_name", None)
+        if isinstance(name, str):
+            return name
+        inner = getattr(compiler, private_api.BACKEND_CHAIN.key, None) or getattr(
+            compiler, private_api.ORIGINAL_CALLABLE.key, None)  # up to 2.6
+        if inner is None:
+            break
+        compiler = inner
+    return str(getattr(compiler, "__name__", type(compiler).__name__))
+
+
+def innermost_function(compiled: Any) -> Any:
+    """Return the user's function behind what ``torch.compile`` returned."""
+    for _ in range(20):
+        inner = given_to_compile(compiled)
+        if inner is None:
+            break
+        compiled = inner
+    return compiled
+
+
+def given_to_compile(compiled: Any) -> Any:
+    """Return the object for which ``torch.compile`` returned ``compiled``; ``None`` if it did not return that."""
+    own = getattr(compiled, "__dict__", None)
+    if not isinstance(own, Mapping):
+        return None
+    given = own.get(private_api.ORIGINAL_CALLABLE.key)
+    return own.get("_modules", {}).get("_orig_mod") if given is None else given

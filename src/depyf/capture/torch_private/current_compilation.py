@@ -1,0 +1,102 @@
+"""The compilation that this thread is in, found on its stack."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import CodeType
+from typing import Any, NamedTuple
+
+from . import private_api
+
+
+def compile_id() -> tuple[int, int, int] | None:
+    """Return ``(frame, recompile, attempt)`` of the compilation that this thread is in."""
+    try:
+        trace_id = private_api.COMPILE_ID.get()()
+        current = trace_id.compile_id
+        return int(current.frame_id), int(current.frame_compile_id), int(trace_id.attempt)
+    except (AttributeError, TypeError):
+        return None
+
+
+class CompiledFrame(NamedTuple):
+    """The frame that torch compiles: its code, its local variables (captured ones included) and its globals."""
+
+    code: CodeType
+    values: dict[str, Any]
+    namespace: dict[str, Any]
+
+
+def compiled_frame() -> CompiledFrame | None:
+    """Return the frame being compiled, from inside a hook: torch's ``_compile`` is on the stack meanwhile."""
+    try:
+        module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
+    except private_api.MissingPrivateApi:
+        return None
+    frame: Any = sys._getframe(1)
+    for _ in range(60):
+        if frame is None:
+            break
+        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
+            code, values, namespace = (frame.f_locals.get(each) for each in ("code", "locals", "globals"))
+            if not isinstance(code, CodeType):
+                return None
+            return CompiledFrame(
+                code, values if isinstance(values, dict) else {},
+                namespace if type(namespace) is dict and "__builtins__" in namespace else {})
+        frame = frame.f_back
+    return None
+
+
+#: Modules whose functions lie between a frame and what compiles it.
+_COMPILING = re.compile(r"torch\._dynamo\.convert_frame|torch\._utils_internal|contextlib|depyf(\..*)?")
+
+
+def callers() -> list[tuple[str, int, str]]:
+    """Return ``(file, line, function)`` of who called the frame that torch is about to compile, outermost first.
+
+    Empty where that cannot be known. (Torch's own event leaves out the last ones.)
+    """
+    try:
+        module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
+    except private_api.MissingPrivateApi:
+        return []
+    frame: Any = sys._getframe(1)
+    for _ in range(40):
+        if frame is None or frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
+            break
+        frame = frame.f_back
+    caller = frame
+    while frame is not None and _COMPILING.fullmatch(str(frame.f_globals.get("__name__"))):
+        if frame.f_globals.get("__name__") == module:
+            caller = frame
+        frame = frame.f_back
+    places = []
+    frame = caller.f_back if caller is not None else None
+    while frame is not None:
+        places.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
+        frame = frame.f_back
+    return places[::-1]
+
+
+def stack_of_graph_break() -> list[tuple[str, int, str, str]]:
+    """Return ``(file, line, function, text)`` of the frames that led to the break that torch is about to log.
+
+    These are the compiled frame and each function that was inlined on the way to the break. Empty where that cannot be
+    known.
+    """
+    where = private_api.GRAPH_BREAK_LOG
+    try:
+        function = where.attribute
+    except private_api.MissingPrivateApi:
+        return []
+    frame: Any = sys._getframe(1)
+    for _ in range(40):
+        if frame is None:
+            return []
+        if frame.f_code.co_name == function:
+            stack = getattr(frame.f_locals.get(where.key), "real_stack", None) or ()
+            return [(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in stack]
+        frame = frame.f_back
+    return []

@@ -1,0 +1,73 @@
+"""Paths of files that torch prints shortened."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import private_api
+
+
+class FullPaths:
+    """Path as torch prints it -> path, where torch cut it in the middle of a name; others stay as they are.
+
+    torch/utils/_traceback.py, ``shorten_filename``, cuts what a path has in common with torch's own and one
+    character more; where only the root is common, that takes the first letter of a name.
+
+    Args:
+        files: the paths that may be meant, asked for when one is looked up that was not among those before; the same
+            object while they are the same.
+    """
+
+    def __init__(self, files: Callable[[], Iterable[Any]]) -> None:
+        self._files = files
+        self._indexed: Iterable[Any] = ()
+        self._known: dict[str, str] = {}
+        self._by_name: dict[str, list[str]] = {}
+
+    def __call__(self, shown: str) -> str:
+        """Return the whole path for one that torch printed; as it is where torch did not cut it or no file fits."""
+        if shown not in self._known:
+            self._known[shown] = shown if os.path.isabs(shown) else self._whole(shown)
+        return self._known[shown]
+
+    def _whole(self, shown: str) -> str:
+        try:
+            shorten = private_api.SHORT_PATHS.get()
+        except private_api.MissingPrivateApi:
+            return shown
+        torchs = os.path.dirname(str(sys.modules["torch"].__file__))
+        if any(os.path.exists(os.path.join(folder, shown)) for folder in (torchs, os.path.dirname(torchs))):
+            return shown  # a file of torch or of a package beside it, which is cut at a whole name
+        name = os.path.basename(shown)
+        if name not in self._by_name and (files := self._files()) is not self._indexed:
+            self._indexed = files
+            self._by_name.clear()
+            for file in files:
+                if isinstance(file, str):  # (of all modules: os.path.basename takes ten times as long)
+                    name_of_file = file[max(file.rfind("/"), file.rfind(os.sep)) + 1 :]
+                    self._by_name.setdefault(name_of_file, []).append(file)
+        for file in self._by_name.get(name, ()):
+            if file.endswith(shown) and not file.endswith((os.sep + shown, "/" + shown)) \
+                    and os.path.isabs(file) and shorten(file) == shown:
+                return file
+        return shown
+
+
+def cut_paths(files: Iterable[str]) -> dict[str, str]:
+    """Return ``{path as torch prints it: path}`` of the user's files that torch cuts in the middle of a name."""
+    try:
+        shorten = private_api.SHORT_PATHS.get()
+    except private_api.MissingPrivateApi:
+        return {}
+    torchs = os.path.dirname(str(sys.modules["torch"].__file__))
+    packages = os.path.dirname(torchs) + os.sep, os.path.dirname(os.__file__) + os.sep
+    cut: dict[str, str] = {}
+    for file in files:
+        if not file.startswith(packages) and os.path.isabs(file):
+            shown = shorten(file)
+            if shown != file and not file.endswith((os.sep + shown, "/" + shown)):
+                cut.setdefault(shown, file)
+    return cut

@@ -1,0 +1,126 @@
+"""Graph modules: what is known of their nodes, and their text."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from types import FunctionType
+from typing import Any
+
+from . import private_api
+
+#: A graph in transformed code, without the unique ending that torch gives it since 2.7.
+GRAPH_NAME = re.compile(rf"({private_api.GRAPH_NAME.key}\d+)(?:_[0-9a-f_]{{36,}})?$")
+
+
+def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """``(node, [(key, path, class), ...])`` of the modules that each node of a captured graph was called in.
+
+    Dynamo keeps the stack of modules in ``node.meta["nn_module_stack"]``: ``{key: (path as an expression, class)}``,
+    outermost first (torch/_dynamo/variables/nn_module.py, ``record_nn_module_stack``). The key tells two calls of the
+    same module apart. A node of a graph within the graph is named with that graph's name: ``"wrap_body_0.linear"``.
+    """
+    modules = []
+    for node in gm.graph.nodes:
+        stack = node.meta.get(private_api.MODULE_STACK.key)
+        if stack:
+            modules.append((str(node.name), [
+                (str(key), str(path), cls if isinstance(cls, str) else getattr(cls, "__qualname__", str(cls)))
+                for key, (path, cls) in stack.items()]))
+    for name, inner in gm.named_children():
+        if hasattr(inner, "graph"):
+            modules += [(f"{name}.{node}", stack) for node, stack in node_modules(inner)]
+    return modules
+
+
+_PLACE = r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)(?:\n *(?P<text>.*))?'
+
+
+def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
+    """Return the nodes of a captured graph that were made in torch's Python code, each with a place outside of it.
+
+    ``(node, (file, line, function, text))``: the line that led into torch (``torch.func``, optimisers). Names of nodes
+    as in :func:`node_modules`.
+
+    Torch prints the innermost place of a node's stack (torch/fx/graph.py, ``_parse_stack_trace``).
+    """
+    torchs = os.path.join(os.path.dirname(str(sys.modules["torch"].__file__)), "")
+    known: dict[str, tuple[str, int, str, str] | None] = {}
+
+    def outside(stack: str) -> tuple[str, int, str, str] | None:
+        if torchs not in stack[stack.rfind('File "') :]:
+            return None
+        places = [place for place in re.finditer(_PLACE, stack) if not place["file"].startswith(torchs)]
+        if not places:
+            return None
+        return places[-1]["file"], int(places[-1]["line"]), places[-1]["function"], (places[-1]["text"] or "").strip()
+
+    result = []
+    for node in gm.graph.nodes:
+        stack = getattr(node, "stack_trace", None)
+        if isinstance(stack, str) and node.op not in ("placeholder", "output"):
+            if stack not in known:
+                known[stack] = outside(stack)
+            place = known[stack]
+            if place is not None:
+                result.append((str(node.name), place))
+    for name, inner in gm.named_children():
+        if hasattr(inner, "graph"):
+            result += [(f"{name}.{node}", place) for node, place in calls_into_torch(inner)]
+    return result
+
+
+def graph_inputs(gm: Any) -> list[tuple[str, str]]:
+    """Return ``(parameter, source)`` of the inputs of a captured graph, in order: ``("L_x_", "L['x']")``.
+
+    The source is empty where torch does not tell.
+
+    Dynamo keeps what an input is in ``node.meta["grapharg"]`` until the backend is done (torch/_dynamo/output_graph.py,
+    ``SubgraphTracer.create_graph_input``; torch/_dynamo/variables/builder.py, ``GraphArg``).
+    """
+    inputs = []
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            source = getattr(node.meta.get(private_api.GRAPH_INPUTS.key), "source", None)
+            name = getattr(source, "name", "")
+            inputs.append((str(node.target), str(name() if callable(name) else name)))
+    return inputs
+
+
+def graph_module_behind(function: Any) -> Any:
+    """Return the graph module behind a compiled graph, through wrappers and closures; ``None`` if there is none."""
+    pending, seen = [function], 0
+    while pending and seen < 50:
+        current = pending.pop(0)
+        seen += 1
+        if hasattr(current, private_api.READABLE_GRAPH.attribute):
+            return current
+        for attribute in ("__self__", private_api.ORIGINAL_CALLABLE.key, "__wrapped__"):
+            inner = getattr(current, attribute, None)
+            if inner is not None:
+                pending.append(inner)
+        if isinstance(current, FunctionType) and current.__closure__:
+            for cell in current.__closure__:
+                try:
+                    pending.append(cell.cell_contents)
+                except ValueError:
+                    pass
+    return None
+
+
+def readable_graph(gm: Any) -> str:
+    """Return the graph as Python: shapes, strides, dtypes and devices as annotations, user lines as comments."""
+    printed = getattr(gm, private_api.READABLE_GRAPH.attribute)
+    return str(printed(print_output=False, include_stride=True, include_device=True))
+
+
+def interprets(compiled: Any) -> bool:
+    """Return whether an object is what aot_eager makes of a graph on a torch where that interprets the graph."""
+    api = private_api.AOT_EAGER_CODE
+    try:
+        made_there = (getattr(compiled, "__module__", None) == api.module
+                      and str(getattr(compiled, "__qualname__", "")).startswith(api.attribute + "."))
+    except private_api.MissingPrivateApi:
+        return False
+    return made_there and not api.as_expected()

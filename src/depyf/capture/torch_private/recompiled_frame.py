@@ -1,0 +1,101 @@
+"""Values of guarded expressions in the frame that torch is about to compile again."""
+
+from __future__ import annotations
+
+import ast
+import collections
+import sys
+from types import FunctionType
+from typing import Any
+
+from . import private_api
+
+
+def seen_in_recompiled_frame(expression: str) -> str:
+    """Return the value of a guarded expression in the frame that torch is about to compile again, as text.
+
+    ``""`` where that cannot be known without running code of the user's.
+
+    Args:
+        expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
+    """
+    where = private_api.RECOMPILE_REASONS
+    try:
+        function = where.attribute
+    except private_api.MissingPrivateApi:
+        return ""
+    frame: Any = sys._getframe(1)
+    for _ in range(40):
+        if frame is None:
+            return ""
+        if frame.f_code.co_name == function:
+            seen = frame.f_locals.get(where.key)
+            return _shown(expression, getattr(seen, "f_locals", {}), getattr(seen, "f_globals", {}))
+        frame = frame.f_back
+    return ""
+
+
+def _shown(expression: str, local: Any, namespace: Any) -> str:
+    try:
+        value = _static_value(ast.parse(expression.strip(), mode="eval").body, local, namespace)
+    except (SyntaxError, LookupError, AttributeError, TypeError, ValueError):
+        return ""
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}".removeprefix("builtins.")
+    if isinstance(value, FunctionType):
+        return f"the function {value.__qualname__.rpartition('<locals>.')[2]}"
+    if type(value) in (list, tuple) and all(type(item) in (bool, int, float, str) for item in value) \
+            or value is None or type(value) in (bool, int, float, complex, str, bytes):
+        text = repr(value)
+        return text if len(text) <= 80 else text[:77] + "..."
+    if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
+        return repr(value)
+    return f"an object of type {type(value).__qualname__}"
+
+
+#: Questions about torch's state that have an answer without any code of the user's.
+_STATE_QUESTIONS = frozenset({
+    "is_grad_enabled", "get_default_dtype", "get_num_threads", "are_deterministic_algorithms_enabled",
+    "is_deterministic_algorithms_warn_only_enabled"})
+
+
+def _of_plain_tensor(value: Any, method: str) -> Any:
+    """Return ``value.size()`` or ``value.stride()`` of a tensor that is not of a class of the user's."""
+    torch = sys.modules["torch"]
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        raise LookupError("not a plain tensor")
+    return tuple(getattr(torch.Tensor, method)(value))
+
+
+def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
+    """Return the value of an expression, by look-ups that run no code of the user's."""
+    match node:
+        case ast.Name("L"):
+            return local
+        case ast.Name("G"):
+            return namespace
+        case ast.Name(name):
+            return local[name] if name in local else namespace[name]
+        case ast.Call(ast.Name("type"), [inner], []):
+            return type(_static_value(inner, local, namespace))
+        case ast.Call(ast.Name("len"), [inner], []):
+            value = _static_value(inner, local, namespace)
+            if type(value) in (list, tuple, dict, set, str, collections.OrderedDict, collections.deque):
+                return len(value)
+        case ast.Call(ast.Name("list"), [inner], []):
+            value = _static_value(inner, local, namespace)
+            if type(value) in (list, tuple, dict, collections.OrderedDict):
+                return list(value)
+        case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
+            return getattr(sys.modules["torch"], name)()
+        case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []), ast.Constant(key)):
+            return _of_plain_tensor(_static_value(inner, local, namespace), method)[key]
+        case ast.Subscript(inner, ast.Constant(key)):
+            value = _static_value(inner, local, namespace)
+            if type(value) in (list, tuple, dict, collections.OrderedDict) or value is local or value is namespace:
+                return value[key]
+        case ast.Attribute(inner, name):
+            held = object.__getattribute__(_static_value(inner, local, namespace), "__dict__")
+            if isinstance(held, dict):
+                return held[name]
+    raise LookupError(ast.dump(node))

@@ -1,0 +1,22 @@
+"""What torch is set to."""
+
+from __future__ import annotations
+
+from . import private_api
+
+
+def draws_numpy_from_torch() -> bool:
+    """Return whether compiled code takes torch's random numbers where the program asks NumPy for some."""
+    try:
+        return not private_api.NUMPY_RANDOM.get()
+    except private_api.MissingPrivateApi:
+        return False
+
+
+def options_of_inductor() -> list[str]:
+    """Return the options of ``torch._inductor.config`` that are not at their default: ``["max_autotune = True"]``."""
+    try:
+        text = private_api.CHANGED_OPTIONS.get()()
+    except private_api.MissingPrivateApi:
+        return []
+    return [line.removeprefix(private_api.CHANGED_OPTIONS.module + ".") for line in text.splitlines()]

@@ -1,0 +1,144 @@
+"""Events of torch's structured trace, as they are made."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Literal
+
+from . import private_api
+from .current_compilation import compile_id
+from .shared import SharedPatch, Undo, shared_patch
+
+#: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata;
+#: ``"object"``: its payload as torch has it before it makes JSON of it, and the numbers of the compilation.
+Wanted = bool | Literal["metadata", "payload", "object"]
+TRACE_LOGGER = private_api.TRACE_LOG.key
+
+
+class _TraceHandler(logging.Handler):
+    def __init__(
+        self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
+        kinds: frozenset[str] | None,
+    ) -> None:
+        super().__init__(logging.DEBUG)
+        self.receive = receive
+        self.wanted = wanted
+        self.kinds = kinds
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Hand the event to the receiver, without the handler's lock.
+
+        The receiver has a lock of its own, and two can be taken crosswise.
+        """
+        metadata = getattr(record, "metadata", None)
+        if metadata:
+            self.receive(metadata, getattr(record, "payload", None))
+        return True
+
+
+def on_trace(
+    receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
+    kinds: frozenset[str] | None = None,
+) -> Undo:
+    """Call ``receive(metadata, payload)`` for events of torch's structured trace.
+
+    Args:
+        receive: gets the events.
+        wanted: whether an event is needed, by its kind and, for an ``artifact``, its name.  Others may come all
+            the same; while nobody else listens they are mostly not made (torch prints a graph before and after each
+            of its passes, which costs more than all that we do).
+        kinds: of those that may be needed; ``None``: all. (Of others there are thousands, and none is asked about.)
+    """
+    private_api.TRACE_LOG.get()
+    logger = logging.getLogger(TRACE_LOGGER)
+    handler = _TraceHandler(receive, wanted, kinds)
+    release = _choose_trace()
+    logger.addHandler(handler)
+
+    def undo() -> None:
+        logger.removeHandler(handler)
+        release()
+
+    return undo
+
+
+def _choose_trace() -> Undo:
+    """Events that no handler of ours wants are not made while there are no other handlers."""
+    try:
+        original = private_api.TRACE_STRUCTURED.get()
+    except private_api.MissingPrivateApi:
+        return lambda: None
+    logger = logging.getLogger(TRACE_LOGGER)
+
+    @functools.wraps(original)
+    def trace_structured(name: str, metadata_fn: Callable[[], Any] = dict, *args: Any, **kwargs: Any) -> None:
+        handlers = []
+        alone = bool(logger.handlers)
+        for handler in logger.handlers:
+            if type(handler) is not _TraceHandler:
+                alone = False
+            elif handler.kinds is None or name in handler.kinds:
+                handlers.append(handler)
+        if alone:
+            if not handlers:
+                return
+            metadata = metadata_fn() if name == "artifact" else None
+            artifact = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+            answers = [handler.wanted(name, artifact) for handler in handlers]
+            kinds = set(answers) - {False}
+            if not kinds:
+                return
+            if kinds == {"object"} and (current := compile_id()) is not None:
+                frame, recompile, attempt = current
+                ids = {"frame_id": frame, "frame_compile_id": recompile, "attempt": attempt}
+                payload = kwargs["payload_fn"]() if "payload_fn" in kwargs else None
+                for handler, answer in zip(handlers, answers):
+                    if answer:
+                        handler.receive({name: {}, **ids}, payload)
+                return
+            if kinds == {"metadata"}:
+                kwargs = {**kwargs, "payload_fn": str}
+            elif kinds == {"payload"}:
+                metadata_fn = dict
+        original(name, metadata_fn, *args, **kwargs)
+
+    def make(_: SharedPatch[None]) -> Undo:
+        return _rebound(private_api.TRACE_STRUCTURED.attribute, original, trace_structured)
+
+    return shared_patch("the choice of events").acquire(None, make)
+
+
+def interned_string(number: int) -> str:
+    """Return the file name behind a number in torch's trace (torch/_logging/structured.py, ``intern_string``)."""
+    try:
+        for text, known in private_api.INTERN_TABLE.get().items():
+            if known == number:
+                return str(text)
+    except AttributeError:
+        pass  # no table, or no longer a dictionary
+    return f"<file {number}>"
+
+
+def _rebound(name: str, old: Any, new: Any) -> Undo:
+    """Have modules of torch that imported a function by its name hold another one; return what takes it back.
+
+    (There are thousands of modules. One of others' that took it, too, only gets more events made.)
+    """
+    before = sys.modules.copy()
+    holders = [names for path, module in before.items() if path.startswith("torch")
+               and type(names := getattr(module, "__dict__", None)) is dict and names.get(name) is old]
+    for names in holders:
+        names[name] = new
+
+    def undo() -> None:
+        later = [module.__dict__ for path, module in list(sys.modules.items())
+                 if path not in before and path.startswith("torch") and type(module) is ModuleType]
+        for names in (*holders, *later):
+            if names.get(name) is new:
+                names[name] = old
+
+    return undo
