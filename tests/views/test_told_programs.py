@@ -339,3 +339,18 @@ def test_arguments_of_a_call_are_not_a_list_that_grows(capture_program):
     text = index(capture_program(told_programs.other_arguments))
     assert "* `len(factors)`: calls with other positional arguments have a version of their own" in text
     assert "it grows" not in text
+
+
+@new_enough
+def test_a_list_that_a_function_only_reads_does_not_grow_in_it(capture_program):
+    text = index(capture_program(told_programs.lists_of_other_lengths))
+    assert "* `len(rows)`: each length has a version of its own, in which torch writes a loop over it out" in text
+    assert "it grows" not in text
+
+
+@new_enough
+def test_a_method_is_told_from_another_of_its_name(capture_program):
+    text = index(capture_program(told_programs.break_in_a_method_of_the_same_name))
+    assert re.search(r"in plain Python: the call in `told_programs\.py:\d+`; `Turning\.forward`, called there, runs in "
+                     "plain Python, too", text)
+    assert "the choice by" not in text

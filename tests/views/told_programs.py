@@ -352,3 +352,41 @@ def other_arguments(compiled):
 
     scaled(torch.ones(3))
     scaled(torch.ones(3), 2.0)
+
+
+def lists_of_other_lengths(compiling):
+    """Compile a function of a list that it only reads."""
+
+    @compiling
+    def total(rows):
+        return sum(row * 2 for row in rows)
+
+    for count in (3, 4, 6):
+        total([torch.ones(2)] * count)
+
+
+class Turning(torch.nn.Module):
+    """Breaks in a loop."""
+
+    def forward(self, x):
+        for _ in range(3):
+            x = x * 0.5
+            if x.sum() < 1:
+                break
+        return x
+
+
+class Around(torch.nn.Module):
+    """Calls a method of its own name."""
+
+    def __init__(self):
+        super().__init__()
+        self.turning = Turning()
+
+    def forward(self, x):
+        return self.turning(x) + 1
+
+
+def break_in_a_method_of_the_same_name(compiling):
+    """Compile a ``forward`` that calls another one, which torch gives up."""
+    compiling(Around())(torch.ones(4))

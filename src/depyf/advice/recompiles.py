@@ -76,6 +76,7 @@ class Circumstances:
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
         packed: parameters that take all other arguments of a call, with the kind of these:
             ``{"args": "positional", "kwargs": "keyword"}``.
+        given: parameters that the function's own lines add nothing to: a list among them is as long as it is passed.
         breaks_when_open: the place of a graph break in this version, where the earlier ones have none:
             ``"`attention.py:193`"``; ``""`` for none.
         breaks: a graph break divides the function, so that parts of it get other tensors.
@@ -91,6 +92,7 @@ class Circumstances:
     tested: Set[str] = frozenset()
     calls: Mapping[str, str] = field(default_factory=dict)
     packed: Mapping[str, str] = field(default_factory=dict)
+    given: Set[str] = frozenset()
     breaks_when_open: str = ""
     breaks: bool = False
     in_library: bool = False
@@ -241,8 +243,12 @@ def _packed_arguments(change: ValueChange, at: Circumstances) -> str | None:
 
 
 def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
-    if not re.fullmatch(r"len\(.+\)", change.subject):
+    of = re.fullmatch(r"len\((\w+).*\)", change.subject)
+    if of is None:
         return None
+    if of[1] in at.given:
+        return ("each length has a version of its own, in which torch writes a loop over it out; keep one length, or make "
+                "a tensor of it before the call")
     if change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was):
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "

@@ -50,7 +50,7 @@ class CircumstancesOfRun:
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed), ranges=self._ranges(frame),
                 calls=self._calls(compilation), made_in=self._caller(compilation), tested=self._tested(frame),
-                packed=self._packed(compilation),
+                packed=self._packed(compilation), given=self._given(compilation),
                 breaks=any(resumed_function(each.function) is not None
                            for each in self.run.summary_of[compilation.compile_id.key].compilations))
         known = self._of_functions[key]
@@ -191,6 +191,14 @@ class CircumstancesOfRun:
         packed = (function.args.vararg, "positional"), (function.args.kwarg, "keyword")
         return {parameter.arg: kind for parameter, kind in packed if parameter is not None}
 
+    def _given(self, compilation: Compilation) -> frozenset[str]:
+        """Return the parameters that the lines of the function itself add nothing to."""
+        definition = self.run.source.function_at(compilation.location) if compilation.location is not None else None
+        if definition is None or resumed_function(compilation.function) is not None:
+            return frozenset()
+        names = {each.arg for each in ast.walk(definition.node.args) if isinstance(each, ast.arg)} - {"self", "cls"}
+        return frozenset(names - _added_to(definition.node))
+
     def _new_break(self, compilation: Compilation) -> str:
         """Return the place of a graph break in this version, where none before it has one; ``""`` for none."""
         this = compilation.compile_id
@@ -203,6 +211,31 @@ class CircumstancesOfRun:
     def _is_called_by_library(self, compilation: Compilation) -> bool:
         caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
         return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
+
+
+#: Methods that make a list, set or dictionary longer.
+_ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add", "update", "setdefault"})
+
+
+def _added_to(function: ast.AST) -> set[str]:
+    """Return the names of variables that a function adds something to, or to a part of."""
+    added: set[str] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.Call(ast.Attribute(owner, method)) if method in _ADDING:
+                added.add(_root(owner))
+            case ast.AugAssign(target):
+                added.add(_root(target))
+            case ast.Subscript(owner, _, ast.Store()):
+                added.add(_root(owner))
+    return added
+
+
+def _root(node: ast.expr) -> str:
+    """Return the variable that an expression begins with; ``""`` for another beginning."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 #: The decisions that fix symbols, by the key of the compilation.

@@ -162,9 +162,7 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     if compilation.outcome != "compiled":
         return "see [Not compiled](#not-compiled): torch gave the compilation up"
     path = path_from_frame(broken, compilation)
-    resumed = {plain_name(run.frames[name].code_name) for name in run.resume_names(compilation)
-               if name in run.frames}
-    if len(path) > 1 and plain_name(path[-1].function) not in resumed:
+    if len(path) > 1 and not _is_resumed(run, path[-1], compilation):
         inner = next((step for step in path[1:] if not is_library(step.filename)), path[1])
         called = _function(run, inner)
         lost = any(run.name_in_text(each) == code(called) for each in run.summaries
@@ -176,6 +174,19 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     if len(tested) == 1:  # (of a test of several parts, the one that broke the graph)
         return f"the choice by {code(tested.pop())}"
     return in_plain_python(broken) or "the operation of this line that torch could not trace"
+
+
+def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compilation) -> bool:
+    """Return whether the function at a place, where a break is, continues behind it."""
+    broken_in = run.source.function_at(place)
+    for name in run.resume_names(compilation):
+        frame = run.frames.get(name)
+        if frame is not None and plain_name(frame.code_name) == plain_name(place.function):
+            resumed = run.source.function_at(frame.location) if frame.location is not None else None
+            # (Functions of several classes can have one name.)
+            if broken_in is None or resumed is None or broken_in.node is resumed.node:
+                return True
+    return False
 
 
 def _resume(run: SectionContext, name: str) -> str:
