@@ -65,6 +65,20 @@ def guards_0_for_f(self, kwargs):
     )'''.splitlines()
 
 
+def test_keys_in_their_order_are_one_condition_and_tensors_need_no_type():
+    """Of what lies in a dictionary torch prints no source: the dictionary's stands above it."""
+    guards = []
+    for at, key in enumerate(("a", "b")):
+        item = f"L['weights']['{key}']"
+        guards += [about(f"list(dict.keys(L['weights']))[{at}] == '{key}'", "L['weights']"),
+                   about(f"check_type({item}, 'torch.Tensor')", "L['weights']", "TYPE_MATCH"), tensor(item, "4", "1")]
+    lines = call_guards(version(guards, "weights"))
+    assert lines[3:-1] == [
+        "        # arguments", "        list(weights)[:2] == ['a', 'b']",
+        "        and check_tensor(weights['a'], 'f32[4] on cpu')", "        and check_tensor(weights['b'], 'f32[4] on cpu')",
+        "        # 2 more on arguments (types)"]
+
+
 @pytest.mark.parametrize("count", [1, 30, 60, 500])
 def test_no_version_has_more_than_forty_lines(count):
     guards = [STATE]

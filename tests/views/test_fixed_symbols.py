@@ -1,8 +1,9 @@
 """Which conditions of torch's leave one value of a symbol."""
 
 import pytest
+from guards_for_tests import symbol, version
 
-from depyf.records.model import Compilation, CompileId, SourceLocation, SymbolDecision
+from depyf.records.model import Compilation, CompileId, Guard, SourceLocation, SymbolDecision
 from depyf.views.dump.guards.conditions import in_words
 from depyf.views.fixed_symbols import fixed_symbols, specialized_symbol
 
@@ -19,9 +20,23 @@ def test_a_number_that_a_condition_fixes_is_told_with_its_value_and_line():
     line = SourceLocation("m.py", 7, "f")
     made = SymbolDecision("created", "s51", "L['step']", "3", location=SourceLocation("m.py", 5, "f"))
     tested = SymbolDecision("guarded", "Eq(IntTrueDiv(-s51, 10), -0.3)", location=line)
-    (fixed,) = fixed_symbols(Compilation(CompileId(0, 1), symbols=(made, tested)))
+    (fixed,) = fixed_symbols(Compilation(CompileId(0, 1), symbols=(made, tested)), None)
     assert (fixed.kind, fixed.symbol, fixed.value, fixed.location) == ("fixed", "s51", "3", line)
-    assert fixed_symbols(Compilation(CompileId(0, 1), symbols=(made,))) == []
+    assert fixed_symbols(Compilation(CompileId(0, 1), symbols=(made,)), None) == []
+
+
+def test_an_equation_that_the_guards_do_not_have_fixes_nothing():
+    """A backend tested it, for the backward graph."""
+    made = symbol("s89", "L['x'].size()[0]")
+    tested = SymbolDecision("guarded", "Eq(20*s89, 660)")
+    guards = [Guard("check_tensor(L['x'], dtype=torch.float32, device='cpu', size=(None, 4), stride=(4, 1), "
+                    "requires_grad=False)", "L['x']", "TENSOR_MATCH", ""),
+              Guard("2 <= L['x'].size()[0]", "", "SHAPE_ENV", "")]
+    compilation = Compilation(CompileId(0, 1), symbols=(made, tested))
+    assert fixed_symbols(compilation, version(guards, "x", symbols=[made])) == []
+    guards.append(Guard("20*L['x'].size()[0] == 660", "", "SHAPE_ENV", ""))
+    (fixed,) = fixed_symbols(compilation, version(guards, "x", symbols=[made]))
+    assert fixed.symbol == "s89"
 
 
 def test_negative_numbers_stand_without_brackets():

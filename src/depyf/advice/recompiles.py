@@ -247,8 +247,8 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
     if of is None:
         return None
     if of[1] in at.given:
-        return ("each length has a version of its own, in which torch writes a loop over it out; keep one length, or make "
-                "a tensor of it before the call")
+        return ("each length has a version of its own, in which torch writes a loop over it out; keep one length, or "
+                "make a tensor of it before the call")
     if change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was):
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "

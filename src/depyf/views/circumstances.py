@@ -46,7 +46,7 @@ class CircumstancesOfRun:
         key = compilation.compile_id.frame_key
         if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
             frame = [c for c in self.run.capture.compilations if c.compile_id.frame_key == key]
-            fixed = {each.compile_id.key: fixed_symbols(each) for each in frame}
+            fixed = {each.compile_id.key: fixed_symbols(each, self.run.version(each)) for each in frame}
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed), ranges=self._ranges(frame),
                 calls=self._calls(compilation), made_in=self._caller(compilation), tested=self._tested(frame),

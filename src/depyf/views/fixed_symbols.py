@@ -12,7 +12,9 @@ from dataclasses import replace
 
 from ..records.model import Compilation, SymbolDecision
 from ..torch_text.size_names import SYMBOL
-from ..torch_text.user_expressions import parsed_expression
+from ..torch_text.user_expressions import parsed_expression, user_expression
+from .dump.guards.sizes import in_shape_words
+from .dump.guards.versions import Version
 
 #: Functions of sympy's and torch's that give another result for each value.
 _ONE_TO_ONE = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat"})
@@ -20,18 +22,45 @@ _MEMBERS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.expr_c
             ast.Mult, ast.Div)
 
 
-def fixed_symbols(compilation: Compilation) -> list[SymbolDecision]:
-    """Return the decisions that fix a symbol; of one that a condition fixes, such a decision is made."""
+def fixed_symbols(compilation: Compilation, version: Version | None) -> list[SymbolDecision]:
+    """Return the decisions that fix a symbol; of one that a condition fixes, such a decision is made.
+
+    Args:
+        compilation: has the decisions.
+        version: what came of it, if that is known. Conditions that a backend tested, or a backward graph, need not be
+            among its guards.
+    """
     fixed = [each for each in compilation.symbols if each.kind == "fixed"]
     known = {each.symbol for each in fixed}
     created = {each.symbol: each for each in compilation.symbols if each.kind == "created"}
     for each in compilation.symbols:
         symbol = specialized_symbol(each.symbol) if each.kind == "guarded" else ""
-        if symbol in created and symbol not in known:
+        if symbol in created and symbol not in known and holds(each, compilation, version):
             known.add(symbol)
             fixed.append(replace(created[symbol], kind="fixed", reason="a condition leaves one value",
                                  location=each.location))
     return fixed
+
+
+def holds(condition: SymbolDecision, compilation: Compilation, version: Version | None) -> bool:
+    """Return whether a condition that torch tested may hold for each call of the version.
+
+    A backend tests whether what is open equals the numbers of the first call, for a backward graph, too, and drops that
+    again: such an equation is not among the guards.
+    """
+    if version is None or not condition.symbol.startswith("Eq("):
+        return True
+    symbols = set(SYMBOL.findall(condition.symbol))
+    return all(_is_fixed(version, each) for each in compilation.symbols
+               if each.kind == "created" and each.symbol in symbols)
+
+
+def _is_fixed(version: Version, created: SymbolDecision) -> bool:
+    """Return whether the guards may leave one value of a size or number."""
+    expressions = [in_shape_words(user_expression(source)) for source in created.source.split(", ") if source]
+    return not any(each in version.sizes.open for each in expressions) or any(
+        each in one.text for one in version.conditions
+        if one.tensor is None and " == " in one.text and ".stride()" not in one.text for each in expressions)
 
 
 def specialized_symbol(condition: str) -> str:

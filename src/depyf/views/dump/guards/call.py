@@ -33,6 +33,8 @@ _INDENT = 8
 #: More versions than any function has.
 _ANY = 1 << 30
 _ON_STACK = re.compile(r"___stack\d+")
+#: A key of a dictionary at its place in the order.
+_KEY_IN_ORDER = re.compile(r"list\((?P<owner>.*)\)\[(?P<at>\d+)\] == (?P<key>'[^'\\]*'|-?\d+)")
 
 
 @frozen
@@ -189,7 +191,10 @@ def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str |
 
 
 class _Keys:
-    """The keys of a dictionary, where the guards name all of them: ``set(kwargs) == {'input_ids'}``."""
+    """The keys of a dictionary, where the guards name all of them: ``set(kwargs) == {'input_ids'}``.
+
+    And where they name them in their order: ``list(weights)[:2] == ['a', 'b']``.
+    """
 
     def __init__(self, mine: Sequence[Condition], version: Version) -> None:
         self.covered: set[Condition] = set()
@@ -207,6 +212,7 @@ class _Keys:
                 lengths[length[1]] = int(length[2]), one
             for match in re.finditer(r"\['[^'\\]*'\]", one.subject):
                 keys.setdefault(one.subject[: match.start()], {})[match[0][1:-1]] = None
+        self._name_in_order(mine)
         for owner in dict.fromkeys([*absent, *lengths]):
             size, length_condition = lengths.get(owner, (0, None))
             group = list(absent.get(owner, ()))
@@ -222,6 +228,21 @@ class _Keys:
             first = min(group, key=mine.index)
             self.first[first] = text, owner
             self.covers[owner] = tuple(group)
+
+
+    def _name_in_order(self, mine: Sequence[Condition]) -> None:
+        ordered: dict[str, list[tuple[Condition, str]]] = {}
+        for one in mine:
+            key = _KEY_IN_ORDER.fullmatch(one.text)
+            if key and int(key["at"]) == len(ordered.setdefault(key["owner"], [])):
+                ordered[key["owner"]].append((one, key["key"]))
+        for owner, known in ordered.items():
+            if len(known) > 1:
+                group = tuple(one for one, _ in known)
+                self.covered |= set(group)
+                text = f"list({owner})[:{len(known)}]"
+                self.first[group[0]] = f"{text} == [{', '.join(key for _, key in known)}]", text
+                self.covers[text] = group
 
 
 def _without_repetition(items: Iterable[Item[tuple[Condition, ...]]]) -> list[Item[tuple[Condition, ...]]]:

@@ -26,6 +26,7 @@ _TENSOR = re.compile(
     r"check_tensor\((?P<subject>.*), dtype=torch\.(?P<dtype>\w+), device='(?P<device>[^']*)', "
     r"size=\((?P<size>[^)]*)\), stride=\((?P<stride>[^)]*)\), requires_grad=(?P<grad>True|False)"
     r"(?:, cls='(?P<cls>[^']*)')?\)", re.S)
+_OF_OBJECT = re.compile(r"check_(?:type|same_object)\((?P<subject>.*?)(?:, (?:'[^']*'|\"[^\"]*\"))?\)")
 _MARKS = re.compile(r"has_no_marks\((?P<subject>.*?)(?P<marks>(?:, '_dynamo_\w+')+)\)")
 _SOME_MARKS = re.compile(
     r"\(\(getattr\((?P<subject>.*?), '(?P<mark>_dynamo_\w+)', set\(\)\)\.issubset\((?P<which>[^()]*)\)\) "
@@ -199,6 +200,10 @@ class _Words:
             subject = with_torchs_helpers(user_expression(tensor["subject"]))
             return Condition(tensor_check(subject, facts.described()), subject, section, root, guard.kind, guard.cause,
                              facts)
+        # (Of what lies in a dictionary torch prints no source: that of the dictionary stands above it.)
+        typed = _OF_OBJECT.fullmatch(expression)
+        if typed is not None and typed["subject"] != guard.source and typed["subject"].startswith(guard.source):
+            subject, section, root = self._owner(typed["subject"])
         text = in_words(expression)
         if not subject and section != STATE:
             subject = _subject(text)

@@ -12,7 +12,7 @@ from ....torch_text.size_names import SYMBOL
 from ....torch_text.user_expressions import parsed_expression, user_expression
 from ...changes import in_words
 from ...dump.guards.sizes import in_shape_words, range_in_sentence
-from ...fixed_symbols import fixed_symbols
+from ...fixed_symbols import fixed_symbols, holds
 from ...markdown import code, count, link, prose, some
 from ...run_index import RunIndex
 from .context import SectionContext
@@ -34,7 +34,8 @@ def shapes(run: SectionContext) -> list[str]:
         lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}:", ""]
         used = {_key(*decision) for decision in decisions}
         fixed = [(decision, compilation) for compilation in summary.compilations
-                 for decision in fixed_symbols(compilation) if _key(decision, compilation) in used]
+                 for decision in fixed_symbols(compilation, run.version(compilation))
+                 if _key(decision, compilation) in used]
         # What was fixed matters most: it makes for recompiles.
         lines += _at_most(_fixed(run, fixed), "size")
         known = {_key(*decision) for decision in fixed}
@@ -75,11 +76,16 @@ def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
         where = f", {run.place(decision.location)}" if decision.location else ""
         each = "; ".join(f"{code(value)} in {some([code(str(version.compile_id)) for _, version in members], 3)}"
                          for value, members in fixed.items())
-        word = f": {prose(decision.reason)}" if decision.reason else ""
+        word = f": {_REASONS.get(decision.reason) or prose(decision.reason)}" if decision.reason else ""
         texts.append(f"**fixed**: {what} (torch's {code(decision.symbol)}{word}){where}: {each}")
     if numbers:
         texts.append(f"fixed at the value that they have: {some(list(numbers), 4)}")
     return texts
+
+
+#: Why torch fixed a symbol (the last argument of ``ShapeEnv._set_replacement``), in words.
+_REASONS = {"range_refined_to_singleton": "conditions leave one value",
+            **dict.fromkeys(("solve", "find", "trivial_lhs", "trivial_rhs"), "it has to be equal to a number")}
 
 
 def _subjects(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
@@ -124,7 +130,8 @@ def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[t
     for decision, compilation in decisions:
         symbols = SYMBOL.findall(decision.symbol)
         if decision.kind == "guarded" and not (symbols and all(
-                (symbol, str(compilation.compile_id)) in fixed for symbol in symbols)):
+                (symbol, str(compilation.compile_id)) in fixed for symbol in symbols)) and holds(
+                    decision, compilation, run.version(compilation)):
             text = _condition(run, decision, compilation)
             times[text] = times.get(text, 0) + 1
     return [text + (f", {number} times" if number > 1 else "") for text, number in times.items()]
