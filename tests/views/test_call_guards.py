@@ -10,7 +10,7 @@ from depyf.views.dump.guards import changes as of_versions
 from depyf.views.dump.guards.arithmetic import plain_sums
 from depyf.views.dump.guards.call import LONGEST, call_guards
 from depyf.views.dump.guards.changes import as_comment
-from depyf.views.dump.guards.sizes import open_sizes
+from depyf.views.dump.guards.sizes import open_sizes, range_left
 from depyf.views.dump.guards.symbols import symbol_table
 from depyf.views.dump.guards.versions import of_some
 from depyf.views.dump.guards.whole import guards_file
@@ -77,6 +77,14 @@ def test_keys_in_their_order_are_one_condition_and_tensors_need_no_type():
         "        # arguments", "        list(weights)[:2] == ['a', 'b']",
         "        and check_tensor(weights['a'], 'f32[4] on cpu')", "        and check_tensor(weights['b'], 'f32[4] on cpu')",
         "        # 2 more on arguments (types)"]
+
+
+@pytest.mark.parametrize(("conditions", "left"), [
+    (["0 <= n", "16*n >= 2", "n != 1", "(16*n) != 0"], "2 or more"), (["2 <= n <= 9", "n != 9"], "2 to 8"),
+    (["n > 3", "2*n < 9"], "4 to 4"), (["3*n <= 10"], "at most 3"), (["n != 4", "m >= 2"], ""), (["5 <= 2*n"], "3 or more")])
+def test_bounds_of_a_number(conditions, left):
+    one = version([about(each, "L['n']") for each in conditions], "n")
+    assert range_left(one.sizes, one.conditions, "n") == left
 
 
 @pytest.mark.parametrize("count", [1, 30, 60, 500])

@@ -354,3 +354,19 @@ def test_a_method_is_told_from_another_of_its_name(capture_program):
     assert re.search(r"in plain Python: the call in `told_programs\.py:\d+`; `Turning\.forward`, called there, runs in "
                      "plain Python, too", text)
     assert "the choice by" not in text
+
+
+@new_enough
+def test_a_dictionary_that_is_filled_once_does_not_grow(capture_program):
+    text = index(capture_program(told_programs.dictionary_that_is_filled_once))
+    assert "`len(self.norms)`: 0 → 2" in text
+    assert "`len(self.norms)`, too: when it is empty there is a version of its own, one in all" in text
+    assert "it grows" not in text
+
+
+@new_enough
+def test_the_range_of_a_number_is_what_all_conditions_leave(capture_program):
+    """``8*count >= 2`` and ``count != 1`` beside ``0 <= count``."""
+    text = index(capture_program(told_programs.dictionary_that_is_filled_once))
+    assert "`count` (torch's `s70`): any value from 2 on" in re.sub(r"torch's `s\d+`", "torch's `s70`", text)
+    assert "the first version serves all values from 2 on" in text

@@ -390,3 +390,24 @@ class Around(torch.nn.Module):
 def break_in_a_method_of_the_same_name(compiling):
     """Compile a ``forward`` that calls another one, which torch gives up."""
     compiling(Around())(torch.ones(4))
+
+
+class Remembering(torch.nn.Module):
+    """Keeps one value of each turn, by number."""
+
+    def __init__(self):
+        super().__init__()
+        self.norms = {}
+
+    def forward(self, x, count):
+        for turn in range(2):
+            x = x + 1
+            self.norms[turn] = x.norm()
+        return torch.zeros(count, 8) + x.sum()
+
+
+def dictionary_that_is_filled_once(compiling):
+    """Call a module whose dictionary is empty before the first call, with numbers that a size is made of."""
+    model = compiling(Remembering())
+    for count in (3, 4, 5):
+        model(torch.ones(2), count)

@@ -13,7 +13,7 @@ from ..frozen import frozen
 from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
-from .data_loops import on_turn
+from .data_loops import on_numbers, on_turn
 from .model import Advice
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .source import Site, called, is_own
@@ -118,7 +118,7 @@ def _on_tolist(site: Site) -> Advice | None:
 def _on_data_operator(site: Site) -> Advice | None:
     if "_local_scalar_dense" in site.broken.explanation:
         if ".tolist()" in (site.where.text if site.where else ""):
-            return _on_tolist(site) or _scalars(site)
+            return _on_tolist(site) or on_numbers(site) or _scalars(site)
         return lists.on_index(site) if _indexes(site) else _scalars(site)
     return calls.on_data_operator(site)
 

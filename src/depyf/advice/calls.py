@@ -142,7 +142,7 @@ def _with(statement: ast.stmt, old: ast.expr, new: ast.expr) -> str:
 
 
 def on_skipped(site: Site) -> Advice | None:
-    """Return the advice on a function that torch does not trace: call it where the compiled function is called."""
+    """Return the advice on a function that torch does not trace: call it before what is compiled."""
     special = on_warning(site) or on_deepcopy(site)
     if special is not None:
         return special
@@ -161,7 +161,7 @@ def on_skipped(site: Site) -> Advice | None:
     given = next((each.id for each in calls[0].args if isinstance(each, ast.Name)), "")
     inputs = " Where its arguments are made in the function, end the compiled function there" if given else ""
     return Advice(
-        "skipped", f"call `{shown}` where `{function}` is called, and pass the result as an argument, as a tensor "
+        "skipped", f"call `{shown}` before what is compiled, and pass the result to `{function}`, as a tensor "
         f"if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside is an "
         "input of the graph", f"`{function}` has one more parameter")
 

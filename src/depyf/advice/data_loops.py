@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from .branches import unparsed
 from .model import Advice
-from .source import Site
+from .source import Site, called
 
 
 def on_turn(site: Site) -> Advice | None:
@@ -34,6 +34,34 @@ def on_turn(site: Site) -> Advice | None:
         f"`@torch.compile`, called in the loop; the test `{head}` and `{site.function.name}` itself stay in plain "
         "Python", "how often the loop turns depends on values in a tensor; a turn is a graph by itself",
         "one call of compiled code for each turn")
+
+
+def on_numbers(site: Site) -> Advice | None:
+    """Return the advice on a loop over the numbers of a tensor that chooses by them; ``None`` for any other loop."""
+    loop = site.statement
+    if not isinstance(loop, ast.For) or site.function is None or not any(
+            isinstance(each, ast.Call) and called(each) == "tolist" for each in ast.walk(loop.iter)):
+        return None
+    numbers = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+    chosen = next((each for each in _choices(loop) if numbers & {
+        inner.id for inner in ast.walk(each) if isinstance(inner, ast.Name)}), None)
+    if chosen is None:
+        return None
+    name, test = site.function.name, unparsed(chosen, site.text)
+    return Advice(
+        "numbers", f"end what is compiled before the loop at line {loop.lineno}: have `{name}` return the tensor, and "
+        "go through its numbers where that is called",
+        f"`{test}` depends on each number, and a graph has none while it is captured", "the loop stays in plain Python")
+
+
+def _choices(loop: ast.For) -> Iterator[ast.expr]:
+    """Yield what chooses in the body of a loop: tests, keys and indices."""
+    for statement in loop.body:
+        for each in ast.walk(statement):
+            if isinstance(each, (ast.If, ast.While, ast.IfExp)):
+                yield each.test
+            elif isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Slice):
+                yield each.slice
 
 
 def _loop_around(site: Site) -> ast.For | ast.While | None:

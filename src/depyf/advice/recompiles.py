@@ -77,6 +77,8 @@ class Circumstances:
         packed: parameters that take all other arguments of a call, with the kind of these:
             ``{"args": "positional", "kwargs": "keyword"}``.
         given: parameters that the function's own lines add nothing to: a list among them is as long as it is passed.
+        filled: variables and attributes whose items the file sets by key, and to which it adds nothing otherwise:
+            they hold as many items after each call.
         breaks_when_open: the place of a graph break in this version, where the earlier ones have none:
             ``"`attention.py:193`"``; ``""`` for none.
         breaks: a graph break divides the function, so that parts of it get other tensors.
@@ -93,6 +95,7 @@ class Circumstances:
     calls: Mapping[str, str] = field(default_factory=dict)
     packed: Mapping[str, str] = field(default_factory=dict)
     given: Set[str] = frozenset()
+    filled: Set[str] = frozenset()
     breaks_when_open: str = ""
     breaks: bool = False
     in_library: bool = False
@@ -249,7 +252,9 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
     if of[1] in at.given:
         return ("each length has a version of its own, in which torch writes a loop over it out; keep one length, or "
                 "make a tensor of it before the call")
-    if change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was):
+    once_filled = set(change.was) == {"0"} and change.subject[4:-1].rpartition(".")[2] in at.filled
+    if not once_filled and change.now.isdigit() and all(
+            was.isdigit() and int(was) < int(change.now) for was in change.was):
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
             "outside of what is compiled, or fill a tensor of fixed size instead", comes_first=True)

@@ -50,7 +50,7 @@ class CircumstancesOfRun:
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed), ranges=self._ranges(frame),
                 calls=self._calls(compilation), made_in=self._caller(compilation), tested=self._tested(frame),
-                packed=self._packed(compilation), given=self._given(compilation),
+                packed=self._packed(compilation), given=self._given(compilation), filled=self._filled(compilation),
                 breaks=any(resumed_function(each.function) is not None
                            for each in self.run.summary_of[compilation.compile_id.key].compilations))
         known = self._of_functions[key]
@@ -199,6 +199,16 @@ class CircumstancesOfRun:
         names = {each.arg for each in ast.walk(definition.node.args) if isinstance(each, ast.arg)} - {"self", "cls"}
         return frozenset(names - _added_to(definition.node))
 
+    def _filled(self, compilation: Compilation) -> frozenset[str]:
+        """Return the variables and attributes whose items the file of the function sets by key and in no other way."""
+        tree = self.run.source.tree(compilation.location.filename) if compilation.location is not None else None
+        if tree is None:
+            return frozenset()
+        by_key = {_last(node.value) for node in ast.walk(tree)
+                  if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)}
+        added = {_last(owner) for owner in _added(tree)}
+        return frozenset(by_key - added - {""})
+
     def _new_break(self, compilation: Compilation) -> str:
         """Return the place of a graph break in this version, where none before it has one; ``""`` for none."""
         this = compilation.compile_id
@@ -219,16 +229,24 @@ _ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "
 
 def _added_to(function: ast.AST) -> set[str]:
     """Return the names of variables that a function adds something to, or to a part of."""
-    added: set[str] = set()
-    for node in ast.walk(function):
+    by_key = [node.value for node in ast.walk(function)
+              if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
+    return {_root(owner) for owner in [*_added(function), *by_key]}
+
+
+def _added(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield what something is added to, other than by a key."""
+    for node in ast.walk(tree):
         match node:
             case ast.Call(ast.Attribute(owner, method)) if method in _ADDING:
-                added.add(_root(owner))
+                yield owner
             case ast.AugAssign(target):
-                added.add(_root(target))
-            case ast.Subscript(owner, _, ast.Store()):
-                added.add(_root(owner))
-    return added
+                yield target
+
+
+def _last(node: ast.expr) -> str:
+    """Return the last name of a variable or attribute; ``""`` for another expression."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _root(node: ast.expr) -> str:

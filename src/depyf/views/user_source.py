@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from ..advice.source import parsed
 from ..frozen import frozen
 from ..records.model import SourceFile, SourceLocation
 
@@ -58,6 +59,10 @@ class UserSource:
                  if isinstance(loop, _LOOPS) and _repeats(loop, place.line)]
         return max(lines, default=None)
 
+    def tree(self, filename: str) -> ast.Module | None:
+        """Return the syntax tree of a file; ``None`` where there is none."""
+        return parsed(self._texts.get(filename, ""))
+
     def line(self, place: SourceLocation) -> str:
         """Return the text of a line, without its indentation."""
         lines = self._texts.get(place.filename, "").splitlines()
@@ -65,11 +70,8 @@ class UserSource:
 
 
 def _definitions(text: str) -> Iterator[Definition]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    pending: list[tuple[ast.AST, str]] = [(tree, "")]
+    tree = parsed(text)
+    pending: list[tuple[ast.AST, str]] = [(tree, "")] if tree is not None else []
     while pending:
         node, owner = pending.pop()
         inner = owner

@@ -261,16 +261,43 @@ def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -
         (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)
     if size is not None:
         return "" if size.range_in_words() == "any" else size.range_in_words()
-    escaped = re.escape(expression)
-    low = high = None
-    for one in conditions:
-        match = re.fullmatch(rf"(?:(?P<low>-?\d+) <= )?{escaped}(?: <= (?P<high>-?\d+))?", one.text) if (
-            expression in one.text) else None
-        if match is not None:
-            low, high = match["low"] or low, match["high"] or high
+    low, high = _bounds(expression, [one.text for one in conditions if expression in one.text])
     if low is None:
         return f"at most {high}" if high is not None else ""
     return f"{low} to {high}" if high is not None else f"{low} or more"
+
+
+def _bounds(expression: str, texts: Iterable[str]) -> tuple[int | None, int | None]:
+    """Return the least and the greatest whole number that conditions on it, or on a multiple of it, leave.
+
+    ``2 <= n``, ``16*n >= 2`` and ``n != 1`` leave 2 and more.
+    """
+    times = rf"\(?(?:(?P<times>[1-9]\d*)\*)?{re.escape(expression)}\)?"
+    patterns = (re.compile(rf"(?:(?P<low>-?\d+) <= )?{times}(?: <= (?P<high>-?\d+))?"),
+                re.compile(rf"{times} (?P<sign>>=|<=|>|<|!=) (?P<bound>-?\d+)"))
+    lows: list[int] = []
+    highs: list[int] = []
+    excluded: set[int] = set()
+    for text in texts:
+        between, compared = (pattern.fullmatch(text) for pattern in patterns)
+        if between is not None:
+            factor = int(between["times"] or 1)
+            lows += [-(-int(between["low"]) // factor)] if between["low"] else []
+            highs += [int(between["high"]) // factor] if between["high"] else []
+        elif compared is not None:
+            factor, bound, sign = int(compared["times"] or 1), int(compared["bound"]), compared["sign"]
+            if sign == "!=":
+                excluded |= {bound // factor} if bound % factor == 0 else set()
+            elif sign[0] == ">":
+                lows.append(-(-bound // factor) if sign == ">=" else bound // factor + 1)
+            else:
+                highs.append(bound // factor if sign == "<=" else -(-bound // factor) - 1)
+    low, high = max(lows, default=None), min(highs, default=None)
+    while low in excluded:
+        low += 1
+    while high in excluded:
+        high -= 1
+    return low, high
 
 
 def range_in_sentence(words: str) -> str:
