@@ -370,3 +370,17 @@ def test_the_range_of_a_number_is_what_all_conditions_leave(capture_program):
     text = index(capture_program(told_programs.dictionary_that_is_filled_once))
     assert "`count` (torch's `s70`): any value from 2 on" in re.sub(r"torch's `s\d+`", "torch's `s70`", text)
     assert "the first version serves all values from 2 on" in text
+
+
+@new_enough
+def test_modules_with_numbers_of_their_own_and_a_scheduler(capture_program):
+    capture = capture_program(told_programs.modules_with_numbers_and_a_scheduler)
+    first, *_ = verdict(RunIndex(capture))
+    assert first.startswith("`Parts.forward` runs in plain Python")
+    assert "What it calls is compiled by itself: `Part.forward`." in first  # (not the step, which another one calls)
+    text = index(capture)
+    assert "* `self.drop`: only `__init__` sets it, so modules with other values of it are called" in text
+    # A version that ends at a break looks at nothing behind it.
+    assert "`self.scale`" not in text.partition("## Recompiles")[2].partition("## Not compiled")[0]
+    assert "why: torch does not trace `SGD.step`, which a learning-rate scheduler wraps" in text
+    assert "move `optimizer.step()`" not in text

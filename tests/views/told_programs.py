@@ -411,3 +411,46 @@ def dictionary_that_is_filled_once(compiling):
     model = compiling(Remembering())
     for count in (3, 4, 5):
         model(torch.ones(2), count)
+
+
+class Part(torch.nn.Module):
+    """Has a number of its own, and breaks where it is not 0."""
+
+    def __init__(self, drop):
+        super().__init__()
+        self.drop = drop
+        self.scale = 2.0
+
+    def forward(self, x):
+        if self.drop and x.sum() > 100:
+            return x
+        return x * self.scale
+
+
+class Parts(torch.nn.Module):
+    """Calls modules with other numbers in a loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.ModuleList(Part(0.1 * number) for number in range(3))
+
+    def forward(self, x):
+        for part in self.parts:
+            x = part(x)
+        return x
+
+
+def modules_with_numbers_and_a_scheduler(compiling):
+    """Compile a module that is skipped, and the step of an optimizer with a scheduler."""
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=torch.tensor(0.1))
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, total_iters=2)
+
+    @compiling
+    def update():
+        optimizer.step()
+        scheduler.step()
+
+    compiling(Parts())(torch.ones(2))
+    (weight * 2).sum().backward()
+    update()

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from ..records.model import GraphBreak
 from .branches import unparsed, with_lines
 from .model import Advice, Edit
 from .source import Site, called, parsed
@@ -144,7 +145,7 @@ def _with(statement: ast.stmt, old: ast.expr, new: ast.expr) -> str:
 def on_skipped(site: Site) -> Advice | None:
     """Return the advice on a function that torch does not trace: call it before what is compiled."""
     special = on_warning(site) or on_deepcopy(site)
-    if special is not None:
+    if special is not None or is_step_of_scheduler(site.broken):  # (torch's documents have the program so)
         return special
     match = re.search(r"qualname: (?P<what>[\w.]+)", site.broken.context) or re.search(
         r"(?:function|method|builtin|operator) `(?P<what>[^`]+?)\.?`", site.broken.explanation)
@@ -164,6 +165,12 @@ def on_skipped(site: Site) -> Advice | None:
         "skipped", f"call `{shown}` before what is compiled, and pass the result to `{function}`, as a tensor "
         f"if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside is an "
         "input of the graph", f"`{function}` has one more parameter")
+
+
+def is_step_of_scheduler(broken: GraphBreak) -> bool:
+    """Return whether a graph broke at ``optimizer.step()``, which a learning-rate scheduler wraps."""
+    return re.search(r"torch[\\/]optim[\\/]lr_scheduler\.py", broken.explanation) is not None and "step" in (
+        broken.location.text if broken.location is not None else "")
 
 
 def on_context(site: Site) -> Advice | None:

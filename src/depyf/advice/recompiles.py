@@ -79,6 +79,7 @@ class Circumstances:
         given: parameters that the function's own lines add nothing to: a list among them is as long as it is passed.
         filled: variables and attributes whose items the file sets by key, and to which it adds nothing otherwise:
             they hold as many items after each call.
+        set_once: attributes that only the ``__init__`` of a class of the program sets.
         breaks_when_open: the place of a graph break in this version, where the earlier ones have none:
             ``"`attention.py:193`"``; ``""`` for none.
         breaks: a graph break divides the function, so that parts of it get other tensors.
@@ -96,6 +97,7 @@ class Circumstances:
     packed: Mapping[str, str] = field(default_factory=dict)
     given: Set[str] = frozenset()
     filled: Set[str] = frozenset()
+    set_once: Set[str] = frozenset()
     breaks_when_open: str = ""
     breaks: bool = False
     in_library: bool = False
@@ -134,6 +136,14 @@ def _number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvice
 
 def _torchs_hint(change: ValueChange, at: Circumstances) -> str | None:
     return change.hint if change.hint and not change.hint.startswith("type ") else None
+
+
+def _of_each_module(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on an attribute that each module has its own value of."""
+    if change.subject.removeprefix("self.") not in at.set_once or change.subject[:5] != "self.":
+        return None
+    return ("only `__init__` sets it, so modules with other values of it are called; each value has a version of its "
+            f"own, for all modules that have it; where there are more than the limit, raise it: {_LIMIT}")
 
 
 # --- sizes --------------------------------------------------------------------------------------------
@@ -347,5 +357,5 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
 
 
 _RULES: tuple[Rule, ...] = (
-    _number_of_module, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size, _bound_method,
-    _packed_arguments, _length, _condition, _state, _other_kind, _value)
+    _of_each_module, _number_of_module, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size,
+    _bound_method, _packed_arguments, _length, _condition, _state, _other_kind, _value)

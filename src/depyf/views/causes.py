@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 
+from ..advice.calls import is_step_of_scheduler
 from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
 from .markdown import code
@@ -173,6 +174,14 @@ def _builtin(broken: GraphBreak) -> str:
     return f"torch cannot trace the built-in `{name}`" if name else ""
 
 
+def _skipped(broken: GraphBreak) -> str:
+    name = _in(r"function `(?P<what>[^`]+)`", broken.explanation)
+    why = f"torch does not trace `{name}`" if name else ""
+    if is_step_of_scheduler(broken):
+        return f"{why}, which a learning-rate scheduler wraps (`LRScheduler`); the step behind it is compiled by itself"
+    return why
+
+
 #: Torch's headings (torch/_dynamo/graph_break_registry.json), and what to say of each.
 _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Data-dependent (branching|jump)", _always(
@@ -183,8 +192,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Data-dependent", _always("it depends on values in a tensor, and a graph has none while it is captured")),
     (r"^Call to `torch\._dynamo\.graph_break\(\)`", _graph_break),
     (r"^Failed to trace builtin operator", _builtin),
-    (r"^Attempted to (call|inline) function marked as skipped",
-     _named("torch does not trace `{}`", r"function `(?P<what>[^`]+)`")),
+    (r"^Attempted to (call|inline) function marked as skipped", _skipped),
     (r"^Unsupported method call", _method),
     (r"^Unsupported context manager", _named("torch cannot enter the context manager `{}`")),
     (r"^Dynamic shape operator", _named("the size of what `{}` returns depends on values in a tensor")),

@@ -54,9 +54,10 @@ class CircumstancesOfRun:
                 breaks=any(resumed_function(each.function) is not None
                            for each in self.run.summary_of[compilation.compile_id.key].compilations))
         known = self._of_functions[key]
-        return replace(known, modules=self._of_modules(compilation, known.fixed), along=self._along(compilation),
-                       in_library=self._is_called_by_library(compilation),
-                       breaks_when_open=self._new_break(compilation))
+        return replace(
+            known, set_once=self._set_once(compilation), modules=self._of_modules(compilation, known.fixed),
+            along=self._along(compilation), in_library=self._is_called_by_library(compilation),
+            breaks_when_open=self._new_break(compilation))
 
     # --- sizes and numbers ------------------------------------------------------------------------
     def _named(
@@ -209,6 +210,17 @@ class CircumstancesOfRun:
         added = {_last(owner) for owner in _added(tree)}
         return frozenset(by_key - added - {""})
 
+    def _set_once(self, compilation: Compilation) -> frozenset[str]:
+        """Return the attributes of ``self`` that changed and that only an ``__init__`` of the program sets."""
+        changed = {match[1] for change in self.run.changes(compilation)
+                   if (match := re.fullmatch(r"self\.(\w+)", change.subject))}
+        if not changed or compilation.location is None or _INSTALLED.search(compilation.location.filename):
+            return frozenset()
+        files = [path for path in self.run.source.files() if not is_library(path) and not _INSTALLED.search(path)]
+        sets = [each for path in files if (tree := self.run.source.tree(path)) is not None for each in _sets(tree)]
+        return frozenset(changed & {name for name, in_init in sets if in_init} - {
+            name for name, in_init in sets if not in_init} if ("", False) not in sets else ())
+
     def _new_break(self, compilation: Compilation) -> str:
         """Return the place of a graph break in this version, where none before it has one; ``""`` for none."""
         this = compilation.compile_id
@@ -247,6 +259,21 @@ def _added(tree: ast.AST) -> Iterator[ast.expr]:
 def _last(node: ast.expr) -> str:
     """Return the last name of a variable or attribute; ``""`` for another expression."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _sets(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Yield the attributes that a file sets, with whether an ``__init__`` does so; ``""`` for one of unknown name."""
+    pending = [(tree, False)]
+    while pending:
+        node, in_init = pending.pop()
+        match node:
+            case ast.Attribute(_, name, ast.Store() | ast.Del()):
+                yield name, in_init
+            case ast.Call(ast.Name("setattr"), [_, name, _]):
+                yield (str(name.value) if isinstance(name, ast.Constant) else ""), False
+            case ast.FunctionDef():
+                in_init = node.name == "__init__"
+        pending += [(child, in_init) for child in ast.iter_child_nodes(node)]
 
 
 def _root(node: ast.expr) -> str:

@@ -29,10 +29,11 @@ class UserSource:
     def __init__(self, sources: Iterable[SourceFile]) -> None:
         self._texts = {source.path: source.text for source in sources}
         self._definitions: dict[str, list[Definition]] = {}
+        self._trees: dict[str, ast.Module | None] = {}
 
     def _of(self, filename: str) -> list[Definition]:
         if filename not in self._definitions:
-            self._definitions[filename] = list(_definitions(self._texts.get(filename, "")))
+            self._definitions[filename] = list(_definitions(self.tree(filename)))
         return self._definitions[filename]
 
     def function_at(self, place: SourceLocation) -> Definition | None:
@@ -61,7 +62,13 @@ class UserSource:
 
     def tree(self, filename: str) -> ast.Module | None:
         """Return the syntax tree of a file; ``None`` where there is none."""
-        return parsed(self._texts.get(filename, ""))
+        if filename not in self._trees:
+            self._trees[filename] = parsed(self._texts.get(filename, ""))
+        return self._trees[filename]
+
+    def files(self) -> list[str]:
+        """Return the paths of the files whose text is known."""
+        return list(self._texts)
 
     def line(self, place: SourceLocation) -> str:
         """Return the text of a line, without its indentation."""
@@ -69,8 +76,7 @@ class UserSource:
         return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
 
-def _definitions(text: str) -> Iterator[Definition]:
-    tree = parsed(text)
+def _definitions(tree: ast.Module | None) -> Iterator[Definition]:
     pending: list[tuple[ast.AST, str]] = [(tree, "")] if tree is not None else []
     while pending:
         node, owner = pending.pop()

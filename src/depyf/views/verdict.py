@@ -151,12 +151,23 @@ def _at(run: RunIndex, where: SourceLocation, compilation: Compilation) -> str:
 def _what_is_compiled(run: RunIndex, summary: FunctionSummary) -> str:
     """Return a sentence on what was compiled all the same; ``""`` if nothing was."""
     others = [each for each in run.summaries if each is not summary and not is_outermost(each)
-              and any(run.graph_names(c) for c in each.done)]
+              and any(run.graph_names(c) and _is_called_by(run, summary, c) for c in each.done)]
     if not others:
         return ""
     names = ", ".join(code(each.title) for each in others[:3])
     more = f" and {count(len(others) - 3, 'other')}" if len(others) > 3 else ""
     return f" What it calls is compiled by itself: {names}{more}."
+
+
+def _is_called_by(run: RunIndex, summary: FunctionSummary, compilation: Compilation) -> bool:
+    """Return whether what was compiled was called by a function, or below it."""
+    caller = summary.location
+    if caller is None or not compilation.stack:
+        return True  # (nothing tells otherwise)
+    definition = run.source.function_at(caller)
+    return any(place.filename == caller.filename and (
+        place.line >= caller.line if definition is None else definition.first <= place.line <= definition.last)
+        for place in compilation.stack)
 
 
 # --- wrappers of torch's around a module of the user's ---------------------------------------------------
