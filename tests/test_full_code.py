@@ -448,3 +448,36 @@ def test_a_graph_that_is_not_shown_again_names_its_parameters(tmp_path):
     assert stub[3] == f"{stub[1]}.Captured_Graph.0.py" and lines[int(stub[4]) - 1].strip() == "def forward("
     names = [re.match(r"\s*(\w+)", line)[1] for line in lines[int(stub[4]) : int(stub[4]) + 3]]
     assert ["self", *stub[2].split(", ")] == names
+
+
+class Recurrent(torch.nn.Module):
+    """Torch does not trace the LSTM, and makes no resume function for what stands behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.rnn = torch.nn.LSTM(4, 4, batch_first=True)
+
+    def forward(self, x):
+        h = self.linear(x).relu()
+        h, (s, _) = self.rnn(h)
+        for _ in range(2):
+            h = h + s[0][:, None]
+            if h.sum() > 1e9:
+                break
+        return h.log_softmax(-1)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="without columns nothing tells the user's part")
+def test_the_rest_of_a_function_stands_as_its_author_wrote_it(tmp_path):
+    _, text = dump(tmp_path, Recurrent(), torch.ones(2, 3, 4))
+    transformed = text.partition("def __transformed_code_0_for_Recurrent_forward(self, x):\n")[2]
+    assert re.sub(r"__compiled_fn_\d+", "__compiled_fn_2", transformed.partition("\n\n")[0]) == """\
+    graph_out_0 = __compiled_fn_2(self.linear.weight, self.linear.bias, x)
+    h = graph_out_0[0]
+    h, (s, _) = self.rnn(h)
+    for _ in range(2):
+        h = h + s[0][:, None]
+        if h.sum() > 1000000000.0:
+            break
+    return h.log_softmax(-1)"""

@@ -200,6 +200,8 @@ class _Job:
             if facts is not None:
                 raise
             return graph
+        if work.authored:
+            self.options.resuming.add(self.code)
         return work.graph
 
     def release(self) -> None:

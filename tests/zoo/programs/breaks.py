@@ -227,3 +227,56 @@ def many_locals(compiled):
         print(text, number, nothing)
         return first, second, third, text, number, nothing, c
     return f(torch.ones(2), torch.zeros(2), object())
+
+
+class Recurrent(torch.nn.Module):
+    """Has a layer that torch does not trace, and no graph behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.rnn = torch.nn.LSTM(4, 4, batch_first=True)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(2))
+        self.log = []
+
+    def forward(self, x, mask=None):
+        h = self.linear(x).relu()  # (torch continues behind two operations and more)
+        h, (s, _) = self.rnn(h)
+        for layer in self.layers:
+            h = layer(h)
+            if h.sum() > 1e9:
+                break
+        else:
+            h = h + 1
+        try:
+            x = h + s[0][:, None]
+        except ValueError as error:
+            self.log.append(error)
+            raise
+        finally:
+            self.log.append(len(self.log))
+        return {"x": x, **{str(at): at for at in self.log}}
+
+
+@program
+def the_rest_runs_in_place(compiled):
+    """A break that no resume function continues: the rest of the function stands behind torch's code."""
+    torch.manual_seed(0)
+    model = Recurrent()
+    f = compiled(model)
+    return f(torch.ones(2, 3, 4)), f(torch.ones(2, 3, 4)), model.log
+
+
+@program
+def a_part_that_is_not_used(compiled):
+    """The same, where one of the values that are unpacked is not used, and a parameter gets another value."""
+    torch.manual_seed(0)
+    rnn = torch.nn.LSTM(4, 4, batch_first=True)
+
+    @compiled
+    def f(x, n):
+        h = x * n + x
+        h, _ = rnn(h)
+        n = None
+        return h, n
+    return f(torch.ones(2, 3, 4), 2)

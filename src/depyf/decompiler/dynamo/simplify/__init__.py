@@ -18,6 +18,7 @@ Every result is proven afterwards (``equivalence``); an error here costs readabi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ....bytecode import operations as o
@@ -64,15 +65,22 @@ class Simplification:
         self.facts = facts
 
     def evaluated(self, present: Cfg) -> Cfg:
-        """Return a graph simplified, again for as long as branches turn out to be decided."""
+        """Return a graph simplified, again for as long as branches turn out to be decided.
+
+        And once more where a parameter is only ever given its own value: then it is what it was on entry.
+        """
+        restored: frozenset[str] = frozenset()
         # Each decided branch makes more of the graph straight; a graph has finitely many.
-        for _ in range(len(present.blocks) + 1):
+        for _ in range(len(present.blocks) + 2):
             simplifier = _Simplifier(
-                present, self.parameter_names, self.keep_variables, self.rename, self.facts, self.authored)
+                present, self.parameter_names, self.keep_variables, self.rename, self.facts, self.authored, restored)
             result = simplifier.run()
-            if not simplifier.decided:
-                return result
-            present = _straighten(present, simplifier.decided)
+            if simplifier.decided:
+                present = _straighten(present, simplifier.decided)
+            elif self.facts is not None and not restored and simplifier.restored():
+                restored = simplifier.restored()
+            else:
+                break
         return result
 
 
@@ -87,9 +95,16 @@ def forget_values_under_cleanups(work: Simplification) -> None:
 
 
 def leave_user_part(work: Simplification) -> None:
-    """Leave the user's part of a resume function as it is, in the first text."""
-    if work.facts is not None and work.keep_variables:
-        work.graph, work.authored = user_part(work.graph)
+    """Leave the user's part of the code as it is, in the first text.
+
+    That is most of a resume function, and what stands behind a break where torch makes none: it puts the rest of the
+    function behind its own code then (``step_graph_break`` in torch/_dynamo/symbolic_convert.py).
+    """
+    if work.facts is None:
+        return
+    graph, authored = user_part(work.graph, is_resumed=work.keep_variables)
+    if authored:
+        work.graph, work.authored, work.keep_variables = graph, authored, True
 
 
 def update_at_once(work: Simplification) -> None:
@@ -176,6 +191,7 @@ class _Simplifier:
     def __init__(
         self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
         rename: Mapping[str, str], facts: Facts | None = None, authored: frozenset[int] = frozenset(),
+        restored: frozenset[str] = frozenset(),
     ) -> None:
         self.graph = graph
         self.facts: Facts = facts or NoFacts()
@@ -201,7 +217,9 @@ class _Simplifier:
         #: Those values, once a block before it has been run: block id -> values.
         self.invariant_values: dict[int, list[Value]] = {}
         self.stored = {op.arg for b in graph.blocks.values() for op in b.ops
-                       if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)}
+                       if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR)} - restored
+        #: Stores that give a variable its own value, by name.
+        self.own_values: Counter[str] = Counter()
         deleted = {op.arg for b in graph.blocks.values() for op in b.ops if op.kind is o.DELETE_FAST}
         self.always_bound = self.arguments - deleted
 
@@ -272,6 +290,12 @@ class _Simplifier:
                         pending.append((successor, frozenset(mine)))
         nested = {op.arg for b in self.graph.blocks.values() for op in b.ops if op.kind is o.LOAD_CLOSURE}
         return kept | nested | set(self.graph.code.cellvars)
+
+    def restored(self) -> frozenset[str]:
+        """Return the parameters that are only ever given their own values."""
+        stored = Counter(op.arg for block in self.graph.blocks.values() for op in block.ops
+                         if op.kind in (o.STORE_FAST, o.DELETE_FAST, o.LOAD_FAST_AND_CLEAR))
+        return frozenset(name for name in self.arguments & stored.keys() if self.own_values[name] == stored[name])
 
     # --- running ----------------------------------------------------------------------------------
     def run(self) -> Cfg:

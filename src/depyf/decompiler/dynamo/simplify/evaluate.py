@@ -259,6 +259,9 @@ class PartialEvaluator:
         """Note the value of a local; the store is left only where code reads it that is not followed."""
         name = op.arg
         (value,) = self.pop(1)
+        if name in self.owner.kept and isinstance(value, Local) and value.name == name:
+            self.owner.own_values[name] += 1
+            return  # ``self = self``
         self.forget(name)
         if isinstance(value, SsaValue):
             value.hints.append(name)

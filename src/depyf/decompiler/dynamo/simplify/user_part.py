@@ -1,4 +1,4 @@
-"""The part of a resume function that is the user's own.
+"""The part of a resume function, or of code behind a graph break, that is the user's own.
 
 A resume function is the user's bytecode behind a few operations of torch's, which put on the stack what lay there when
 the graph broke, enter the contexts again that were open, and jump to the operation behind the break
@@ -23,10 +23,22 @@ from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg
 
 
-def user_part(graph: Cfg) -> tuple[Cfg, frozenset[int]]:
-    """Return the graph of a resume function with what torch's part takes moved into it, and the user's blocks."""
+def user_part(graph: Cfg, is_resumed: bool) -> tuple[Cfg, frozenset[int]]:
+    """Return a graph with what torch's part takes moved into it, and the user's blocks.
+
+    Args:
+        graph: of code that torch wrote.
+        is_resumed: of a resume function. Without columns nothing tells the user's part of any other code.
+    """
     places = _Places(graph.code)
     torchs = {id for id, block in graph.blocks.items() if id == graph.entry or places.has_torchs(block)}
+    if not is_resumed:
+        if not places.has_torchs(graph.blocks[graph.entry]):
+            return graph, frozenset()
+        # (The operation that breaks the graph is the user's, too: behind it torch's code goes on.)
+        while leading := {id for id, block in graph.blocks.items()
+                          if id not in torchs and not torchs.isdisjoint(g.all_successors(block))}:
+            torchs |= leading
     blocks = dict(graph.blocks)
     for id in sorted(torchs):
         block = blocks[id]

@@ -74,7 +74,7 @@ class BlockWriter:
             self.reals += result.results
             if result.op.kind in (o.UNPACK, o.UNPACK_EX) and not all(id(r) in self.targets for r in result.results) \
                     or any(r.uses != 1 or r.elsewhere for r in result.results):
-                self.spill(len(result.results))
+                self.spill(len(result.results), True)  # (what is taken apart has a variable for each part)
         elif result.op.kind in (o.STORE_FAST, o.STORE_DEREF, o.POP, o.DELETE_FAST) or not pushes:
             self.flush()
             self.ops += fragment
@@ -146,14 +146,19 @@ class BlockWriter:
             raise CannotDecompile(SIMPLIFY, "a value is used before it is computed")
         return left
 
-    def spill(self, count: int) -> None:
-        """Take values off the stack into variables, top first."""
+    def spill(self, count: int, unused: bool = False) -> None:
+        """Take values off the stack into variables, top first.
+
+        Args:
+            count: how many.
+            unused: those, too, that nothing uses; else they are dropped.
+        """
         depth = self.block.floor
         if len(self.reals) - count < depth:
             raise CannotDecompile(SIMPLIFY, "a value under an exception handler is used out of order")
         for _ in range(count):
             real = self.reals.pop()
-            if real.uses:
+            if real.uses or unused:
                 self.ops.append(Op(o.STORE_FAST, self.namer.name(real), *self.place()))
             else:
                 self.ops.append(Op(o.POP, None, *self.place()))
