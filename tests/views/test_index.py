@@ -173,7 +173,7 @@ def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
     check(text, {"full.py"})
     assert "* `[0/11]` `x.shape[0]`: 10 → 11" in text and "* `[0/200]` `x.shape[0]`: 199 → 200" in text
     assert "* ... 188 more" in text and len(text.partition("## Words")[0].splitlines()) < 75
-    assert "expected 199, actual 200` (of `[0/199]`, likewise of `[0/198]`, `[0/197]`, " in text
+    assert "expected 199, actual 200` (of `[0/199]`, with another value of `[0/198]`, `[0/197]`, " in text
 
 
 def test_fifty_frames():
@@ -189,7 +189,7 @@ def test_fifty_frames():
 @pytest.mark.parametrize("outcome, more, part", [
     ("limit", {"failure": Failure("Unsupported", "Dynamo recompile limit exceeded\n  Explanation: Too many.")},
      "**`f` reached the recompile limit. Calls run in plain Python.**"),
-    ("skipped", {}, "**`f` runs in plain Python: torch found no tensor operation to compile in it.**"),
+    ("skipped", {}, "**`f` runs in plain Python: torch found no tensor operation on the path of its first call.**"),
     ("skipped", {"breaks": (GraphBreak(CompileId(0, 0), "print", stack=stack(("f", 4)), skips_function=True),)},
      "**`f` runs in plain Python: line 4 (`line 4`) breaks the graph where torch cannot continue after it: print.**"),
     ("failed", {"failure": Failure("TorchRuntimeError", "shapes differ", SourceLocation(FILE, 8))},

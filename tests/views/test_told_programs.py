@@ -224,7 +224,7 @@ def steady(text):
     text = re.sub(r"`[^`\s]*[\\/](\w+\.py)`", r"`.../\1`", text)
     text = re.sub(r"File \"[^\"]*[\\/](\w+\.py)\"", r'File ".../\1"', text)
     text = re.sub(r"^Slowest: .*\n\n?", "", text, flags=re.M)
-    text = re.sub(r"By part \(inner parts count in outer ones\): .*", "By part: ...", text)
+    text = re.sub(r"By part \(one inside of another counts in both\): .*", "By part: ...", text)
     return re.sub(r"first seen as `-?\d+\.\d+`", "first seen as `0.0`", text)
 
 
@@ -384,3 +384,24 @@ def test_modules_with_numbers_of_their_own_and_a_scheduler(capture_program):
     assert "`self.scale`" not in text.partition("## Recompiles")[2].partition("## Not compiled")[0]
     assert "why: torch does not trace `SGD.step`, which a learning-rate scheduler wraps" in text
     assert "move `optimizer.step()`" not in text
+
+
+@new_enough
+def test_the_rest_of_a_function_that_runs_in_plain_python_is_told(capture_program):
+    text = index(capture_program(told_programs.rest_in_plain_python))
+    assert re.search(r"what stands behind it, to line \d+, runs in plain Python, too", text)
+
+
+@new_enough
+def test_a_test_by_a_random_number_is_to_be_passed_as_its_outcome(capture_program):
+    text = index(capture_program(told_programs.choice_by_a_random_number))
+    assert "**change**: find out `random.random() < 0.5` before what is compiled, and pass the outcome to `augment`" in text
+    assert "in plain Python: the choice by `on`" not in text  # (a guard decides that)
+
+
+@new_enough
+def test_a_size_that_equals_a_number_is_not_to_be_marked(capture_program):
+    """``ConstraintViolationError``: torch holds a number for fixed in the first version."""
+    text = index(capture_program(told_programs.size_that_a_number_fixes))
+    assert "* `x.shape[0]`: compile the function with `dynamic=True`, and one version serves" in text
+    assert "mark_dynamic" not in text.partition("To compile less often")[2].partition("##")[0]

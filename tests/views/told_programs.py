@@ -454,3 +454,50 @@ def modules_with_numbers_and_a_scheduler(compiling):
     compiling(Parts())(torch.ones(2))
     (weight * 2).sum().backward()
     update()
+
+
+def rest_in_plain_python(compiling):
+    """Break where torch makes no resume function, with a line behind."""
+    rnn = torch.nn.LSTM(4, 4, batch_first=True)
+
+    @compiling
+    def model(x):
+        h = x * 2 + x
+        h, _ = rnn(h)
+        return h.log_softmax(-1)
+
+    model(torch.ones(2, 3, 4))
+
+
+def choice_by_a_random_number(compiling):
+    """Break at a test that a function outside of torch decides."""
+    import random
+
+    @compiling
+    def augment(x, on):
+        x = x + 1
+        if on and random.random() < 0.5:
+            x = x * 2
+        return x - 1
+
+    augment(torch.ones(3), True)
+
+
+class Lengths:
+    """Has a length as a number."""
+
+    def __init__(self, length):
+        self.length = length
+
+
+def size_that_a_number_fixes(compiling):
+    """Compare a size with a number of an object: a mark would be an error."""
+
+    @compiling
+    def attend(x, lengths):
+        if x.shape[0] != lengths.length:
+            raise ValueError("other lengths")
+        return x * 2
+
+    for size in (4, 5, 6):
+        attend(torch.ones(size), Lengths(size))

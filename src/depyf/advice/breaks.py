@@ -148,7 +148,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
     Rule(("GB0036",), r"^Dynamic shape operator$", _setting(
         "capture_dynamic_output_shape_ops", "True", "the size of the result is then a symbol of the graph",
-        "what is computed with the result cannot depend on its size, or it breaks the graph again")),
+        "a line that tests the size of the result breaks the graph again")),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
     Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),
     Rule(("GB0025",), r"^Call to `torch\._dynamo\.graph_break\(\)`", calls.on_graph_break),
@@ -169,7 +169,8 @@ RULES: tuple[Rule, ...] = (
         "tensors of the same graph of gradients that are used after the call have to be detached first")),
     Rule(("GB0014",), r"^Attempted to wrap RNN", _setting(
         "allow_rnn", "True", "torch then traces what the module computes, step by step",
-        "the loop over time is unrolled: compile time and kernels grow with the length of the sequence")),
+        "the loop over time is unrolled: compile time and kernels grow with the length of the sequence, and each "
+        "length has a version of its own")),
     Rule(("GB8977",), r"^Invalid call to __build_class__", _setting(
         "enable_trace_load_build_class", "True", "torch then traces the definition of the class",
         "a class outside of the function is made once only, and costs nothing in a call")),

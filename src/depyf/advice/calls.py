@@ -159,12 +159,30 @@ def on_skipped(site: Site) -> Advice | None:
     if isinstance(site.statement, ast.Expr) and site.statement.value is calls[0]:
         return Advice("skipped", f"move `{shown}` before or after the call of `{function}`",
                       "torch does not trace what it calls", "it then runs before or after all of the function")
+    if isinstance(site.statement, (ast.If, ast.While)):
+        test = _comparison_of(site.statement.test, calls[0])
+        if test is not None:
+            return Advice(
+                "skipped", f"find out `{unparsed(test, site.text)}` before what is compiled, and pass the outcome to "
+                f"`{function}`: `True` or `False`", "torch does not trace what it calls",
+                f"a version for each outcome; `{function}`, and each compiled function that calls it, has one more "
+                "parameter")
     given = next((each.id for each in calls[0].args if isinstance(each, ast.Name)), "")
     inputs = " Where its arguments are made in the function, end the compiled function there" if given else ""
     return Advice(
         "skipped", f"call `{shown}` before what is compiled, and pass the result to `{function}`, as a tensor "
         f"if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside is an "
-        "input of the graph", f"`{function}` has one more parameter")
+        "input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
+
+
+def _comparison_of(test: ast.expr, call: ast.Call) -> ast.expr | None:
+    """Return the part of a test that has a call and needs nothing of the function; ``None`` for none."""
+    parts = [each for each in ast.walk(test) if isinstance(each, (ast.Compare, ast.Call))
+             and any(inner is call for inner in ast.walk(each))]
+    outer = parts[0] if parts else None
+    named = [each for each in ast.walk(outer) if isinstance(each, ast.Name)] if outer is not None else []
+    roots = {each.id for each in ast.walk(call.func) if isinstance(each, ast.Name)}
+    return outer if named and all(each.id in roots for each in named) else None
 
 
 def is_step_of_scheduler(broken: GraphBreak) -> bool:

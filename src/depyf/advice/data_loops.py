@@ -29,10 +29,15 @@ def on_turn(site: Site) -> Advice | None:
     if loop is None or site.function is None:
         return None
     head = unparsed(node.test, site.text)
+    grown = next((unparsed(each.func.value, site.text) for statement in loop.body for each in ast.walk(statement)
+                  if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
+                  and each.func.attr in ("append", "extend")), "")
+    kept = (f"; so does what adds to `{grown}` or takes all of it: each length of it would be another graph"
+            if grown else "")
     return Advice(
         "turn", f"compile what one turn of the loop at line {loop.lineno} computes: a function of its own with "
         f"`@torch.compile`, called in the loop; the test `{head}` and `{site.function.name}` itself stay in plain "
-        "Python", "how often the loop turns depends on values in a tensor; a turn is a graph by itself",
+        f"Python{kept}", "how often the loop turns depends on values in a tensor; a turn is a graph by itself",
         "one call of compiled code for each turn")
 
 

@@ -71,6 +71,8 @@ class Circumstances:
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
             ``""`` where nothing bounds them.
         along: sizes of other tensors that changed along with the one that torch names first, or are the same.
+        tied: sizes that torch compared with numbers that are no sizes.
+        differs: the version that was compiled then differs from the earlier ones in more.
         tested: sizes on which torch tested a condition in a version that leaves them open.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
@@ -92,6 +94,8 @@ class Circumstances:
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
     along: tuple[str, ...] = ()
+    tied: Set[str] = frozenset()
+    differs: bool = False
     tested: Set[str] = frozenset()
     calls: Mapping[str, str] = field(default_factory=dict)
     packed: Mapping[str, str] = field(default_factory=dict)
@@ -142,8 +146,8 @@ def _of_each_module(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on an attribute that each module has its own value of."""
     if change.subject.removeprefix("self.") not in at.set_once or change.subject[:5] != "self.":
         return None
-    return ("only `__init__` sets it, so modules with other values of it are called; each value has a version of its "
-            f"own, for all modules that have it; where there are more than the limit, raise it: {_LIMIT}")
+    return ("only `__init__` sets it, so modules with other values of it are called; a value has a version of its own, "
+            f"for all modules that have it; where there are more than the limit, raise it: {_LIMIT}")
 
 
 # --- sizes --------------------------------------------------------------------------------------------
@@ -210,13 +214,16 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
         return None
     known = at.ranges.get(change.subject, "") or "many sizes"
     mark = _mark(change.subject)
+    if at.differs:
+        known = f"{known}, where nothing else differs"
     breaks = f"; but the version that has it open breaks at {at.breaks_when_open}" if at.breaks_when_open else ""
     is_name = _DOTTED.fullmatch(size["tensor"]) is not None
     if at.made_in:
-        outside = "" if at.along or not is_name else (
+        outside = "" if at.along or not is_name or change.subject in at.tied else (
             f"; where the tensor is made outside of it, marking that before the first call is enough: {mark}")
         return f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}{outside}{breaks}"
-    if not is_name:  # (an item of an argument, which may not be there before the first call)
+    if not is_name or change.subject in at.tied:
+        # (An item of an argument, which may not be there before the first call; or a mark that would be an error.)
         return f"compile the function with `dynamic=True`, and one version serves {known}{breaks}"
     likewise = f"; likewise {_listed(at.along)}: they change together" if at.along else ""
     return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}{breaks}"
@@ -287,8 +294,8 @@ def _state(change: ValueChange, at: Circumstances) -> str | None:
 _LAYOUT = re.compile(r"contiguous$|channels last|strides \(")
 _EACH_LAYOUT = "each layout has a version of its own; pass the result of `.contiguous()`"
 _OF_STATE = (
-    (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own, two in all; to spare one, set the mode "
-     "around the calls (in the function it comes too late: torch looks at it on entry)"),
+    (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own, two in all; to spare one, call it in one "
+     "mode (a mode that the function itself sets comes too late: torch looks at it on entry)"),
     (r"\.is_inference\(\)$", "tensors made in `torch.inference_mode()` have a version of their own; make them in "
      "`torch.no_grad()`"),
     (r"\.dtype$", "each dtype has a version of its own; convert it before the call: `.to(dtype)`"),

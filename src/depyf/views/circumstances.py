@@ -50,6 +50,7 @@ class CircumstancesOfRun:
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed), ranges=self._ranges(frame),
                 calls=self._calls(compilation), made_in=self._caller(compilation), tested=self._tested(frame),
+                tied=self._tied(frame),
                 packed=self._packed(compilation), given=self._given(compilation), filled=self._filled(compilation),
                 breaks=any(resumed_function(each.function) is not None
                            for each in self.run.summary_of[compilation.compile_id.key].compilations))
@@ -57,7 +58,9 @@ class CircumstancesOfRun:
         return replace(
             known, set_once=self._set_once(compilation), modules=self._of_modules(compilation, known.fixed),
             along=self._along(compilation), in_library=self._is_called_by_library(compilation),
-            breaks_when_open=self._new_break(compilation))
+            breaks_when_open=self._new_break(compilation),
+            differs=any(".shape[" in each.subject or not each.subject.startswith("self.")
+                        for each in self.run.differences(compilation)))
 
     # --- sizes and numbers ------------------------------------------------------------------------
     def _named(
@@ -119,6 +122,18 @@ class CircumstancesOfRun:
             tested.update(subject for subject, decision in self._named(each, _created(each))
                           if decision.symbol in symbols)
         return frozenset(tested)
+
+    def _tied(self, frame: list[Compilation]) -> frozenset[str]:
+        """Return the sizes that torch found to be equal to numbers that are no sizes."""
+        tied: set[str] = set()
+        for each in frame:
+            numbers = {decision.symbol for decision in _created(each) if ".size()" not in decision.source}
+            equal = [set(SYMBOL.findall(decision.symbol)) for decision in each.symbols
+                     if decision.kind == "guarded" and decision.symbol.startswith("Eq(")]
+            symbols = {symbol for both in equal if both & numbers for symbol in both - numbers}
+            tied.update(subject for subject, decision in self._named(each, _created(each))
+                        if decision.symbol in symbols)
+        return frozenset(tied)
 
     def _along(self, compilation: Compilation) -> tuple[str, ...]:
         """Return the sizes that go with the one that torch names first.

@@ -20,6 +20,7 @@ from ..torch_text.resumes import plain_name, resumed_function
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
 from .changes import Change, changes
+from .dump.guards.facts import is_literal
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import on_branch
@@ -153,7 +154,7 @@ class RunIndex:
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
         known: dict[tuple[int, int], set[tuple[str, str]]] = {}
-        return {c.compile_id.key: tuple(self._with_keywords(c, change) for change in changes(
+        return {c.compile_id.key: tuple(self._completed(c, change) for change in changes(
             c, self.stack_names(c), known.setdefault(c.compile_id.frame_key, set())))
             for c in self.capture.compilations}
 
@@ -164,8 +165,16 @@ class RunIndex:
         """
         return self._changes[compilation.compile_id.key]
 
-    def _with_keywords(self, compilation: Compilation, change: Change) -> Change:
-        """Return the change with the names of the keyword arguments, where their number changed."""
+    def _completed(self, compilation: Compilation, change: Change) -> Change:
+        """Return the change with what the new version tells.
+
+        That is the value, where nothing else does, and the keyword arguments, where their number changed.
+        """
+        if not change.now and change.before and is_literal(change.before):
+            version = self.version(compilation)
+            fact = version.facts.get(change.subject) if version is not None else None
+            if fact is not None and fact.kind == "value" and fact.text != change.before:
+                change = replace(change, now=fact.text)
         if change.subject != "len(kwargs)" or not (change.now.isdigit() and change.was[0].isdigit()):
             return change
         new, old = self.version(compilation), self.version_of(change.failures[0].entry)

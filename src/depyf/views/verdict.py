@@ -88,7 +88,8 @@ def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
     if summary.done and not any(run.graph_names(c) for c in summary.compilations) and not wrappers_of(run, summary):
         broken = next(((b, c) for c in first for b in c.breaks), None)
         if broken is not None and run.knows_code(broken[1]):
-            return [f"No graph was made of {code(summary.title)}: {_place(run, *broken)} breaks the graph."]
+            compiled = _what_is_compiled(run, summary)
+            return [f"No graph was made of {code(summary.title)}: {_place(run, *broken)} breaks the graph.{compiled}"]
     return []
 
 
@@ -114,7 +115,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
         return f"{name} runs in plain Python: {where} {how}"
     if failure is not None and failure.reason:
         return f"{name} runs in plain Python: {prose(graph_break(compilation.compile_id, failure.reason).reason)}"
-    return f"{name} runs in plain Python: torch found no tensor operation to compile in it"
+    return f"{name} runs in plain Python: torch found no tensor operation on the path of its first call"
 
 
 def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
@@ -150,13 +151,16 @@ def _at(run: RunIndex, where: SourceLocation, compilation: Compilation) -> str:
 
 def _what_is_compiled(run: RunIndex, summary: FunctionSummary) -> str:
     """Return a sentence on what was compiled all the same; ``""`` if nothing was."""
+    compiled = compiled_below(run, summary)
+    return f" What it calls is compiled by itself: {compiled}." if compiled else ""
+
+
+def compiled_below(run: RunIndex, summary: FunctionSummary) -> str:
+    """Return the functions with graphs that a function calls, and that were compiled by themselves, as Markdown."""
     others = [each for each in run.summaries if each is not summary and not is_outermost(each)
               and any(run.graph_names(c) and _is_called_by(run, summary, c) for c in each.done)]
-    if not others:
-        return ""
     names = ", ".join(code(each.title) for each in others[:3])
-    more = f" and {count(len(others) - 3, 'other')}" if len(others) > 3 else ""
-    return f" What it calls is compiled by itself: {names}{more}."
+    return names + (f" and {count(len(others) - 3, 'other')}" if len(others) > 3 else "")
 
 
 def _is_called_by(run: RunIndex, summary: FunctionSummary, compilation: Compilation) -> bool:

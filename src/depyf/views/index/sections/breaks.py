@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import re
+
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name
@@ -9,7 +12,7 @@ from ...causes import cause, in_plain_python, statement
 from ...formatting import on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ...markdown import code, count, fenced, link, prose, some
-from ...verdict import wrapper_of
+from ...verdict import compiled_below, wrapper_of
 from .context import SectionContext
 
 #: How many places of a reason are listed one by one.
@@ -139,7 +142,7 @@ def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]])
     if resumes:
         effects.append("continues in " + some([_resume(run, name) for name in resumes], 4))
     elif not broken.skips_function and compilation.outcome == "compiled" and run.knows_code(compilation):
-        effects.append("nothing is left to compile after it")
+        effects.append(_rest(run, broken, compilation))
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
     return called_from, effects, f"in {some(ids, 4)} of " + link(run.name_in_text(summary), summary.file)
 
@@ -158,22 +161,44 @@ def _function(run: SectionContext, place: SourceLocation) -> str:
 
 def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> str:
     if broken.skips_function:
-        return f"all of {run.name_of(compilation)}; functions that it calls are compiled by themselves"
+        compiled = compiled_below(run, run.summary_of[compilation.compile_id.key])
+        return f"all of {run.name_of(compilation)}" + (
+            f"; what it calls is compiled by itself: {compiled}" if compiled else "")
     if compilation.outcome != "compiled":
         return "see [Not compiled](#not-compiled): torch gave the compilation up"
     path = path_from_frame(broken, compilation)
     if len(path) > 1 and not _is_resumed(run, path[-1], compilation):
         inner = next((step for step in path[1:] if not is_library(step.filename)), path[1])
         called = _function(run, inner)
-        lost = any(run.name_in_text(each) == code(called) for each in run.summaries
-                   if each.compilations and not each.done)
-        return (f"the call in {run.place(path[0])}; {code(called)}, called there, "
-                + ("runs in plain Python, too" if lost else "is compiled by itself"))
+        fates = [each for each in run.summaries if each.compilations and run.name_in_text(each) == code(called)]
+        fate = "is compiled by itself"
+        if any(not each.done for each in fates):
+            fate = "runs in plain Python, too"
+        elif fates and not any(run.graph_names(c) for each in fates for c in each.done):
+            fate += ", without a graph"
+        return f"the call in {run.place(path[0])}; {code(called)}, called there, {fate}"
     tested = {frame.branch.condition for name in run.resume_names(compilation)
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
-    if len(tested) == 1:  # (of a test of several parts, the one that broke the graph)
+    if len(tested) == 1 and _IN_BRANCH.search(broken.reason):  # (of a test of several parts, the one that broke it)
         return f"the choice by {code(tested.pop())}"
     return in_plain_python(broken) or "the operation of this line that torch could not trace"
+
+
+#: Torch's headings of breaks that a branch itself makes.
+_IN_BRANCH = re.compile(r"^Data-dependent|Tensor\.item\(\)")
+
+
+def _rest(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> str:
+    """Return what becomes of the rest of the function behind a break that no resume function continues."""
+    own = path_from_frame(broken, compilation)[:1]
+    function = run.source.function_at(own[0]) if own else None
+    if function is not None:
+        line = own[0].line
+        ends = [stmt.end_lineno for stmt in ast.walk(function.node) if isinstance(stmt, ast.stmt)
+                and not hasattr(stmt, "body") and stmt.end_lineno and stmt.lineno <= line <= stmt.end_lineno]
+        if min(ends, default=line) < function.last:
+            return f"what stands behind it, to line {function.last}, runs in plain Python, too"
+    return "nothing is left to compile after it"
 
 
 def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compilation) -> bool:

@@ -25,7 +25,7 @@ def cost(run: SectionContext) -> list[str]:
     total = sum(c.seconds for c in compilations)
     parts = ", ".join(f"{prose(name)} {seconds(phases[name])}" for name in phases if phases[name] >= LEAST)
     lines = ["## Cost", "",
-             f"Compile time {seconds(total)} in all. By part (inner parts count in outer ones): {parts}."]
+             f"Compile time {seconds(total)} in all. By part (one inside of another counts in both): {parts}."]
     slowest = sorted(compilations, key=lambda c: -c.seconds)[:3]
     if len(compilations) > 5:
         lines += ["", "Slowest: " + ", ".join(

@@ -98,6 +98,6 @@ def _torchs_words(change: Change) -> str:
         first = members[0]
         alike = [code(str(failure.entry)) for failure in members if failure.entry and failure.text == first.text]
         likewise = [code(str(failure.entry)) for failure in members if failure.entry and failure.text != first.text]
-        of = ", ".join(filter(None, (some(alike, 4), f"likewise of {some(likewise, 4)}" if likewise else "")))
+        of = ", ".join(filter(None, (some(alike, 4), f"with another value of {some(likewise, 4)}" if likewise else "")))
         sentences.append(code(first.text) + (f" (of {of})" if of else ""))
     return "; ".join(sentences)
