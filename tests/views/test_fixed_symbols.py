@@ -5,7 +5,7 @@ from guards_for_tests import symbol, version
 
 from depyf.records.model import Compilation, CompileId, Guard, SourceLocation, SymbolDecision
 from depyf.views.dump.guards.conditions import in_words
-from depyf.views.fixed_symbols import fixed_symbols, specialized_symbol
+from depyf.views.fixed_symbols import fixed_symbols, holds, specialized_symbol
 
 
 @pytest.mark.parametrize(("condition", "symbol"), [
@@ -34,6 +34,8 @@ def test_an_equation_that_the_guards_do_not_have_fixes_nothing():
               Guard("2 <= L['x'].size()[0]", "", "SHAPE_ENV", "")]
     compilation = Compilation(CompileId(0, 1), symbols=(made, tested))
     assert fixed_symbols(compilation, version(guards, "x", symbols=[made])) == []
+    assert not holds(tested, compilation, version(guards, "x", symbols=[made]))
+    assert holds(SymbolDecision("guarded", "Eq(s89, s90)"), compilation, version(guards, "x", symbols=[made]))
     guards.append(Guard("20*L['x'].size()[0] == 660", "", "SHAPE_ENV", ""))
     (fixed,) = fixed_symbols(compilation, version(guards, "x", symbols=[made]))
     assert fixed.symbol == "s89"

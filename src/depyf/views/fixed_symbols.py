@@ -8,6 +8,7 @@ Torch says of some that it fixed them. Others stay open by name, while a conditi
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 
 from ..records.model import Compilation, SymbolDecision
@@ -18,6 +19,7 @@ from .dump.guards.versions import Version
 
 #: Functions of sympy's and torch's that give another result for each value.
 _ONE_TO_ONE = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat"})
+_EQUALS_NUMBER = re.compile(r"Eq\(.*, -?[\d.]+\)")
 _MEMBERS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.expr_context, ast.unaryop, ast.Add, ast.Sub,
             ast.Mult, ast.Div)
 
@@ -48,7 +50,7 @@ def holds(condition: SymbolDecision, compilation: Compilation, version: Version 
     A backend tests whether what is open equals the numbers of the first call, for a backward graph, too, and drops that
     again: such an equation is not among the guards.
     """
-    if version is None or not condition.symbol.startswith("Eq("):
+    if version is None or not _EQUALS_NUMBER.fullmatch(condition.symbol):
         return True
     symbols = set(SYMBOL.findall(condition.symbol))
     return all(_is_fixed(version, each) for each in compilation.symbols
