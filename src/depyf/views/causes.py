@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from ..advice.calls import is_step_of_scheduler
 from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
+from ..torch_text.libraries import is_library
 from .markdown import code
 
 #: Longer calls are shown without their arguments.
@@ -157,9 +158,16 @@ def _always(sentence: str) -> Callable[[GraphBreak], str]:
 
 
 def _graph_break(broken: GraphBreak) -> str:
+    if broken.location is not None and is_library(broken.location.filename):
+        return "a library asks for a graph break here (`torch._dynamo.graph_break()`); your program need not change"
     message = broken.explanation.partition("Message: ")[2].strip().rstrip(".")
     asked = "the program asks for a graph break here (`torch._dynamo.graph_break()`)"
     return asked if message in ("", "None") else f"{asked}: {message}"
+
+
+def _data_operator(broken: GraphBreak) -> str:
+    return "it takes numbers out of a tensor, and a graph has none while it is captured" if (
+        "_local_scalar_dense" in broken.explanation) else ""
 
 
 def _method(broken: GraphBreak) -> str:
@@ -175,7 +183,7 @@ def _builtin(broken: GraphBreak) -> str:
 
 
 def _skipped(broken: GraphBreak) -> str:
-    name = _in(r"function `(?P<what>[^`]+)`", broken.explanation)
+    name = _in(r"(?:function|builtin) `(?:<unknown module>\.)?(?P<what>[^`]+?)\.?`", broken.explanation)
     why = f"torch does not trace `{name}`" if name else ""
     if is_step_of_scheduler(broken):
         return f"{why}, which a learning-rate scheduler wraps (`LRScheduler`); the step behind it is compiled by itself"
@@ -189,6 +197,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (_ITEM, _always(
         "`.item()` needs a value out of a tensor, and a graph has none while it is captured")),
     (r"^Unsupported Tensor\.backward\(\)", _always("torch does not trace `.backward()`")),
+    (r"^Data dependent operator", _data_operator),
     (r"^Data-dependent", _always("it depends on values in a tensor, and a graph has none while it is captured")),
     (r"^Call to `torch\._dynamo\.graph_break\(\)`", _graph_break),
     (r"^Failed to trace builtin operator", _builtin),

@@ -38,6 +38,8 @@ def verdict(run: RunIndex) -> list[str]:
     for summary in run.summaries:
         if is_outermost(summary):
             lines += _of_unit(run, summary)
+    lines += [line for summary in run.summaries if not is_outermost(summary) and _is_given_up_at_break(summary)
+              for line in _of_unit(run, summary)]
     if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
                  for number, line in enumerate(lines)] or ["Torch made no graph in this run."]
@@ -46,6 +48,12 @@ def verdict(run: RunIndex) -> list[str]:
         lines = [*lines[:MOST], f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, "
                                 "too."]
     return [*wrong_results(run.capture.notes), *lines]
+
+
+def _is_given_up_at_break(summary: FunctionSummary) -> bool:
+    """Return whether torch gave all of a function up since a graph broke in it."""
+    return not summary.done and any(
+        broken.skips_function for compilation in summary.compilations for broken in compilation.breaks)
 
 
 def wrong_results(notes: Iterable[str]) -> list[str]:
