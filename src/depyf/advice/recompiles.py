@@ -144,7 +144,8 @@ def _torchs_hint(change: ValueChange, at: Circumstances) -> str | None:
 
 def _of_each_module(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on an attribute that each module has its own value of."""
-    if change.subject.removeprefix("self.") not in at.set_once or change.subject[:5] != "self.":
+    owner, _, name = change.subject.partition(".")
+    if owner != "self" or name not in at.set_once:
         return None
     return ("only `__init__` sets it, so modules with other values of it are called; a value has a version of its own, "
             f"for all modules that have it; where there are more than the limit, raise it: {_LIMIT}")

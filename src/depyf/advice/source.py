@@ -65,6 +65,10 @@ class Sources:
         self._texts = {file.path: file.text for file in files}
         self._trees: dict[str, ast.Module | None] = {}
 
+    def files(self) -> list[str]:
+        """Return the paths of the files whose text is known."""
+        return list(self._texts)
+
     def text(self, filename: str) -> str:
         """Return the text of a file; ``""`` where it is not known."""
         return self._texts.get(filename, "")
@@ -72,7 +76,7 @@ class Sources:
     def tree(self, filename: str) -> ast.Module | None:
         """Return the syntax tree of a file; ``None`` where there is none."""
         if filename not in self._trees:
-            self._trees[filename] = parsed(self._texts.get(filename, ""))
+            self._trees[filename] = parsed(self.text(filename))
         return self._trees[filename]
 
     def site(self, broken: GraphBreak) -> Site:

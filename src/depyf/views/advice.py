@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from ..advice import Advice, Sources, on_break
+from ..advice import Advice, on_break
 from ..advice.libraries import SET_UP
 from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
 from ..records.model import Compilation, GraphBreak
@@ -43,7 +43,6 @@ class Adviser:
 
     def __init__(self, run: RunIndex) -> None:
         self.run = run
-        self._sources = Sources(run.capture.sources)
         self._circumstances = CircumstancesOfRun(run)
         self._of_breaks: dict[GraphBreak, Advice | None] = {}
 
@@ -54,14 +53,14 @@ class Adviser:
         was raised holds there, too.
         """
         if broken not in self._of_breaks:
-            self._of_breaks[broken] = on_break(self._sources.site(broken))
+            self._of_breaks[broken] = on_break(self.run.source.site(broken))
         own = self._of_breaks[broken]
         return own if own is not None or broken.registry_id != _EXCEPTION else self._on_exceptions.get(broken.context)
 
     @cached_property
     def _on_exceptions(self) -> dict[str, Advice]:
         """The advice on exceptions, by torch's words for them."""
-        found = ((broken.context, on_break(self._sources.site(broken))) for each in self.run.capture.compilations
+        found = ((broken.context, on_break(self.run.source.site(broken))) for each in self.run.capture.compilations
                  for broken in each.breaks if broken.registry_id == _EXCEPTION and broken.context)
         return {context: advice for context, advice in found if advice is not None}
 

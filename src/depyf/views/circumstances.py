@@ -220,10 +220,8 @@ class CircumstancesOfRun:
         tree = self.run.source.tree(compilation.location.filename) if compilation.location is not None else None
         if tree is None:
             return frozenset()
-        by_key = {_last(node.value) for node in ast.walk(tree)
-                  if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)}
-        added = {_last(owner) for owner in _added(tree)}
-        return frozenset(by_key - added - {""})
+        by_key, added = map(_last, _set_by_key(tree)), map(_last, _added(tree))
+        return frozenset({*by_key} - {*added} - {""})
 
     def _set_once(self, compilation: Compilation) -> frozenset[str]:
         """Return the attributes of ``self`` that changed and that only an ``__init__`` of the program sets."""
@@ -256,9 +254,13 @@ _ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "
 
 def _added_to(function: ast.AST) -> set[str]:
     """Return the names of variables that a function adds something to, or to a part of."""
-    by_key = [node.value for node in ast.walk(function)
-              if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
-    return {_root(owner) for owner in [*_added(function), *by_key]}
+    return {_root(owner) for owner in [*_added(function), *_set_by_key(function)]}
+
+
+def _set_by_key(tree: ast.AST) -> list[ast.expr]:
+    """Return what has an item that is set by a key."""
+    return [node.value for node in ast.walk(tree)
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
 
 
 def _added(tree: ast.AST) -> Iterator[ast.expr]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from ..advice.source import parsed
+from ..advice.source import Sources
 from ..frozen import frozen
 from ..records.model import SourceFile, SourceLocation
 
@@ -23,13 +23,12 @@ class Definition:
     node: _Function
 
 
-class UserSource:
+class UserSource(Sources):
     """Answers from the texts of files. One that this Python cannot read has no answers."""
 
     def __init__(self, sources: Iterable[SourceFile]) -> None:
-        self._texts = {source.path: source.text for source in sources}
+        super().__init__(sources)
         self._definitions: dict[str, list[Definition]] = {}
-        self._trees: dict[str, ast.Module | None] = {}
 
     def _of(self, filename: str) -> list[Definition]:
         if filename not in self._definitions:
@@ -60,19 +59,9 @@ class UserSource:
                  if isinstance(loop, _LOOPS) and _repeats(loop, place.line)]
         return max(lines, default=None)
 
-    def tree(self, filename: str) -> ast.Module | None:
-        """Return the syntax tree of a file; ``None`` where there is none."""
-        if filename not in self._trees:
-            self._trees[filename] = parsed(self._texts.get(filename, ""))
-        return self._trees[filename]
-
-    def files(self) -> list[str]:
-        """Return the paths of the files whose text is known."""
-        return list(self._texts)
-
     def line(self, place: SourceLocation) -> str:
         """Return the text of a line, without its indentation."""
-        lines = self._texts.get(place.filename, "").splitlines()
+        lines = self.text(place.filename).splitlines()
         return lines[place.line - 1].strip() if 0 < place.line <= len(lines) else ""
 
 

@@ -238,8 +238,6 @@ def conflated(code: Code | Program, rename: Mapping[str, str]) -> str:
 
 def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None, ignore_name: bool) -> None:
     is_function = a.flags & 0x3 == 0x3 and not a.name.startswith("<")
-    if outer is None and ignore_name and _is_plainly_the_same(a, b, is_function):
-        return
     one, other = _facts(a, is_function), _facts(b, is_function)
     if outer is not None or not ignore_name:
         one += _names(a, None if outer is None else outer[0])
@@ -247,16 +245,6 @@ def _compare_codes(a: Code, b: Code, path: str, outer: tuple[Code, Code] | None,
     if one != other:
         what, left, right = next(each for each in zip(_COMPARED, one, other) if each[1] != each[2])
         raise _Different(f"{path or a.name}: {what} {left!r} became {right!r}")
-
-
-def _is_plainly_the_same(a: Code, b: Code, is_function: bool) -> bool:
-    """Return whether all :func:`_facts` agree, as they mostly do; their order may tell them apart where it is free."""
-    return (
-        a.varnames == b.varnames and a.freevars == b.freevars and a.cellvars == b.cellvars
-        and not (a.flags ^ b.flags) & (MEANINGFUL_FLAGS | CO_HAS_DOCSTRING)
-        and (a.argcount, a.posonlyargcount, a.kwonlyargcount) == (b.argcount, b.posonlyargcount, b.kwonlyargcount)
-        and (not is_function or docstring(a) == docstring(b))
-    )
 
 
 #: What is compared of two code objects.

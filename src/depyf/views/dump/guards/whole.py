@@ -33,8 +33,8 @@ def guards_file(version: Version, before: Version | None = None) -> str:
         before: the version that it is compared with; the differences stand above the function. Where they take more
             than :data:`MOST_LINES` lines, what only one version looks at is counted there, and listed at the end.
     """
-    function = "".join(f"{line}\n" for line, _ in guard_lines(version, before, "the end of this file"))
-    differences = as_comment(before, version) if before is not None else []
+    above, below = _differences(version, before, "the end of this file")
+    function = "".join(f"{line}\n" for line in [*above, *(line for line, _ in _function(version))])
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
     shortened = [f"{line}\n" for path, short in sorted(files.items(), key=lambda each: each[1])
                  if short != path for line in prose(f"{short}: {path}", "  ", "    ")]
@@ -45,7 +45,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     head += "A comment after a condition says which line made torch ask for it.\n" if files else ""
     head += "Files:\n" + "".join(shortened) if shortened else ""
     body = f"{function}\n\n{helpers(function)}".rstrip() + "\n"
-    body += "".join(f"{line}\n" for line in ["", "", *differences]) if len(differences) > MOST_LINES else ""
+    body += "".join(f"{line}\n" for line in ["", "", *below]) if below else ""
     return (f'{_escaped(head.rstrip())}\n"""\n\nfrom __future__ import annotations\n\n{imports(body)}\n\n{body}')
 
 
@@ -54,19 +54,27 @@ def _escaped(text: str) -> str:
     return opening + body.replace("\\", "\\\\").replace('"', "'")
 
 
-def guard_lines(version: Version, before: Version | None = None, whole: str = "") -> list[Line]:
+def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
     """Return the lines of the function with all conditions.
 
     Args:
-        before: the version that it is compared with; the differences stand above the function.
-        whole: where a reader finds all differences, if they are told briefly (default: the file of the guards).
+        before: the version that it is compared with; the differences stand above the function, or where they are many
+            how many there are.
     """
-    if before is None:
-        return _function(version)
-    differences = as_comment(before, version)
-    if len(differences) > MOST_LINES:
-        differences = as_comment(before, version, MOST_LINES, whole)
-    return [*((line, None) for line in differences), *_function(version)]
+    above, _ = _differences(version, before)
+    return [*((line, None) for line in above), *_function(version)]
+
+
+def _differences(version: Version, before: Version | None, whole: str = "") -> tuple[list[str], list[str]]:
+    """Return the differences that stand above the function, and all of them where those are told briefly.
+
+    Args:
+        whole: where a reader finds all of them (default: the file with the guards).
+    """
+    lines = as_comment(before, version) if before is not None else []
+    if before is None or len(lines) <= MOST_LINES:
+        return lines, []
+    return as_comment(before, version, MOST_LINES, whole), lines
 
 
 @kept
