@@ -344,7 +344,7 @@ def test_arguments_of_a_call_are_not_a_list_that_grows(capture_program):
 @new_enough
 def test_a_list_that_a_function_only_reads_does_not_grow_in_it(capture_program):
     text = index(capture_program(told_programs.lists_of_other_lengths))
-    assert "* `len(rows)`: each length has a version of its own, in which torch writes a loop over it out" in text
+    assert "* `len(rows)`: each length has a version of its own, in which torch unrolls the loop over it" in text
     assert "it grows" not in text
 
 
@@ -393,13 +393,13 @@ def test_modules_with_numbers_of_their_own_and_a_scheduler(capture_program):
 @new_enough
 def test_the_rest_of_a_function_that_runs_in_plain_python_is_told(capture_program):
     text = index(capture_program(told_programs.rest_in_plain_python))
-    assert re.search(r"what stands behind it, to line \d+, runs in plain Python, too", text)
+    assert re.search(r"the rest of the function, to line \d+, runs in plain Python, too", text)
 
 
 @new_enough
 def test_a_test_by_a_random_number_is_to_be_passed_as_its_outcome(capture_program):
     text = index(capture_program(told_programs.choice_by_a_random_number))
-    assert "**change**: find out `random.random() < 0.5` before what is compiled, and pass the outcome to `augment`" in text
+    assert "**change**: evaluate `random.random() < 0.5` before the compiled function is called, and pass the result to `augment`" in text
     assert "in plain Python: the choice by `on`" not in text  # (a guard decides that)
     assert "why: torch does not trace `Random.random`" in text
 

@@ -143,7 +143,7 @@ def _with(statement: ast.stmt, old: ast.expr, new: ast.expr) -> str:
 
 
 def on_skipped(site: Site) -> Advice | None:
-    """Return the advice on a function that torch does not trace: call it before what is compiled."""
+    """Return the advice on a function that torch does not trace: call it before the compiled function."""
     special = on_warning(site) or on_deepcopy(site)
     if special is not None or is_step_of_scheduler(site.broken):  # (torch's documents have the program so)
         return special
@@ -163,16 +163,16 @@ def on_skipped(site: Site) -> Advice | None:
         test = _comparison_of(site.statement.test, calls[0])
         if test is not None:
             return Advice(
-                "skipped", f"find out `{unparsed(test, site.text)}` before what is compiled, and pass the outcome to "
-                f"`{function}`: `True` or `False`", "torch does not trace what it calls",
-                f"a version for each outcome; `{function}`, and each compiled function that calls it, has one more "
+                "skipped", f"evaluate `{unparsed(test, site.text)}` before the compiled function is called, and pass "
+                f"the result to `{function}`: `True` or `False`", "torch does not trace what it calls",
+                f"a version for each of the two; `{function}`, and each compiled function that calls it, has one more "
                 "parameter")
     given = next((each.id for each in calls[0].args if isinstance(each, ast.Name)), "")
     inputs = " Where its arguments are made in the function, end the compiled function there" if given else ""
     return Advice(
-        "skipped", f"call `{shown}` before what is compiled, and pass the result to `{function}`, as a tensor "
-        f"if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside is an "
-        "input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
+        "skipped", f"call `{shown}` before the compiled function is called, and pass the result to `{function}`, as a "
+        f"tensor if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside is "
+        "an input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
 
 
 def _comparison_of(test: ast.expr, call: ast.Call) -> ast.expr | None:

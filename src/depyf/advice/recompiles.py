@@ -268,7 +268,7 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
     if of is None:
         return None
     if of[1] in at.given:
-        return ("each length has a version of its own, in which torch writes a loop over it out; keep one length, or "
+        return ("each length has a version of its own, in which torch unrolls the loop over it; keep one length, or "
                 "make a tensor of it before the call")
     once_filled = set(change.was) == {"0"} and change.subject[4:-1].rpartition(".")[2] in at.filled
     if not once_filled and change.now.isdigit() and all(

@@ -197,7 +197,7 @@ def _rest(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> 
         ends = [stmt.end_lineno for stmt in ast.walk(function.node) if isinstance(stmt, ast.stmt)
                 and not hasattr(stmt, "body") and stmt.end_lineno and stmt.lineno <= line <= stmt.end_lineno]
         if min(ends, default=line) < function.last:
-            return f"what stands behind it, to line {function.last}, runs in plain Python, too"
+            return f"the rest of the function, to line {function.last}, runs in plain Python, too"
     return "nothing is left to compile after it"
 
 
