@@ -171,8 +171,8 @@ def on_skipped(site: Site) -> Advice | None:
     inputs = " Where its arguments are made in the function, end the compiled function there" if given else ""
     return Advice(
         "skipped", f"call `{shown}` before the compiled function is called, and pass the result to `{function}`, as a "
-        f"tensor if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside is "
-        "an input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
+        f"tensor if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside "
+        "is an input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
 
 
 def _comparison_of(test: ast.expr, call: ast.Call) -> ast.expr | None:
