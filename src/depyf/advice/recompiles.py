@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
 
 from ..frozen import frozen
-from ..torch_text.user_expressions import parsed_expression
+from ..torch_text.parsed import parsed_expression
 from .source import parsed_statement
 
 #: How torch's hint on a whole number of a module begins.

@@ -33,7 +33,6 @@ from ..records.model import (
     UserFunction,
 )
 from ..torch_text import events
-from ..torch_text.legal import legal_graph
 from ..torch_text.modules import callers, module_calls
 from .caches import bypass_poor_caches, watch_caches
 from .codes import Codes
@@ -50,11 +49,9 @@ from .torch_private import (
     graph_modules,
     hooks,
     private_api,
-    recompiled_frame,
     resume_code,
     resume_factories,
     torch_caches,
-    torch_settings,
     trace_events,
 )
 from .user_function import Meant, of_frame, record_of
@@ -268,7 +265,11 @@ class Session:
 
     def _text(self, printed: str) -> str:
         """Return torch's print of a graph as it is recorded: as Python, where a file of it is written at once."""
-        return legal_graph(printed) if self.writer.writes else printed
+        if not self.writer.writes:
+            return printed
+        from ..torch_text.legal import legal_graph
+
+        return legal_graph(printed)
 
     def _before_aot(self, stages: frozenset[str]) -> None:
         graph = self._graph()
@@ -318,8 +319,8 @@ class Session:
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
-            metadata, payload, recompiled_frame.seen_in_recompiled_frame, current_compilation.stack_of_graph_break,
-            current_compilation.callers, self._function_of_frame, torch_settings.options_of_inductor)
+            metadata, payload, _seen_in_recompiled_frame, current_compilation.stack_of_graph_break,
+            current_compilation.callers, self._function_of_frame, _options_of_inductor)
         if "frame_id" not in metadata:
             return
         compile_id = self.events.compile_id(
@@ -435,6 +436,19 @@ class Session:
         unwritten = self.attempt(lambda: self.codes.unwritten(self._ending), None)
         return Capture(
             (), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations, self._sources, unwritten)
+
+
+# What not every program needs is imported when it is needed.
+def _seen_in_recompiled_frame(expression: str) -> str:
+    from .torch_private import recompiled_frame
+
+    return recompiled_frame.seen_in_recompiled_frame(expression)
+
+
+def _options_of_inductor() -> list[str]:
+    from .torch_private import torch_settings
+
+    return torch_settings.options_of_inductor()
 
 
 def _in_order(lines: set[tuple[str, int]]) -> tuple[TracedLines, ...]:

@@ -19,7 +19,8 @@ from typing import Any
 
 from ..records.model import Guard
 from ..torch_text.guard_failures import comparison
-from ..torch_text.user_expressions import parsed_expression, user_expression
+from ..torch_text.parsed import parsed_expression
+from ..torch_text.user_expressions import user_expression
 from .given import UNKNOWN, Given, parsed, symbol_of, words
 from .values import Opaque, Symbol, TensorValue, shown, type_name
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..capture.static_lookup import MISSING, attribute
-from ..torch_text.user_expressions import parsed_expression
+from ..torch_text.parsed import parsed_expression
 from .conditions import Undecided, value_of
 from .given import UNKNOWN, Given
 from .values import Opaque, Symbol, TensorValue, shown

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..records.model import Frame
-from ..torch_text.user_expressions import in_user_words, parsed_expression
+from ..torch_text.parsed import parsed_expression
+from ..torch_text.user_expressions import in_user_words
 from .values import Symbol
 
 #: Marks a name that has no value.

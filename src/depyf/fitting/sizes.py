@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from ..torch_text.user_expressions import parsed_expression
+from ..torch_text.parsed import parsed_expression
 from .conditions import Undecided, value_of
 from .given import Given
 from .values import TensorValue

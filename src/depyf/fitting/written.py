@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..torch_text.user_expressions import parsed_expression
+from ..torch_text.parsed import parsed_expression
 from .values import DTYPES, Symbol, TensorValue, contiguous
 
 _EXAMPLE = "write it like x=f32[3,4], n=4, flag=True, mode='train' or xs=[f32[2],f32[2]]"

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from . import plain_lines
-from .building import build
 from .model import (
     Bytecode,
     Capture,
@@ -123,6 +122,12 @@ def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
 
 
 # --- reading --------------------------------------------------------------------------------------
+def _build(kind: Any, value: Any) -> Any:
+    from .building import build  # (a program that is watched only writes)
+
+    return build(kind, value)
+
+
 def read(path: str) -> Capture:
     """Read the records of a file, or of the directory of a run.
 
@@ -171,7 +176,7 @@ def read_line(text: str) -> Any:
     """
     try:
         value = json.loads(text)
-        return build(_KINDS[value.pop("record")], value)
+        return _build(_KINDS[value.pop("record")], value)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RecordsError(f"a line of {FILE} is not a record of depyf ({error}).") from error
 
@@ -183,7 +188,7 @@ def checked(record: Any) -> Any:
         RecordsError: one has not.
     """
     try:
-        return build(type(record), _plain(record, {}))
+        return _build(type(record), _plain(record, {}))
     except (TypeError, ValueError) as error:
         raise RecordsError(f"not a {type(record).__name__}: {error}") from error
 
@@ -219,7 +224,7 @@ def _read(path: str, file: Iterable[str]) -> Capture:
                     f"{path} is of schema {value.get('version')!r}; this depyf reads schema {SCHEMA}. "
                     "Read it with the version that wrote it (the file .depyf beside it names that).")
             try:
-                environment = build(dict[str, str], value.get("environment") or {})
+                environment = _build(dict[str, str], value.get("environment") or {})
             except (TypeError, ValueError) as error:
                 raise RecordsError(f"{path}:1: the environment cannot be read ({error}).") from error
         elif kind == "note":
@@ -228,7 +233,7 @@ def _read(path: str, file: Iterable[str]) -> Capture:
             ended = True
         elif kind in _KINDS:
             try:
-                record = build(_KINDS[kind], value)
+                record = _build(_KINDS[kind], value)
                 if isinstance(record, CompiledFunction) and not record.frames:
                     raise ValueError("it has no frames")
             except (TypeError, ValueError, KeyError) as error:

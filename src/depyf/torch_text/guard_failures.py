@@ -20,24 +20,25 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..records.model import CompileId, GuardFailure, SourceLocation
+from .parsed import parsed_expression
 from .stack_frames import FRAME
-from .user_expressions import parsed_expression
 
-_ENTRY = re.compile(r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): ")
-_CAUSE = re.compile(r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)")
-_HINT = re.compile(r"\s*\(HINT: (?P<hint>.*)\)\s*$", re.S)
+#: (Patterns are compiled at their first use: a program meets few of them.)
+_ENTRY = r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): "
+_CAUSE = r"\s+#(?P<code>.*?)\s*# (?P<file>.+?):(?P<line>\d+) in (?P<function>\S+)"
+_HINT = r"(?s)\s*\(HINT: (?P<hint>.*)\)\s*$"
 
-_TYPE_ID = re.compile(r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expected>[^']*)'>)?")
-_OBJECT_ID = re.compile(r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>[^']*)'>)?")
-_TENSOR = re.compile(r"tensor '(?P<source>.*?)' (?P<rest>.*)", re.S)
-_NO_TENSOR = re.compile(r"expected type of '(?P<source>.*?)' to be a tensor type,?\W*but found (?P<seen>.*)", re.S)
-_STATE = re.compile(r"GLOBAL_STATE changed: (?P<names>.*)")
-_GONE = re.compile(r"Cache line invalidated because (?P<source>.*) got deallocated")
-_MISSING = re.compile(r"(?:KeyError|IndexError) on (?P<source>.*)")
-_NO_ATTRIBUTE = re.compile(r"getattr failed on source (?P<source>.*)")
-_DUPLICATES = re.compile(r"Duplicate tensors found: (?P<names>.+)")
-_KEYS = re.compile(r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)")
-_CONTAINS = re.compile(r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)")
+_TYPE_ID = r"___check_type_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<expected>[^']*)'>)?"
+_OBJECT_ID = r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>[^']*)'>)?"
+_TENSOR = r"(?s)tensor '(?P<source>.*?)' (?P<rest>.*)"
+_NO_TENSOR = r"(?s)expected type of '(?P<source>.*?)' to be a tensor type,?\W*but found (?P<seen>.*)"
+_STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
+_GONE = r"Cache line invalidated because (?P<source>.*) got deallocated"
+_MISSING = r"(?:KeyError|IndexError) on (?P<source>.*)"
+_NO_ATTRIBUTE = r"getattr failed on source (?P<source>.*)"
+_DUPLICATES = r"Duplicate tensors found: (?P<names>.+)"
+_KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
+_CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)"
 
 #: Scalar types as torch's C++ names them, with their name in Python.
 _DTYPES = {
@@ -46,20 +47,20 @@ _DTYPES = {
     "ComplexDouble": "complex128", "ComplexHalf": "complex32", "Float8_e4m3fn": "float8_e4m3fn",
     "Float8_e5m2": "float8_e5m2"}
 #: What torch compares of a tensor: its words, how Python says it, and what that makes of a value.
-_OF_A_TENSOR: tuple[tuple[re.Pattern[str], str, Callable[[str], str]], ...] = (
-    (re.compile(r"size mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)"),
+_OF_A_TENSOR: tuple[tuple[str, str, Callable[[str], str]], ...] = (
+    (r"size mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)",
      "{source}.size()[{index}]", str),
-    (re.compile(r"stride mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)"),
+    (r"stride mismatch at index (?P<index>\d+)\. expected (?P<expected>\S+), actual (?P<seen>\S+)",
      "{source}.stride()[{index}]", str),
-    (re.compile(r"dtype mismatch\. expected (?P<expected>\S+), actual (?P<seen>\S+)"),
+    (r"dtype mismatch\. expected (?P<expected>\S+), actual (?P<seen>\S+)",
      "{source}.dtype", lambda name: f"torch.{_DTYPES.get(name, name)}"),
-    (re.compile(r"requires_grad mismatch\. expected requires_grad=(?P<expected>[01])(?P<seen>)"),
+    (r"requires_grad mismatch\. expected requires_grad=(?P<expected>[01])(?P<seen>)",
      "{source}.requires_grad", lambda flag: {"0": "False", "1": "True"}.get(flag, flag)),
-    (re.compile(r"rank mismatch\. expected (?P<expected>\d+), actual (?P<seen>\d+)"), "{source}.ndim", str),
-    (re.compile(r"Tensor device index mismatch\. Expected device index to be (?P<expected>\S+), actual (?P<seen>\S+)"),
+    (r"rank mismatch\. expected (?P<expected>\d+), actual (?P<seen>\d+)", "{source}.ndim", str),
+    (r"Tensor device index mismatch\. Expected device index to be (?P<expected>\S+), actual (?P<seen>\S+)",
      "{source}.device.index", str),
 )
-_KEYS_OF_DISPATCH = re.compile(
+_KEYS_OF_DISPATCH = (
     r"dispatch key set mismatch\. expected DispatchKeySet\((?P<expected>.*?)\), actual DispatchKeySet\((?P<seen>.*?)\)")
 #: Names of torch's global state, in the words of its functions.
 _STATES = {
@@ -115,16 +116,16 @@ def guard_failures(
 
 
 def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> GuardFailure:
-    entry = _ENTRY.match(reason)
+    entry = re.match(_ENTRY, reason)
     compile_id = CompileId(int(entry["frame"]), int(entry["recompile"])) if entry else None
     text = reason[entry.end() :] if entry else reason
     text, _, stack = text.partition("\nUser stack trace:\n")
-    advice = _HINT.search(text)
+    advice = re.search(_HINT, text)
     hint = advice["hint"].strip() if advice else ""
     text = text[: advice.start()] if advice else text
     cause = None
     frames = list(FRAME.finditer(stack))
-    comment = _CAUSE.search(text)
+    comment = re.search(_CAUSE, text)
     if frames:
         last = frames[-1]
         cause = SourceLocation(last["file"], int(last["line"]), last["function"].strip(), (last["text"] or "").strip())
@@ -133,9 +134,9 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
                                comment["function"], comment["code"].strip())
     condition = (text[: comment.start()] if comment else text).strip()
     compared = comparison(condition, seen)
-    shown = _TYPE_ID.sub(lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
-    shown = _OBJECT_ID.sub(
-        lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), shown)
+    shown = re.sub(_TYPE_ID, lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
+    shown = re.sub(
+        _OBJECT_ID, lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), shown)
     return GuardFailure(compile_id, shown, _source(compared.subject), compared.expected, compared.seen, cause,
                         compared.subject, hint)
 
@@ -158,19 +159,19 @@ def comparison(condition: str, seen: Seen) -> Comparison:
 
 
 def _of_a_tensor(condition: str, seen: Seen) -> Comparison | None:
-    tensor = _TENSOR.match(condition)
+    tensor = re.match(_TENSOR, condition)
     if tensor is None:
-        other = _NO_TENSOR.match(condition)
+        other = re.match(_NO_TENSOR, condition)
         if other is None:
             return None
         return Comparison(f"type({other['source']})", "a tensor", _class_name(other["seen"]))
     for pattern, subject, value in _OF_A_TENSOR:
-        match = pattern.match(tensor["rest"])
+        match = re.match(pattern, tensor["rest"])
         if match is not None:
             name = subject.format(source=tensor["source"], **match.groupdict())
             actual = match["seen"].rstrip(".") or {"0": "1", "1": "0"}.get(match["expected"], "")
             return Comparison(name, value(match["expected"].rstrip(".,")), value(actual))
-    keys = _KEYS_OF_DISPATCH.match(tensor["rest"])
+    keys = re.match(_KEYS_OF_DISPATCH, tensor["rest"])
     if keys is not None:
         return _of_dispatch_keys(tensor["source"], _listed(keys["expected"]), _listed(keys["seen"]))
     return Comparison(tensor["source"])
@@ -190,18 +191,18 @@ def _of_dispatch_keys(source: str, expected: list[str], actual: list[str]) -> Co
 
 
 def _of_identity(condition: str, seen: Seen) -> Comparison | None:
-    match = _TYPE_ID.match(condition)
+    match = re.match(_TYPE_ID, condition)
     if match is not None:
         subject = f"type({match['source']})"
         return Comparison(subject, match["expected"] or "", seen(subject))
-    match = _OBJECT_ID.match(condition)
+    match = re.match(_OBJECT_ID, condition)
     if match is not None:
         owner = match["source"].removesuffix(".__code__")  # (of functions torch compares the code)
         return Comparison(owner, "the same object", seen(owner) or "another object")
-    match = _GONE.match(condition)
+    match = re.match(_GONE, condition)
     if match is not None:
         return Comparison(match["source"], "the same object", "gone")
-    match = _DUPLICATES.match(condition)
+    match = re.match(_DUPLICATES, condition)
     if match is not None:
         names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", match["names"])
         return Comparison(" is ".join(names) or match["names"], "False", "True")
@@ -209,24 +210,24 @@ def _of_identity(condition: str, seen: Seen) -> Comparison | None:
 
 
 def _of_membership(condition: str, seen: Seen) -> Comparison | None:
-    match = _KEYS.match(condition)
+    match = re.match(_KEYS, condition)
     if match is not None:
         subject = f"list({match['a'] or match['b']})"
         return Comparison(subject, match["expected"], seen(subject))
-    match = _CONTAINS.fullmatch(condition)
+    match = re.fullmatch(_CONTAINS, condition)
     if match is not None:
         return Comparison(f"{match['key']} in {match['source']}", *_turned(not match["no"]))
-    match = _MISSING.match(condition)
+    match = re.match(_MISSING, condition)
     if match is not None:
         return Comparison(match["source"], "there", "missing")
-    match = _NO_ATTRIBUTE.match(condition)
+    match = re.match(_NO_ATTRIBUTE, condition)
     if match is not None:
         return Comparison(match["source"], "there", "missing")
     return None
 
 
 def _of_state(condition: str, seen: Seen) -> Comparison | None:
-    match = _STATE.match(condition)
+    match = re.match(_STATE, condition)
     if match is not None:
         names = match["names"].split()
         for name in names:

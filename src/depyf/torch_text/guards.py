@@ -20,7 +20,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..records.model import Guard, SourceLocation
-from .user_expressions import FRAME_PATH, parsed_expression
+from .parsed import parsed_expression
+from .user_expressions import FRAME_PATH
 
 #: (Managers of a dictionary's keys and values say no ``accessed_by``.)
 _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from . import wrapping
-from .user_expressions import parsed_expression
+from .parsed import parsed_expression
 
 #: An annotation: the type, the shape, the strides (none for a key of a dictionary), the device.
 _ANNOTATION = re.compile(r'(?<=: ")(?P<type>\w+)\[(?P<shape>[^"\[\]]*)\](?P<rest>(?:\[[^"\[\]]*\])?[^"]*)(?=")')

@@ -18,14 +18,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..decompiler.dynamo.global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, MODULE_DICTIONARIES, module_of_import
-
-
-def parsed_expression(text: str) -> ast.expr | None:
-    """Return the syntax tree of an expression; ``None`` where the text is none, or one too large for this Python."""
-    try:
-        return ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+from .parsed import parsed_expression
 
 
 def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:

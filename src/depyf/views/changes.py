@@ -17,7 +17,8 @@ from ..advice.recompiles import NUMBER
 from ..frozen import frozen
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import comparison
-from ..torch_text.user_expressions import parsed_expression, user_expression
+from ..torch_text.parsed import parsed_expression
+from ..torch_text.user_expressions import user_expression
 from .markdown import code, one_line, prose, some
 
 _SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")

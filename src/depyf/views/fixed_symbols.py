@@ -12,8 +12,9 @@ import re
 from dataclasses import replace
 
 from ..records.model import Compilation, SymbolDecision
+from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
-from ..torch_text.user_expressions import parsed_expression, user_expression
+from ..torch_text.user_expressions import user_expression
 from .dump.guards.sizes import in_shape_words
 from .dump.guards.versions import Version
 

@@ -10,7 +10,7 @@ import ast
 from collections import Counter
 from collections.abc import Mapping
 
-from ....torch_text.user_expressions import parsed_expression
+from ....torch_text.parsed import parsed_expression
 
 
 def plain_sums(condition: str) -> str:

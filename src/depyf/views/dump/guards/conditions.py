@@ -17,7 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ....frozen import frozen
 from ....records.model import Frame, Guard, SourceLocation
-from ....torch_text.user_expressions import parsed_expression, user_expression
+from ....torch_text.parsed import parsed_expression
+from ....torch_text.user_expressions import user_expression
 from .arithmetic import plain_signs, plain_sums
 
 #: Sections of guards: what the conditions of each are about.

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from ....decompiler.free_names import free_name
 from ....frozen import frozen
 from ....records.model import Compilation, Frame
-from ....torch_text.user_expressions import parsed_expression, user_expression
+from ....torch_text.parsed import parsed_expression
+from ....torch_text.user_expressions import user_expression
 from .arithmetic import least, polynomial
 from .conditions import Condition, Tensor, orders_of_dimensions, tensor_check
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from ....records.model import Compilation, SymbolDecision
+from ....torch_text.parsed import parsed_expression
 from ....torch_text.size_names import SYMBOL
-from ....torch_text.user_expressions import parsed_expression, user_expression
+from ....torch_text.user_expressions import user_expression
 from ...changes import in_words
 from ...dump.guards.sizes import in_shape_words, range_in_sentence
 from ...fixed_symbols import fixed_symbols, holds
