@@ -9,7 +9,8 @@ call at two input lengths to the end of ``prepare_debug``, where the program goe
 and making the model comes before.  "Files there" is the same until the process that makes the files is done, too (the
 program waits for it here, so that a next run begins when nothing else runs).  Ratios are medians of those within a
 round; below the table stand the geometric means of all of them, with standard errors, and of those of depyf to
-``TORCH_TRACE`` within a round: single ratios scatter by more than what is to be told.  torch's compile caches are off,
+``TORCH_TRACE`` within a round: single ratios scatter by more than what is to be told.  Then come those of the shortest
+run of each model: what disturbs a run only makes it longer.  torch's compile caches are off,
 empty (a folder of its own for each run) or full (of the same peer's first run, which is not counted).  "Entering and
 leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.  Modules are compiled to ``.pyc``
 before, as an installer does.  No texts of earlier runs are kept (``DEPYF_CACHE=off``).
@@ -115,8 +116,8 @@ def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> tu
 
 def measure(
     name: str, backend: str, rounds: int, caches: str, peers: Sequence[str],
-) -> tuple[float, dict[str, list[float]]]:
-    """Return the median seconds of plain runs, and the ratios of each peer to the plain run of its round."""
+) -> dict[str, list[float]]:
+    """Return the seconds of plain runs, and those of each column of the table, by round."""
     runs = ("plain", *peers)
     with tempfile.TemporaryDirectory() as folder:
         folders = {run: None if caches == "off" else os.path.join(folder, str(number)) if caches == "full" else ""
@@ -124,16 +125,18 @@ def measure(
         if caches == "full":
             for run in runs:
                 seconds(name, backend, run, folders[run])
-        plain = []
-        ratios: dict[str, list[float]] = {column: [] for column in columns(peers)}
+        taken: dict[str, list[float]] = {column: [] for column in ("plain", *columns(peers))}
         for number in range(rounds):
             order = runs if number % 2 == 0 else runs[::-1]
             times = {run: seconds(name, backend, run, folders[run]) for run in order}
-            plain.append(times["plain"][0])
-            for column in ratios:
-                taken = times["depyf"][1] if column == THERE else times[column][0]
-                ratios[column].append(taken / times["plain"][0])
-    return statistics.median(plain), ratios
+            for column, each in taken.items():
+                each.append(times["depyf"][1] if column == THERE else times[column][0])
+    return taken
+
+
+def to_plain(taken: dict[str, list[float]], column: str) -> list[float]:
+    """Return the ratios of a column to the plain run of the same round."""
+    return [seconds / plain for seconds, plain in zip(taken[column], taken["plain"])]
 
 
 def columns(peers: Sequence[str]) -> list[str]:
@@ -149,14 +152,21 @@ def mean(ratios: Sequence[float]) -> str:
     return f"{middle:.3f} ± {middle * error:.3f}"
 
 
-def means(ratios: dict[str, list[float]]) -> str:
-    """Return what all ratios say together: ``{column: ratios to the plain runs}``."""
-    parts = [f"{column} {mean(each)}" for column, each in ratios.items()]
-    if {"depyf", "TORCH_TRACE"} <= set(ratios):
-        both = [ours / trace for ours, trace in zip(ratios["depyf"], ratios["TORCH_TRACE"])]
-        parts.append(f"depyf to TORCH_TRACE {mean(both)}")
-    return f"Geometric means of all {len(next(iter(ratios.values())))} runs of each, and their standard errors: " \
-        + "; ".join(parts) + ".\n"
+def means(models: Sequence[dict[str, list[float]]], shown: Sequence[str]) -> str:
+    """Return what the runs of all models say together."""
+    both = {"depyf", "TORCH_TRACE"} <= set(shown)
+    ratios = {column: [ratio for taken in models for ratio in to_plain(taken, column)] for column in shown}
+    if both:
+        ratios["depyf to TORCH_TRACE"] = [
+            ours / trace for ours, trace in zip(ratios["depyf"], ratios["TORCH_TRACE"])]
+    shortest = {column: [min(taken[column]) / min(taken["plain"]) for taken in models] for column in shown}
+    if both:
+        shortest["depyf to TORCH_TRACE"] = [min(taken["depyf"]) / min(taken["TORCH_TRACE"]) for taken in models]
+    return "".join(
+        f"Geometric means of {what}, and their standard errors: "
+        + "; ".join(f"{column} {mean(each)}" for column, each in of.items()) + ".\n"
+        for what, of in ((f"all {len(ratios[shown[0]])} runs of each", ratios),
+                         ("the ratios of the shortest run of each model", shortest)))
 
 
 def main() -> None:
@@ -180,12 +190,12 @@ def main() -> None:
     shown = columns(chosen.peers)
     rows: list[tuple[str, ...]] = []
     medians: dict[str, list[float]] = {column: [] for column in shown}
-    every: dict[str, list[float]] = {column: [] for column in shown}
+    models = []
     for name in chosen.models:
-        plain, ratios = measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers)
+        models.append(measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers))
         for column in shown:
-            medians[column].append(statistics.median(ratios[column]))
-            every[column] += ratios[column]
+            medians[column].append(statistics.median(to_plain(models[-1], column)))
+        plain = statistics.median(models[-1]["plain"])
         rows.append((name, f"{plain:.2f} s", *(f"{medians[column][-1]:.2f}" for column in shown)))
         print(*rows[-1], flush=True)
     rows.append(("**median**", "", *(f"**{statistics.median(medians[column]):.2f}**" for column in shown)))
@@ -195,7 +205,7 @@ def main() -> None:
         f"## {chosen.backend}{caches}\n\n{dated()}, Python {platform.python_version()}, torch {version('torch')}, "
         f"{os.cpu_count()} cores, {chosen.rounds} rounds. Command: "
         f"`{' '.join(['python benchmarks/cold.py', *words])}`.\n\n"
-        + table(("model", "plain", *shown), rows) + f"\n{means(every)}"
+        + table(("model", "plain", *shown), rows) + f"\n{means(models, shown)}"
         + f"\nEntering and leaving `prepare_debug` with nothing compiled: {1000 * entering:.0f} ms.\n")
     print(part)
     if chosen.write:
