@@ -89,14 +89,14 @@ def test_a_recompile_names_what_was_other_from_and_to(name, capture_program):
 @new_enough
 def test_a_model_that_breaks_in_a_loop_is_said_first(capture_program):
     capture = capture_program(told_programs.break_in_a_loop)
-    sentence = ("`Model.forward` runs in plain Python: line 16 (`if x.abs().max() > 1e9`) breaks the graph inside the "
-                "loop at line 29.")
+    sentence = ("`Model.forward` runs in plain Python: line 18 (`if x.abs().max() > 1e9`) breaks the graph inside the "
+                "loop at line 31.")
     assert verdict(RunIndex(capture)) == [f"{sentence} What it calls is compiled by itself: `Block.forward`."]
     text = index(capture)
     assert text.splitlines()[2].startswith(f"**{sentence}")
-    assert "called from `told_programs.py:30` `Model.forward`" in text  # (torch's text leaves that call out)
+    assert "called from `told_programs.py:32` `Model.forward`" in text  # (torch's text leaves that call out)
     lines = summary({"/nowhere": capture})
-    assert lines[0].startswith("depyf: `Model.forward` runs in plain Python: line 16")
+    assert lines[0].startswith("depyf: `Model.forward` runs in plain Python: line 18")
     assert "  recompiles    4, first of Block.forward: `x.shape[0]` was 3 and is 5" in lines
 
 
@@ -271,7 +271,7 @@ def test_a_recompile_tells_what_would_have_failed_next(capture_program):
     text = index(capture_program(told_programs.two_lists))
     assert "`[0/1]` `len(self.first)`: 0 → 1" in text
     assert "`[0/1]` differs from `[0/0]` in this, too: `len(self.second)`: 0 → 1" in text
-    assert "`len(self.second)`, too: each length has a version of its own" in text
+    assert "* `len(self.first)`, `len(self.second)`: each length has a version of its own" in text
 
 
 @new_enough
@@ -410,3 +410,59 @@ def test_a_size_that_equals_a_number_is_not_to_be_marked(capture_program):
     text = index(capture_program(told_programs.size_that_a_number_fixes))
     assert "* `x.shape[0]`: compile the function with `dynamic=True`, and one version serves" in text
     assert "mark_dynamic" not in text.partition("To compile less often")[2].partition("##")[0]
+
+
+@new_enough
+def test_members_of_an_enumeration_have_their_names(capture_program):
+    capture = capture_program(told_programs.members_of_an_enumeration)
+    assert row(capture).row() == "`self.mode`: `Mode.SUM` → `Mode.MEAN`"
+    first, second = (RunIndex(capture).version(each).texts for each in capture.compilations)
+    assert "self.mode is Mode.SUM" in first
+    assert "self.mode is Mode.MEAN" in second
+
+
+@new_enough
+def test_an_item_of_a_dictionary_is_named_by_its_key(capture_program):
+    capture = capture_program(told_programs.count_in_a_dictionary)
+    text = index(capture)
+    assert "`self.stats['calls']`: 1 → 2" in text
+    assert ".values())[" not in text
+    assert "self.stats['calls'] == 1" in RunIndex(capture).version(capture.compilations[1]).texts
+
+
+@new_enough
+def test_functions_behind_one_wrapper_are_told_apart(capture_program):
+    capture = capture_program(told_programs.functions_behind_one_wrapper)
+    # That another function is called is no recompile of it, and a wrapper that only calls it is no news.
+    assert verdict(RunIndex(capture)) == []
+    text = index(capture)
+    assert "type(fn)" not in text.partition("## Recompiles")[2].partition("##")[0]
+    assert "`x.shape[0]`: 3 → 4" in text
+    assert "`torch._dynamo.mark_dynamic(x, 0)`" in text
+    assert re.search(r"\| `shifted \(its wrapper [^|]*\| compiled up to the graph break", text)
+
+
+@new_enough
+def test_the_full_code_names_the_file_of_each_versions_guards(capture_program, tmp_path):
+    capture_program(told_programs.functions_behind_one_wrapper)
+    named = [found for file in (tmp_path / "dump").glob("full_code_*.py")
+             for found in re.findall(r"served by version (\S+) if all of this holds\. All \d+ conditions: (\S+\.py)",
+                                     file.read_text())]
+    assert len(named) > 2
+    for label, file in named:
+        assert label in (tmp_path / "dump" / file).read_text().partition("def ")[0]
+
+
+@new_enough
+def test_functions_that_one_break_stops_are_told_together(capture_program):
+    (sentence,) = verdict(RunIndex(capture_program(told_programs.one_break_in_two_loops)))[:1]
+    assert re.search(r"`Outer\.forward`, `Inner\.forward` run in plain Python: `told_programs\.py:\d+` "
+                    r"\(`if x\.sum\(\) > number`\), which each of them comes to inside a loop, breaks the graph\.", sentence)
+
+
+@new_enough
+def test_advice_on_a_number_is_said_once_for_all_layers(capture_program):
+    text = index(capture_program(told_programs.layers_that_count)).partition("To compile less often")[2]
+    (line,) = [line for line in text.splitlines() if "so that no version serves the next call" in line]
+    assert sorted(re.findall(r"`self\.\w+\.calls`", line)) == ["`self.first.calls`", "`self.second.calls`"]
+    assert "calls`, too" not in text

@@ -1,6 +1,8 @@
 """Small programs, one reason of torch's each not to compile, or to compile again."""
 
 import collections
+import enum
+import functools
 
 import torch
 import torch.nn as nn
@@ -501,3 +503,122 @@ def size_that_a_number_fixes(compiling):
 
     for size in (4, 5, 6):
         attend(torch.ones(size), Lengths(size))
+
+
+class Mode(enum.Enum):
+    SUM = "sum"
+    MEAN = "mean"
+
+
+class Pooling(torch.nn.Module):
+    """Chooses by a member of an enumeration."""
+
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, x):
+        match self.mode:
+            case Mode.SUM:
+                return x.sum()
+            case Mode.MEAN:
+                return x.mean()
+
+
+def members_of_an_enumeration(compiling):
+    for mode in Mode:
+        compiling(Pooling(mode))(torch.ones(3))
+
+
+class Counted(torch.nn.Module):
+    """Counts its calls in a dictionary of a class of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.stats = collections.Counter()
+
+    def forward(self, x):
+        self.stats["calls"] += 1
+        return x * 2
+
+
+def count_in_a_dictionary(compiling):
+    model = compiling(Counted())
+    for _ in range(3):
+        model(torch.ones(2))
+
+
+def scaled(x, by):
+    y = x * by
+    if y.sum() > 0:
+        return y + 1
+    return y
+
+
+def shifted(x, by):
+    y = x + by
+    if y.sum() > 0:
+        return y * 2
+    return y
+
+
+def functions_behind_one_wrapper(compiling):
+    """Torch compiles partial functions with one wrapper of its own."""
+    first, second = compiling(functools.partial(scaled, by=2)), compiling(functools.partial(shifted, by=3))
+    for size in (3, 3, 4):
+        first(torch.ones(size))
+        second(torch.ones(3))
+
+
+class Inner(torch.nn.Module):
+    """A break inside a loop."""
+
+    def forward(self, x):
+        for number in range(2):
+            if x.sum() > number:
+                x = x + 1
+        return x
+
+
+class Outer(torch.nn.Module):
+    """The same break, inside a loop of its own, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = torch.nn.ModuleList(Inner() for _ in range(2))
+
+    def forward(self, x):
+        for part in self.parts:
+            x = part(x)
+        return x
+
+
+def one_break_in_two_loops(compiling):
+    compiling(Outer())(torch.ones(2))
+
+
+class Layer(torch.nn.Module):
+    """Counts its calls as a number."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * 2
+
+
+class Layers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Layer(), Layer()
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def layers_that_count(compiling):
+    model = compiling(Layers())
+    for _ in range(3):
+        model(torch.ones(2))

@@ -166,7 +166,9 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
     unbacked = (
         f", or `torch._dynamo.decorators.mark_unbacked({size['tensor']}, {size['index']})` before the first call; "
         "nothing in the function may then depend on that size") if can else ""
-    return f"size {special} has a version of its own, one in all; to spare it, pad to 2 or more{unbacked}"
+    alone = ", where nothing else differs" if at.differs else ""
+    return (f"size {special} has a version of its own, one in all{alone}; to spare it, pad to 2 or more, if "
+            f"that changes no result{unbacked}")
 
 
 def _fixed_number(change: ValueChange, at: Circumstances) -> str | None:

@@ -29,7 +29,7 @@ from ..records.model import (
 )
 from ..records.naming import function_identifier, legal_identifier
 from ..torch_text.events import EventReader
-from ..torch_text.global_names import without_ids
+from ..torch_text.global_names import with_members, without_ids
 from .recorder import Recorder
 from .torch_private import cached_versions, current_compilation, private_api, resume_code
 from .user_function import Meant, of_frame
@@ -191,6 +191,7 @@ class Codes:
 
     def _named(self, text: str) -> str:
         frame = current_compilation.compiled_frame()
+        text = with_members(text)
         return without_ids(text, {}, {}) if frame is None else without_ids(text, frame.namespace, frame.values)
 
     # --- the end ----------------------------------------------------------------------------------

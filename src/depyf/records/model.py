@@ -69,6 +69,10 @@ class SourceLocation:
     function: str = ""
     text: str = ""
 
+    def is_at(self, other: SourceLocation | None) -> bool:
+        """Return whether another place is on the same line."""
+        return other is not None and (self.filename, self.line) == (other.filename, other.line)
+
 
 @frozen
 class UserFunction:

@@ -192,6 +192,8 @@ class EventReader:
         #: By ``CompileId.frame_key``, interned.
         self._functions: dict[tuple[int, int], _Function] = {}
         self._known_functions: dict[_Function, _Function] = {}
+        #: The functions of compilations that torch has behind wrappers, by ``CompileId.key``.
+        self._behind_wrappers: dict[tuple[int, int, int], tuple[str, SourceLocation | None]] = {}
         self._resets = 0
         self._latest = CompileId(-1, -1)
         #: Files of the user's that the records which the spill took name, in their order.
@@ -275,7 +277,20 @@ class EventReader:
             builder.function, place, meant = self._functions[builder.ids.frame_key]
             builder.location = builder.location or place
             builder.user_function = builder.user_function or meant
-        return builder.record()
+        return self._without_other_functions(builder.record())
+
+    def _without_other_functions(self, record: Compilation) -> Compilation:
+        """Leave out the failed guards of versions of other functions, which torch keeps with those of this one.
+
+        Bound methods, partial functions and the like are compiled with one wrapper of torch's, whose versions are those
+        of all of them. At the limit they all count.
+        """
+        meant = self._behind_wrappers.get(record.compile_id.key)
+        if meant is None or record.outcome == "limit" or not record.guard_failures:
+            return record
+        own = tuple(failure for failure in record.guard_failures if failure.entry is None
+                    or self._behind_wrappers.get(failure.entry.key, meant) == meant)
+        return record if len(own) == len(record.guard_failures) else replace(record, guard_failures=own)
 
     def _know_function(self, builder: _Builder) -> None:
         if builder.function and builder.ids.frame_key not in self._functions:
@@ -313,6 +328,8 @@ class EventReader:
             builder.stack = tuple(SourceLocation(*place) for place in callers())
         if meant is not None and builder.user_function is None and not metadata.keys().isdisjoint(_BEGINNING):
             builder.user_function = meant()
+            if builder.user_function is not None and builder.user_function.wrappers:
+                self._behind_wrappers[builder.ids.key] = builder.user_function.name, builder.user_function.location
         for kind in ("dynamo_start", "compilation_metrics", "bwd_compilation_metrics"):
             if isinstance(metadata.get(kind), dict):
                 getattr(self, "_" + kind)(builder, metadata[kind])

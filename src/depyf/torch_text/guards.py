@@ -39,7 +39,7 @@ _MARKING = "DIMENSION_DYNAMIC_MARKING_GUARD"
 _MARK = re.compile(r"hasattr\((?P<subject>.*), '(?P<mark>_dynamo_\w+)'\) == False")
 _SAVED_TENSORS_HOOKS = re.compile(r".*\btop_saved_tensors_hooks ids == (?P<ids>.*)")
 _DICT_VERSION = re.compile(r"___(?:dict_version\((?P<subject>.*)\) == \d+|check_dict_version\((?P<other>.*), \d+\))")
-_ENUM = re.compile(r"(?P<left>.* == )<(?P<member>[A-Za-z_]\w*\.[A-Za-z_]\w*): [^<>]*>")
+_ENUM = re.compile(r"(?P<left>.* (?:==|is) )<(?P<member>[A-Za-z_]\w*\.[A-Za-z_]\w*): [^<>]*>")
 #: Where an object lies in memory.
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}|\b\d{12,}\b")
 #: First key of a tensor's dispatch keys -> its device type.
@@ -184,6 +184,8 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
         tensor = _TENSOR.match(condition)
         if tensor is not None:
             return _tensor(tensor)
+    if _ENUM.fullmatch(condition) is not None:
+        return _printed(condition)
     type_name = _TYPE.search(condition)
     named = type_name["type"] if type_name else owner_type
     identity = _IDENTITY.match(condition)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, on_break
@@ -11,6 +13,7 @@ from ..advice.libraries import SET_UP
 from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
+from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
 from .changes import CLOSURE_HINT, Change
 from .circumstances import CircumstancesOfRun
@@ -168,7 +171,10 @@ class Adviser:
         subjects = {subject for subject, _ in advised.values()}
         besides = [(code(subject), advice) for subject, advice in others.items()
                    if advice is not None and code(subject) not in subjects]
-        lines = [*_lines(dict.fromkeys(advised.values())), *_lines(besides, ", too")[:MOST]]
+        given = {advice for _, advice in advised.values()}
+        likewise = [each for each in besides if each[1] in given]
+        lines = [*_lines(dict.fromkeys([*advised.values(), *likewise])),
+                 *_lines((each for each in besides if each[1] not in given), ", too")[:MOST]]
         lines.sort(key=lambda line: not line[1])
         subjects |= {code(subject) for subject in others}
         rest = [code(subject) for subject, advice in others.items()
@@ -189,15 +195,25 @@ class Adviser:
         A tensor's properties are left out: they are what they are.
         """
         new, changes = self.run.version(compilation), self.run.changes(compilation)
-        if new is None or not changes[0].lasts:
+        if new is None or not changes or not changes[0].lasts:
             return
-        at = self._circumstances.of(compilation)
+        at, main = self._circumstances.of(compilation), _value_change(changes[0])
         for failure in compilation.guard_failures[:_COMPARED]:
             old = self.run.version_of(failure.entry)
             for each in version_differences(old, new, self.run.stack_names(compilation), ()) if old else ():
                 if not _ORDINARY.search(each.subject) and not each.now.startswith("any"):  # (the new version takes any)
                     held = _HELD.sub("[...]", each.subject)
-                    yield held, on_change(ValueChange(held, (each.was,), each.now), at) if each.was else None
+                    change = ValueChange(held, (each.was,), each.now)
+                    if _attribute(held) and _attribute(held) == _attribute(main.subject):
+                        # (Of layers torch explains the first alone.)
+                        change = replace(main, subject=held, was=change.was, now=change.now)
+                    yield held, on_change(change, at) if each.was else None
+
+
+def _attribute(subject: str) -> str:
+    """Return the attribute that an expression ends with; ``""`` where it is none."""
+    node = parsed_expression(subject)
+    return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _value_change(change: Change) -> ValueChange:

@@ -187,15 +187,21 @@ class CircumstancesOfRun:
             return ""
         before = list(takewhile(lambda each: each is not compilation, self.run.capture.compilations))
         for place in compilation.stack:
-            # (Of functions of one name in a file it is the last that begins before; of those behind one wrapper, the
-            # last that was compiled.)
-            begun = [(each.location.line, order, self.run.summary_of[each.compile_id.key].title)
+            # (Of functions of one name in a file it is the last that begins before; of those behind one wrapper, one
+            # that is on the stack, too, or else the last that was compiled.)
+            begun = [(each.location.line, _is_called_through(each, compilation), order, each)
                      for order, each in enumerate(before) if each.location is not None
                      and (each.location.filename, each.function) == (place.filename, place.function)
                      and each.location.line <= place.line]
-            if begun:
-                return max(begun)[-1]
+            if begun and not any(_is_wrapped(each, compilation) for *_, each in begun):
+                return self._title(max(begun, key=lambda each: each[:3])[-1])
         return summary.title if resumed else ""
+
+    def _title(self, compilation: Compilation) -> str:
+        """Return the user's name of a function, wrapped or not."""
+        meant = compilation.user_function
+        return meant.name if meant is not None and meant.wrappers else (
+            self.run.summary_of[compilation.compile_id.key].title)
 
     def _packed(self, compilation: Compilation) -> dict[str, str]:
         """Return the parameters with a star of what was compiled, without it, with the kind of arguments they take."""
@@ -246,6 +252,21 @@ class CircumstancesOfRun:
     def _is_called_by_library(self, compilation: Compilation) -> bool:
         caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
         return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
+
+
+def _is_wrapped(wrapper: Compilation, compilation: Compilation) -> bool:
+    """Return whether a compilation is of the function that another one wraps, and no part of that one's own."""
+    meant = wrapper.user_function
+    return meant is not None and bool(meant.wrappers) and meant.location is not None and meant.location.is_at(
+        compilation.location)
+
+
+def _is_called_through(wrapper: Compilation, called: Compilation) -> bool:
+    """Return whether the function that a compilation wraps is on the stack of another one."""
+    meant = wrapper.user_function
+    return meant is not None and meant.location is not None and any(
+        (place.filename, place.function) == (meant.location.filename, meant.location.function)
+        and place.line >= meant.location.line for place in called.stack)
 
 
 #: Methods that make a list, set or dictionary longer.

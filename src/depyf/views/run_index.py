@@ -93,6 +93,23 @@ class RunIndex:
         self.summaries = list(summaries.values())
         tell_apart(self.summaries)
 
+    def is_recompile(self, compilation: Compilation) -> bool:
+        """Return whether a function was compiled again: torch counts versions by frame, which functions can share."""
+        if compilation.guard_failures:
+            return True
+        this, summary = compilation.compile_id, self.summary_of.get(compilation.compile_id.key)
+        return this.recompile > 0 and (summary is None or self._first_of_frame.get(
+            (id(summary), this.frame_key)) != this.key)
+
+    @cached_property
+    def _first_of_frame(self) -> dict[tuple[int, tuple[int, int]], tuple[int, int, int]]:
+        """The first compilation of each frame of a function, by the identity of its summary and the frame's key."""
+        first: dict[tuple[int, tuple[int, int]], tuple[int, int, int]] = {}
+        for summary in self.summaries:
+            for each in summary.compilations:
+                first.setdefault((id(summary), each.compile_id.frame_key), each.compile_id.key)
+        return first
+
     def entry(self, compilation: Compilation) -> CacheEntry | None:
         """Return the cache entry that a compilation made."""
         pair = self.entries.get(compilation.compile_id.key)
@@ -170,17 +187,31 @@ class RunIndex:
 
         That is the value, where nothing else does, and the keyword arguments, where their number changed.
         """
+        known = self.version_of(change.failures[0].entry)
+        if known is not None:
+            change = replace(change, subject=known.keys.named(change.subject))
+        if "the same object" in change.was:  # (of an enumeration, whose members the guards name)
+            was = tuple(self._value(failure.entry, change.subject) or was
+                        for was, failure in zip(change.was, change.failures))
+            now = self._value(compilation.compile_id, change.subject)
+            if "the same object" not in was and now not in ("", *was):
+                return replace(change, was=was, now=now)
         if not change.now and change.before and is_literal(change.before):
-            version = self.version(compilation)
-            fact = version.facts.get(change.subject) if version is not None else None
-            if fact is not None and fact.kind == "value" and fact.text != change.before:
-                change = replace(change, now=fact.text)
+            now = self._value(compilation.compile_id, change.subject)
+            if now not in ("", change.before):
+                change = replace(change, now=now)
         if change.subject != "len(kwargs)" or not (change.now.isdigit() and change.was[0].isdigit()):
             return change
         new, old = self.version(compilation), self.version_of(change.failures[0].entry)
         if new is None or old is None:
             return change
         return replace(change, keywords=keywords(old, new, int(change.now) - int(change.was[0])))
+
+    def _value(self, compile_id: CompileId | None, subject: str) -> str:
+        """Return the value that a version wants of something; ``""`` where it names none."""
+        version = self.version_of(compile_id)
+        fact = version.facts.get(subject) if version is not None else None
+        return fact.text if fact is not None and fact.kind == "value" else ""
 
     # --- versions ---------------------------------------------------------------------------------
     def version(self, compilation: Compilation) -> Version | None:

@@ -16,7 +16,7 @@ from ..torch_text.resumes import resumed_function
 from .causes import cause, statement
 from .function_summary import FunctionSummary
 from .grouping import path_to
-from .markdown import code, count, prose
+from .markdown import code, count, prose, some
 from .run_index import RunIndex
 
 #: Sentences before "and N more".
@@ -27,6 +27,8 @@ _WRAPPERS = (
     (re.compile(r"torch[\\/]nn[\\/]parallel[\\/]data_parallel\.py$"), "DataParallel"),
     (re.compile(r"torch[\\/]distributed[\\/]fsdp[\\/]fully_sharded_data_parallel\.py$"), "FullyShardedDataParallel"),
 )
+#: How torch's account begins of why it gave a function up.
+_IN_LOOP = "graph break in loop"
 #: The file in which compiled code is entered.
 _ENTRY = re.compile(r"_dynamo[\\/]eval_frame\.py$")
 
@@ -35,11 +37,13 @@ def verdict(run: RunIndex) -> list[str]:
     """Return the sentences, the weightiest first; none where all that was asked for was compiled."""
     wrapped = _wrapped(run)
     lines = list(wrapped)
-    for summary in run.summaries:
-        if is_outermost(summary):
-            lines += _of_unit(run, summary)
-    lines += [line for summary in run.summaries if not is_outermost(summary) and _is_given_up_at_break(summary)
-              for line in _of_unit(run, summary)]
+    units = [_function_itself(run, summary) or summary for summary in run.summaries if is_outermost(summary)]
+    units += [summary for summary in run.summaries if not is_outermost(summary) and _is_given_up_at_break(summary)]
+    together = _given_up_together(run, units)
+    for summary in units:
+        others = together.get(id(summary), [])
+        lines += _of_several(run, others) if len(others) > 1 else _of_unit(run, summary)
+    lines = list(dict.fromkeys(lines))
     if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
                  for number, line in enumerate(lines)] or ["Torch made no graph in this run."]
@@ -48,6 +52,13 @@ def verdict(run: RunIndex) -> list[str]:
         lines = [*lines[:MOST], f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, "
                                 "too."]
     return [*wrong_results(run.capture.notes), *lines]
+
+
+def _function_itself(run: RunIndex, summary: FunctionSummary) -> FunctionSummary | None:
+    """Return the function behind a wrapper, where a break in it had torch compile the wrapper and it apart."""
+    place = summary.location
+    return next((each for each in run.summaries if summary.wrappers and not each.wrappers
+                 and place is not None and place.is_at(each.location)), None)
 
 
 def _is_given_up_at_break(summary: FunctionSummary) -> bool:
@@ -86,19 +97,75 @@ def _is_asked_for(compilation: Compilation) -> bool:
     return False
 
 
+# --- one break that several functions were given up at --------------------------------------------------
+def _given_up_together(run: RunIndex, units: Iterable[FunctionSummary]) -> dict[int, list[FunctionSummary]]:
+    """Return the functions that torch gave up at the same break, by the identity of each of them.
+
+    The outermost one that is traced comes to the break first; then those that it calls do, compiled by themselves.
+    """
+    groups: dict[object, list[FunctionSummary]] = {}
+    for summary in units:
+        broken = _break_of_loss(_first(summary))
+        if broken is not None and broken.location is not None:
+            place = broken.location
+            groups.setdefault((place.filename, place.line, broken.reason, broken.gave_up), []).append(summary)
+    return {id(each): group for group in groups.values() for each in group}
+
+
+def _first(summary: FunctionSummary) -> list[Compilation]:
+    """Return the compilations of a function from its beginning on."""
+    return [c for c in summary.compilations if not resumed_function(c.function)]
+
+
+def _break_of_loss(compilations: Iterable[Compilation]) -> GraphBreak | None:
+    """Return the break at which torch gave a function up, the first time that it did."""
+    lost = next((c for c in compilations if c.outcome == "skipped"), None)
+    return next((b for b in reversed(lost.breaks) if b.skips_function), None) if lost is not None else None
+
+
+def _of_several(run: RunIndex, summaries: list[FunctionSummary]) -> list[str]:
+    """Return the sentence on functions that torch gave up at the same break."""
+    lost = next(c for c in _first(summaries[-1]) if c.outcome == "skipped")
+    broken = _break_of_loss([lost])
+    assert broken is not None and broken.location is not None
+    names = [run.name_of(_first(summary)[0]) for summary in summaries]
+    text = statement(broken.location.text or run.source.line(broken.location))
+    where = code(run.short_place(broken.location)) + (f" ({code(text)})" if text else "")
+    how = ", which each of them comes to inside a loop, breaks the graph" if broken.gave_up.startswith(
+        _IN_LOOP) else f" {_no_way_on(run, broken, lost)}"
+    below = dict.fromkeys(each for summary in summaries for each in called_below(run, summary))
+    compiled = f" What they call is compiled by itself: {_some_of(list(below))}." if below else ""
+    return [f"{some(names, MOST)} run in plain Python: {where}{how}.{compiled}"]
+
+
 # --- one function -------------------------------------------------------------------------------------
 def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
-    first = [c for c in summary.compilations if not resumed_function(c.function)]
+    first = _first(summary)
     lost = [c for c in first if c.outcome in ("skipped", "failed", "limit")]
     if lost and not is_library(lost[0].location.filename if lost[0].location else ""):
         compiled = _what_is_compiled(run, summary) if lost[0].outcome != "limit" else ""
-        return [f"{why_plain(run, lost[0])}.{compiled}"]
+        return [f"{why_plain(run, lost[0])}.{compiled}{since_then(run, lost[0])}"]
     if summary.done and not any(run.graph_names(c) for c in summary.compilations) and not wrappers_of(run, summary):
         broken = next(((b, c) for c in first for b in c.breaks), None)
         if broken is not None and run.knows_code(broken[1]):
             compiled = _what_is_compiled(run, summary)
             return [f"No graph was made of {code(summary.title)}: {_place(run, *broken)} breaks the graph.{compiled}"]
     return []
+
+
+def since_then(run: RunIndex, lost: Compilation) -> str:
+    """Return a sentence on the versions that a function had when torch gave it up; ``""`` where it had none.
+
+    Torch skips all later calls of the code then, whatever its versions would serve (``apply_to_code`` of
+    ``ConvertFrameReturn``, torch/_dynamo/types.py); at the recompile limit it goes on to use them.
+    """
+    this = lost.compile_id
+    before = sum(c.compile_id.frame_key == this.frame_key and c.compile_id.key < this.key
+                 for c in run.summary_of[this.key].done)
+    if lost.outcome != "skipped" or not before:
+        return ""
+    return (f" Since then all calls of it do, those that its {count(before, 'earlier version')} "
+            f"{'was' if before == 1 else 'were'} for, too.")
 
 
 def why_plain(run: RunIndex, compilation: Compilation) -> str:
@@ -127,7 +194,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
 
 
 def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
-    if broken.gave_up.startswith("graph break in loop"):
+    if broken.gave_up.startswith(_IN_LOOP):
         own = path_to(broken, compilation)[:1]
         loop = run.source.loop_around(own[0]) if own else None
         return "breaks the graph inside " + (f"the loop at line {loop}" if loop else "a loop")
@@ -165,10 +232,17 @@ def _what_is_compiled(run: RunIndex, summary: FunctionSummary) -> str:
 
 def compiled_below(run: RunIndex, summary: FunctionSummary) -> str:
     """Return the functions with graphs that a function calls, and that were compiled by themselves, as Markdown."""
-    others = [each for each in run.summaries if each is not summary and not is_outermost(each)
-              and any(run.graph_names(c) and _is_called_by(run, summary, c) for c in each.done)]
-    names = ", ".join(code(each.title) for each in others[:3])
-    return names + (f" and {count(len(others) - 3, 'other')}" if len(others) > 3 else "")
+    return _some_of(called_below(run, summary))
+
+
+def called_below(run: RunIndex, summary: FunctionSummary) -> list[str]:
+    """Return the same, one by one."""
+    return [code(each.title) for each in run.summaries if each is not summary and not is_outermost(each)
+            and any(run.graph_names(c) and _is_called_by(run, summary, c) for c in each.done)]
+
+
+def _some_of(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {count(len(names) - 3, 'other')}" if len(names) > 3 else "")
 
 
 def _is_called_by(run: RunIndex, summary: FunctionSummary, compilation: Compilation) -> bool:

@@ -23,6 +23,8 @@ from .markdown import code
 #: Differences that are listed one by one.
 MOST = 3
 _NO_VALUE = re.compile(r"any \w|one certain ")
+#: Of a class of the program, which is not how an object was made.
+_CLASS_ATTRIBUTE = re.compile(r"\btype\([\w.\[\]'\"]+\)(?=\.[a-z])")
 _KEYWORD = re.compile(r"\bkwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 
 
@@ -72,7 +74,7 @@ def version_differences(
     """
     failing, asked = [], []
     for change in changes(old, new):
-        if not change.subject or change.seen_by or INTERNALS.search(change.subject):
+        if not change.subject or change.seen_by or INTERNALS.search(_CLASS_ATTRIBUTE.sub("", change.subject)):
             continue
         subject = in_words(change.subject, names)
         if subject in reported or change.now == NOTHING or _NO_VALUE.match(change.was):
@@ -124,5 +126,5 @@ def as_row(old: Version, new: Version, differences: Iterable[Difference]) -> str
     if not rows:
         return ""
     shown = rows if len(rows) <= MOST + 1 else rows[:MOST]
-    more = f"; and {len(rows) - len(shown)} more: {code(new.guards_name + '.py')}" if len(shown) < len(rows) else ""
+    more = f"; and {len(rows) - len(shown)} more: {code(new.guards_file)}" if len(shown) < len(rows) else ""
     return f"{code(new.label)} differs from {code(old.label)} in this, too: {'; '.join(shown)}{more}"

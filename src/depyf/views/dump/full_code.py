@@ -144,7 +144,7 @@ def _frame(
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))
         parts.append(_transformed(version, compiled, shown))
-    parts.append(_dispatching(frame, name, compiled))
+    parts.append(_dispatching(frame, name, compiled, lost))
     return "\n\n\n".join(parts)
 
 
@@ -275,7 +275,7 @@ def _notes(note: str) -> list[str]:
     return [line for part in notes_of(note) for line in comment(f"  {part}", deeper=6)]
 
 
-def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
+def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Sequence[Compilation] = ()) -> str:
     """Return the function that shows what happens at a call: each version is tried, then torch compiles another."""
     arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
     passed = _pass_on(frame)
@@ -283,6 +283,11 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
     dead = [version.label for version in compiled if version.dead]
     if dead:
         lines += comment(f"left out, for they are dead (why stands at their guards): {', '.join(dead)}", 4, 2)
+    frames = {version.entry.compile_id.frame_key for version in compiled}
+    given_up = next((each for each in lost if each.outcome == "skipped" and each.compile_id.frame_key in frames), None)
+    if given_up is not None:
+        when = f"since {given_up.compile_id}, where torch gave the function up (index.md says why)"
+        lines += comment(f"{when}, no version is tried: all calls run the original", 4, 2)
     serving = [version for version in compiled if not version.dead]
     places = [version.entry.tried for version in serving]
     if len(serving) > 1 and None in places:
@@ -293,7 +298,8 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version]) -> str:
     for version in serving:
         lines += broken(f"if {version.guards_name}({passed}):", 4)
         lines += broken(f"return {_definition(version.entry.transformed.source.text)}({passed})", 8)
-    lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
+    if given_up is None:
+        lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
     lines += broken(f"return {_wrapper_name(frame) or _called(frame)}({passed})", 4)
     return "\n".join(lines)
 

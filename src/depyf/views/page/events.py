@@ -29,7 +29,7 @@ def compilation_data(run: Run, compilation: Compilation) -> Json:
         "id": str(compilation.compile_id), "subject": run.subject(compilation),
         "unit": run.index.summaries.index(summary) if summary else -1, "place": run.place(compilation.location),
         "outcome": compilation.outcome,
-        "again": bool(compilation.guard_failures or compilation.compile_id.recompile),
+        "again": run.index.is_recompile(compilation),
         "start": compilation.start, "seconds": compilation.seconds, "broke": bool(compilation.breaks),
         "restarts": len(compilation.restarts),
         "graphs": [run.graph_numbers[name] for name in run.index.graph_names(compilation)

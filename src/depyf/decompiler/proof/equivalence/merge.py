@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ....bytecode.code import Code
+from ...dynamo.facts import ALWAYS
 from .states import Different, State, pair_containers
 from .values import UNBOUND, Constant, Symbol, Value, resolve
 
 if TYPE_CHECKING:
     from .prover import Prover
 
-#: First parts of symbols that mean one thing wherever they are made: their value survives a merge.
-_THE_SAME_ANYWHERE = frozenset({"own", "module"})
+#: What is known of the places of a class besides that they are equal; or the key of a symbol that means one thing
+#: wherever it is made, so that the value survives a merge.
+Kind = str | tuple[Any, ...]
 
 
 def meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
@@ -24,8 +26,8 @@ def meet(known: frozenset[Any], arrived: frozenset[Any]) -> frozenset[Any]:
 
     Having no value is one of the values for that. Bound in one and unbound in the other: maybe bound.
     """
-    def index(relation: frozenset[Any]) -> dict[Any, tuple[int, str]]:
-        result: dict[Any, tuple[int, str]] = {}
+    def index(relation: frozenset[Any]) -> dict[Any, tuple[int, Kind]]:
+        result: dict[Any, tuple[int, Kind]] = {}
         for number, members in enumerate(relation):
             kind = next((m[1] for m in members if m[0] == "kind"), "")
             for member in members:
@@ -83,7 +85,17 @@ def merge(prover: Prover, left: State, right: State) -> bool:
     return True
 
 
-def kind_of_places(prover: Prover, identity: Any) -> str:
+def _is_the_same_anywhere(identity: Any) -> bool:
+    """Return whether an identity is the key of a symbol that means one thing wherever it is made.
+
+    Those are what the function was given, globals of Dynamo's own, modules that are imported, and reads that always
+    give the same.
+    """
+    return isinstance(identity, tuple) and (
+        identity[:1] in (("argument",), ("own",), ("module",)) or identity[:2] == ("read", ALWAYS))
+
+
+def kind_of_places(prover: Prover, identity: Any) -> Kind:
     """Return the fact about all places of a class besides that they are equal; ``""`` if none is known."""
     if isinstance(identity, tuple) and identity[0] in ("maybe", "unbound", "lasti"):
         return str(identity[0])
@@ -91,8 +103,9 @@ def kind_of_places(prover: Prover, identity: Any) -> str:
         return f"constant {identity[1]} {identity[2]}"
     if is_constant(identity):
         return f"constant {identity!r}"
-    if isinstance(identity, tuple) and identity[0] in _THE_SAME_ANYWHERE:
-        return f"{identity[0]} {identity[1]}"
+    if _is_the_same_anywhere(identity):
+        key: tuple[Any, ...] = identity
+        return key
     return "graph" if identity in prover.graphs else ""
 
 
@@ -132,13 +145,12 @@ def havoc(prover: Prover, left: State, right: State, relation: frozenset[Any], k
             fresh = Symbol(("lasti",))
         elif kind == "graph":
             prover.graphs.add(fresh.key)
-        elif kind.partition(" ")[0] in _THE_SAME_ANYWHERE:
-            what, _, name = kind.partition(" ")
-            fresh = Symbol((what, name))
+        elif isinstance(kind, tuple):
+            fresh = Symbol(kind)
         for tag, place in places:
             state = left if tag == "p" else right
             known: Value = fresh
-            if kind.startswith("constant"):
+            if isinstance(kind, str) and kind.startswith("constant"):
                 known = constants.get((tag, place), fresh)
             elif kind == "unbound":
                 known = UNBOUND

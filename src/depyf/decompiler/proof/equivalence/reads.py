@@ -64,7 +64,7 @@ def read(prover: Prover, state: State, owner: Value | None, step: tuple[str, Any
         return None
     if kind == ALWAYS:
         prover.notes.add(ALWAYS_NOTE)
-        symbol = Symbol(("read", "always", path, step))
+        symbol = Symbol(("read", ALWAYS, path, step))
     else:
         symbol = Symbol(("read", state.epochs[kind == MODULES], owned, step))
     prover.paths[symbol.key] = path

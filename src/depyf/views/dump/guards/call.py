@@ -61,7 +61,7 @@ def call_guards(version: Version, telling: Mapping[str, int] | None = None) -> l
     head = f'    """A call is served by version {version.label} if all of this holds.'
     if version.dead:
         head = f'    """Version {version.label} served one call, for which all of this held.'
-    where = f'All {count(total, "condition")}: {version.guards_name}.py."""'
+    where = f'All {count(total, "condition")}: {version.guards_file}."""'
     lines += [f"{head} {where}"] if len(head) + len(where) < WIDTH else [head, "", f"    {where}"]
     if version.why_dead:
         lines += comment(f"dead: {version.why_dead}", 4, 2)

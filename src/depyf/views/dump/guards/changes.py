@@ -161,9 +161,9 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
         line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
         lines += comment(f"  {line}", 0, 6)
     if longest and len(lines) > longest:
-        lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {whole or f'{new.guards_name}.py'}"]
+        lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {whole or new.guards_file}"]
     elif longest and any(change.seen_by for change in differences):
-        lines.append(f"#   (each of these: {whole or f'{new.guards_name}.py'})")
+        lines.append(f"#   (each of these: {whole or new.guards_file})")
     return lines
 
 

@@ -14,12 +14,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from ....frozen import frozen
 from ....records.model import Frame, Guard, SourceLocation
 from ....torch_text.parsed import parsed_expression
 from ....torch_text.user_expressions import user_expression
 from .arithmetic import plain_signs, plain_sums
+from .keys import Keys
 
 #: Sections of guards: what the conditions of each are about.
 ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects", "globals", "state"
@@ -162,12 +164,25 @@ class Conditions:
                 match = _ROOT.search(source)
                 objects |= {match["name"]} if match else set()
         words = self._words.setdefault(frozenset(objects), _Words(self._frame, self._local, objects))
+        conditions = [words.of(guard) for guard in guards]
+        keys = Keys(condition.text for condition in conditions)
         result: dict[str, Condition] = {}
-        for guard in guards:
-            condition = words.of(guard)
+        for condition in conditions:
+            condition = _by_key(condition, keys)
             result.setdefault(condition.text, condition)
         implied = {text for one in result.values() for text in _implied_by(one)}
         return [one for one in result.values() if one.text not in implied]
+
+
+def _by_key(condition: Condition, keys: Keys) -> Condition:
+    """Return a condition with items of dictionaries by their keys."""
+    text = keys.named(condition.text)
+    if text == condition.text:
+        return condition
+    subject, value = keys.named(condition.subject), text.partition(" == ")[0]
+    if value.startswith(f"{subject}[") and value.endswith("]"):
+        subject = value  # (torch names the dictionary)
+    return replace(condition, text=text, subject=subject)
 
 
 class _Words:

@@ -14,6 +14,7 @@ from ...changes import in_words, made_anew_on_stack
 from ...remembered import Same, once
 from .conditions import Condition, Conditions
 from .facts import Fact, fact_of, facts
+from .keys import Keys
 from .sizes import Sizes, open_sizes
 
 Made = TypeVar("Made")
@@ -52,6 +53,11 @@ class Version:
         """Return the name of the function with its guards."""
         return guards_name(self.frame, self.number)
 
+    @property
+    def guards_file(self) -> str:
+        """Return the name of the file that has all its conditions: functions can have the same name."""
+        return self.entry.guards_file or f"{self.guards_name}.py"
+
     def fact_of(self, condition: Condition) -> tuple[str, Fact] | None:
         """Return the object that one of the conditions is about, and what it says of it (:func:`.facts.fact_of`)."""
         return self._facts_by_condition[id(condition)]
@@ -64,6 +70,11 @@ class Version:
     def facts(self) -> dict[str, Fact]:
         """Facts by the object that they hold for."""
         return facts(self._facts_by_condition.values())
+
+    @functools.cached_property
+    def keys(self) -> Keys:
+        """The keys of dictionaries that it looks at by place."""
+        return Keys(one.text for one in self.conditions)
 
     @functools.cached_property
     def texts(self) -> frozenset[str]:

@@ -170,18 +170,33 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     if len(path) > 1 and not _is_resumed(run, path[-1], compilation):
         inner = next((step for step in path[1:] if not is_library(step.filename)), path[1])
         called = _function(run, inner)
-        fates = [each for each in run.summaries if each.compilations and run.name_in_text(each) == code(called)]
-        fate = "is compiled by itself"
-        if any(not each.done for each in fates):
-            fate = "runs in plain Python, too"
-        elif fates and not any(run.graph_names(c) for each in fates for c in each.done):
-            fate += ", without a graph"
-        return f"the call in {run.place(path[0])}; {code(called)}, called there, {fate}"
+        return f"the call in {run.place(path[0])}; {code(called)}, called there, {_fate_of(run, inner, called)}"
     tested = {frame.branch.condition for name in run.resume_names(compilation)
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
     if len(tested) == 1 and _IN_BRANCH.search(broken.reason):  # (of a test of several parts, the one that broke it)
         return f"the choice by {code(tested.pop())}"
     return in_plain_python(broken) or "the operation of this line that torch could not trace"
+
+
+def _fate_of(run: SectionContext, place: SourceLocation, name: str) -> str:
+    """Return what became of a function that is called where the graph broke, as a clause without its subject.
+
+    Args:
+        run: the facts.
+        place: in the function.
+        name: of the function.
+    """
+    fates = [each for each in run.summaries if each.compilations and run.name_in_text(each) == code(name)]
+    if any(not each.done for each in fates):
+        return "runs in plain Python, too"
+    if fates or not is_library(place.filename):
+        no_graph = fates and not any(run.graph_names(c) for each in fates for c in each.done)
+        return "is compiled by itself" + (", without a graph" if no_graph else "")
+    # (Torch does not compile functions of its own files by themselves.)
+    below = [code(each.title) for each in run.summaries if any(
+        run.graph_names(c) and any((step.filename, step.function) == (place.filename, place.function)
+                                   for step in c.stack) for c in each.done)]
+    return "runs in plain Python, too" + (f"; what it calls is compiled by itself: {some(below, 3)}" if below else "")
 
 
 #: Torch's headings of breaks that a branch itself makes.

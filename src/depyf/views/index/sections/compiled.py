@@ -94,7 +94,7 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
     if compilation.outcome != "compiled":
         return {"skipped": "skipped: plain Python", "unknown": "not finished"}.get(
             compilation.outcome, compilation.outcome)
-    words = ["recompiled" if compilation.guard_failures or compilation.compile_id.recompile else "compiled"]
+    words = ["recompiled" if run.is_recompile(compilation) else "compiled"]
     if compilation.breaks:
         last = compilation.breaks[-1]
         where = f"at {run.place(last.location)}" if last.location else f"({prose(cause(last))})"

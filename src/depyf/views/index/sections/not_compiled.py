@@ -8,7 +8,7 @@ from ...advice import in_order
 from ...causes import cause
 from ...grouping import not_compiled as groups_not_compiled
 from ...markdown import code, fenced, prose
-from ...verdict import why_plain
+from ...verdict import since_then, why_plain
 from .context import ROWS, SectionContext, left_out
 from .recompiles import event
 
@@ -34,7 +34,7 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     if first.outcome == "unknown":
         return [f"{head}the end of the compilation of {run.name_of(first)} was not seen (the run ended before, or an "
                 "exception of the program came first)"]
-    lines = [f"{head}**{why_plain(run, first)}.**"]
+    lines = [f"{head}**{why_plain(run, first)}.**{since_then(run, first)}"]
     failure = first.failure
     account = graph_break(first.compile_id, failure.reason) if failure else None
     broken = next((each for each in reversed(first.breaks) if each.skips_function), None)

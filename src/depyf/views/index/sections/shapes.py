@@ -166,14 +166,14 @@ _COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
 
 
 def _compared(condition: str) -> str:
-    """Return ``s2 != 2`` for sympy's ``Ne(s2, 2)``."""
+    """Return ``s2 != 2`` for sympy's ``Ne(s2, 2)``, ``8 * (s0 // 2) <= 9`` for its ``8*((s0//2)) <= 9``."""
     node = parsed_expression(condition)
     if node is None:
         return condition
     match node:
         case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:
-            return ast.unparse(ast.Compare(left, [_COMPARISONS[name]()], [right]))
-    return condition
+            node = ast.Compare(left, [_COMPARISONS[name]()], [right])
+    return ast.unparse(node)
 
 
 def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
