@@ -1,6 +1,7 @@
 """Advice on recompiles, and on numbers that stay tensors, without torch."""
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -227,3 +228,14 @@ def test_the_caller_is_the_function_behind_a_wrapper_that_was_compiled_last_befo
     inner = Compilation(CompileId(1, 0), "f", SourceLocation("m.py", 30, "f"), outcome="compiled", stack=(call,))
     run = RunIndex(Capture(compilations=(behind(0, "First.forward"), inner, behind(1, "Second.forward"))))
     assert CircumstancesOfRun(run).of(inner).made_in == "First.forward"
+
+
+def test_a_number_that_the_function_counts_and_no_version_leaves_open():
+    counting = ValueChange("self.stats['tokens']", ("4",), "5", cause='self.stats["tokens"] += ids.shape[1]')
+    advice = on_change(counting, Circumstances())
+    assert advice.comes_first
+    assert advice.text.startswith('the compiled function changes it itself (`self.stats["tokens"] += ids.shape[1]`)')
+    # One that torch leaves open since it changed serves all calls.
+    assert not on_change(counting, Circumstances(ranges={"self.stats['tokens']": ""})).comes_first
+    # Another item is set than the one that changed.
+    assert not on_change(replace(counting, subject="self.stats['steps']"), Circumstances()).comes_first

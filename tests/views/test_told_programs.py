@@ -466,3 +466,38 @@ def test_advice_on_a_number_is_said_once_for_all_layers(capture_program):
     (line,) = [line for line in text.splitlines() if "so that no version serves the next call" in line]
     assert sorted(re.findall(r"`self\.\w+\.calls`", line)) == ["`self.first.calls`", "`self.second.calls`"]
     assert "calls`, too" not in text
+
+
+@new_enough
+def test_what_torch_gives_up_at_a_recompile_serves_no_call_any_more(capture_program, tmp_path):
+    calls = []
+
+    def backend(graph, inputs):
+        def run(*arguments):
+            calls.append(1)
+            return graph.forward(*arguments)
+
+        return run
+
+    told_programs.evaluation_that_is_given_up(lambda module: torch.compile(module, backend=backend))
+    assert len(calls) == 1  # (the second call of training is not served by the version that was made for it)
+    capture = capture_program(told_programs.evaluation_that_is_given_up)
+    (sentence,) = verdict(RunIndex(capture))
+    assert sentence.endswith("Since then all calls of it do, those that its 1 earlier version was for, too.")
+    (file,) = (tmp_path / "dump").glob("full_code_*.py")
+    assert "no version is tried" in re.sub(r"\n\s*#\s*", " ", file.read_text())
+    assert "No version matches" not in file.read_text()
+
+
+@new_enough
+def test_a_loop_that_fills_a_dictionary_leaves_the_rest_in_the_users_words(capture_program):
+    """What lies on the stack meanwhile is known behind it: what was given, and functions that always are the same."""
+    capture = capture_program(told_programs.count_and_hold)
+    texts = [entry.transformed.source.text for function in capture.functions for frame in function.frames
+             for entry in frame.entries]
+    assert len(texts) == 2
+    assert all("for key, value in" in text for text in texts)
+    for text in texts:
+        assert "held.size = 3" in text
+        assert "self.linear.weight, self.linear.bias" in text
+        assert "tmp_" not in text

@@ -622,3 +622,47 @@ def layers_that_count(compiling):
     model = compiling(Layers())
     for _ in range(3):
         model(torch.ones(2))
+
+
+class TrainedAlone(torch.nn.Module):
+    """Is compiled for training; in evaluation a break in a loop has torch give it up."""
+
+    def forward(self, x):
+        if self.training:
+            return x * 2
+        for number in range(2):
+            if x.sum() > number:
+                x = x + 1
+        return x
+
+
+def evaluation_that_is_given_up(compiling):
+    module = TrainedAlone()
+    model = compiling(module)
+    for training in (True, False, True):
+        module.train(training)
+        model(torch.ones(3))
+
+
+class Holder:
+    size = 0
+
+
+class CountedAndHeld(torch.nn.Module):
+    """Counts in a dictionary of a class of its own, then sets an attribute: torch fills the one in a loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 2)
+        self.stats = collections.Counter()
+
+    def forward(self, x, held):
+        self.stats["calls"] += 1
+        held.size = x.shape[0]
+        return self.linear(x)
+
+
+def count_and_hold(compiling):
+    model, held = compiling(CountedAndHeld()), Holder()
+    for _ in range(2):
+        model(torch.ones(3, 2), held)

@@ -138,6 +138,29 @@ def _number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvice
     return RecompileAdvice(f"each of its values has a version of its own; make it a tensor: {tensor}{setting}")
 
 
+def _counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
+    """Return advice on a number that the function itself changes, and of which each version holds for one value."""
+    line = parsed_statement(change.cause)
+    if not isinstance(line, ast.AugAssign) or change.subject in at.ranges or at.in_library or not all(
+            NUMBER.fullmatch(each) for each in (change.now, *change.was)):
+        return None
+    if _last_part(ast.unparse(line.target)) != _last_part(change.subject):
+        return None
+    return RecompileAdvice(
+        f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next call; "
+        "count outside of what is compiled, or in a tensor", comes_first=True)
+
+
+def _last_part(expression: str) -> str:
+    """Return ``['calls']`` of ``self.stats['calls']``, ``.calls`` of ``self.calls``; ``""`` of a variable."""
+    match parsed_expression(expression):
+        case ast.Attribute(_, name):
+            return f".{name}"
+        case ast.Subscript(_, key):
+            return f"[{ast.unparse(key)}]"
+    return ""
+
+
 def _torchs_hint(change: ValueChange, at: Circumstances) -> str | None:
     return change.hint if change.hint and not change.hint.startswith("type ") else None
 
@@ -348,9 +371,9 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
     if _FLOAT.fullmatch(change.now):
         return "make it a tensor, and the first version serves all of its values"
     if NUMBER.fullmatch(change.now):
-        return ("make it a tensor, and the first version serves all of its values: as an argument "
-                "`torch.tensor(...)`, as an attribute of a module that counts "
-                "`self.register_buffer(name, torch.tensor(0))`")
+        tensor = "`self.register_buffer(name, torch.tensor(...))`" if change.subject.startswith("self.") \
+            else "`torch.tensor(...)`"
+        return f"make it a tensor, and the first version serves all of its values: {tensor}"
     if re.match(r"[bB]?['\"]", change.now):
         return (f"each of its values has a version of its own; where there are more than the limit, raise it: {_LIMIT}")
     return None
@@ -367,5 +390,5 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
 
 
 _RULES: tuple[Rule, ...] = (
-    _of_each_module, _number_of_module, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size,
+    _of_each_module, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size,
     _bound_method, _packed_arguments, _length, _condition, _state, _other_kind, _value)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, on_break
 from ..advice.libraries import SET_UP
-from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
+from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, on_change
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
 from ..torch_text.parsed import parsed_expression
@@ -20,7 +20,7 @@ from .circumstances import CircumstancesOfRun
 from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost
-from .version_differences import MOST, version_differences
+from .version_differences import MOST, Difference, version_differences
 
 #: The type of something.
 _OF_TYPE = re.compile(r"type\(([\w.\[\]'\"]+)\)")
@@ -153,11 +153,9 @@ class Adviser:
 
     def on(self, compilations: Iterable[Compilation]) -> list[str]:
         """Return advice on how to spare torch compiling these again, as Markdown; each once."""
-        compilations = list(compilations)
+        compilations = [each for each in compilations if each.outcome != "skipped"]  # (which gave no version)
         advised: dict[object, tuple[str, RecompileAdvice]] = {}
-        others: dict[str, RecompileAdvice | None] = {}
-        for compilation in compilations[:_LOOKED_AT]:
-            others.update(self._others(compilation))
+        others = dict(self._others(compilations[:_LOOKED_AT]))
         for compilation in compilations:
             for change in self.run.changes(compilation)[:1]:
                 others.pop(change.subject, None)
@@ -189,31 +187,55 @@ class Adviser:
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
         return advice
 
-    def _others(self, compilation: Compilation) -> Iterator[tuple[str, RecompileAdvice | None]]:
-        """Yield what else the failed versions differ in from the one compiled then, with advice on it.
+    def _others(self, compilations: Sequence[Compilation]) -> Iterator[tuple[str, RecompileAdvice | None]]:
+        """Yield what else versions differ in from those that failed before them, with advice on it.
 
-        A tensor's properties are left out: they are what they are.
+        A tensor's properties are left out: they are what they are. So is what one version alone looks at, unless others
+        want another value of it.
         """
-        new, changes = self.run.version(compilation), self.run.changes(compilation)
-        if new is None or not changes or not changes[0].lasts:
-            return
-        at, main = self._circumstances.of(compilation), _value_change(changes[0])
+        wanted: dict[str, set[str]] = {}
+        found: list[tuple[Difference, str, Circumstances]] = []
+        for compilation in compilations:
+            changes = self.run.changes(compilation)
+            if not changes or not changes[0].lasts:
+                continue
+            at = self._circumstances.of(compilation)
+            for each, cause in self._differences(compilation):
+                wanted.setdefault(each.subject, set()).update(filter(None, (each.was, each.now)))
+                found.append((each, cause, at))
+        main = [_value_change(change) for compilation in compilations for change in self.run.changes(compilation)[:1]]
+        explained = {_last(change.subject): change for change in main if change.hint and change.lasts}
+        for each, cause, at in found:
+            held = _HELD.sub("[...]", each.subject)
+            if each.was:
+                # (Of layers torch explains the first alone.)
+                known = explained.get(_last(held), ValueChange("", (), "", cause=cause))
+                yield held, on_change(replace(known, subject=held, was=(each.was,), now=each.now), at)
+            elif len(wanted[each.subject]) > 1:
+                yield held, None
+
+    def _differences(self, compilation: Compilation) -> Iterator[tuple[Difference, str]]:
+        """Yield the differences of a version from those that failed before it, with the lines that torch asked for."""
+        new = self.run.version(compilation)
         for failure in compilation.guard_failures[:_COMPARED]:
             old = self.run.version_of(failure.entry)
-            for each in version_differences(old, new, self.run.stack_names(compilation), ()) if old else ():
+            if old is None or new is None:
+                continue
+            for each in version_differences(old, new, self.run.stack_names(compilation), ()):
                 if not _ORDINARY.search(each.subject) and not each.now.startswith("any"):  # (the new version takes any)
-                    held = _HELD.sub("[...]", each.subject)
-                    change = ValueChange(held, (each.was,), each.now)
-                    if _attribute(held) and _attribute(held) == _attribute(main.subject):
-                        # (Of layers torch explains the first alone.)
-                        change = replace(main, subject=held, was=change.was, now=change.now)
-                    yield held, on_change(change, at) if each.was else None
+                    fact = old.facts.get(each.subject) or new.facts.get(each.subject)
+                    cause = fact.condition.cause if fact is not None else None
+                    yield each, cause.text if cause is not None else ""
 
 
-def _attribute(subject: str) -> str:
-    """Return the attribute that an expression ends with; ``""`` where it is none."""
-    node = parsed_expression(subject)
-    return node.attr if isinstance(node, ast.Attribute) else ""
+def _last(subject: str) -> str:
+    """Return the attribute or key that an expression ends with; ``""`` where it is neither."""
+    match parsed_expression(subject):
+        case ast.Attribute(_, name):
+            return name
+        case ast.Subscript(_, ast.Constant(str(name))):
+            return name
+    return ""
 
 
 def _value_change(change: Change) -> ValueChange:

@@ -45,7 +45,9 @@ class CircumstancesOfRun:
         """Return the circumstances of a recompile."""
         key = compilation.compile_id.frame_key
         if key not in self._of_functions:  # (the same for all versions of a function, of which there may be hundreds)
-            frame = [c for c in self.run.capture.compilations if c.compile_id.frame_key == key]
+            # (What a compilation decided that was given up holds for no call.)
+            frame = [c for c in self.run.capture.compilations
+                     if c.compile_id.frame_key == key and c.outcome != "skipped"]
             fixed = {each.compile_id.key: fixed_symbols(each, self.run.version(each)) for each in frame}
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed), ranges=self._ranges(frame),

@@ -39,6 +39,7 @@ def verdict(run: RunIndex) -> list[str]:
     lines = list(wrapped)
     units = [_function_itself(run, summary) or summary for summary in run.summaries if is_outermost(summary)]
     units += [summary for summary in run.summaries if not is_outermost(summary) and _is_given_up_at_break(summary)]
+    units = list({id(summary): summary for summary in units}.values())
     together = _given_up_together(run, units)
     for summary in units:
         others = together.get(id(summary), [])
