@@ -657,9 +657,10 @@ class CountedAndHeld(torch.nn.Module):
         self.stats = collections.Counter()
 
     def forward(self, x, held):
+        x = self.linear(x) + held.size
         self.stats["calls"] += 1
         held.size = x.shape[0]
-        return self.linear(x)
+        return x
 
 
 def count_and_hold(compiling):
