@@ -235,8 +235,19 @@ def test_versions_that_are_told_together_have_links_to_their_guards():
     frame = dataclasses.replace(frames[0], entries=tuple(
         dataclasses.replace(each.entries[0], guards_file=f"guards_{n}.py") for n, each in enumerate(frames)))
     text = index(capture_of(*(compilation(0, n) for n in range(9)), functions=(CompiledFunction("f", (frame,)),)))
-    (row,) = [line for line in text.splitlines() if "compiled 5 more times" in line]
-    assert "guards [`[0/3]`](guards_3.py), " in row and "[`[0/7]`](guards_7.py)" in row
+    (row,) = [line for line in text.splitlines() if "recompiled, 4 times" in line]
+    assert "guards [`[0/4]`](guards_4.py), " in row and "[`[0/7]`](guards_7.py)" in row
+
+
+def test_what_came_to_another_end_has_a_row_of_its_own():
+    """The middle of a long series is told together, but not what is unlike the others."""
+    runs = [compilation(0, n) for n in range(10)]
+    runs[5] = dataclasses.replace(runs[5], breaks=(broken_at("print(x)", "Failed to trace builtin operator"),))
+    frames = [frame_of(CompileId(0, n)) for n in range(10)]
+    frame = dataclasses.replace(frames[0], entries=tuple(each.entries[0] for each in frames))
+    lines = index(capture_of(*runs, functions=(CompiledFunction("f", (frame,)),))).splitlines()
+    assert any(line.startswith("| `[0/5]` ") and "up to the graph break" in line for line in lines)
+    assert any(line.startswith("| `[0/4]` to `[0/8]` ") and "recompiled, 4 times" in line for line in lines)
 
 
 def broken_at(text, reason, explanation=""):

@@ -51,30 +51,34 @@ def _versions(summary: FunctionSummary) -> str:
 
 
 def timeline(run: SectionContext) -> list[str]:
-    """Return each compilation with its files; the middle of a long series of one frame is left out."""
+    """Return each compilation with its files; the middle of a long series that came to the same is one row."""
     compilations = run.capture.compilations
     if not compilations:
         return []
-    of_frame: dict[tuple[int, int], list[Compilation]] = {}
-    for compilation in compilations:
-        of_frame.setdefault(compilation.compile_id.frame_key, []).append(compilation)
+    came = {each.compile_id.key: _came_of_it(run, each) for each in compilations}
+    alike: dict[object, list[Compilation]] = {}
+    series_of: dict[tuple[int, int, int], list[Compilation]] = {}
+    for each in compilations:
+        key = each.compile_id.frame_key, run.subject(each), came[each.compile_id.key]
+        series_of[each.compile_id.key] = alike.setdefault(key, [])
+        alike[key].append(each)
     rows, shown = [], 0
-    places: dict[tuple[int, int], int] = {}  # of the next one in the series of its frame
+    places: dict[int, int] = {}  # of the next one in each series
     for compilation in compilations:
-        frame = compilation.compile_id.frame_key
-        series, at = of_frame[frame], places.get(frame, 0)
-        places[frame] = at + 1
+        series = series_of[compilation.compile_id.key]
+        at = places.get(id(series), 0)
+        places[id(series)] = at + 1
         if len(series) > 6 and 3 <= at < len(series) - 1:
             if at == 3:
                 rest = series[3:-1]
                 rows.append((f"{code(str(rest[0].compile_id))} to {code(str(rest[-1].compile_id))}",
-                             run.subject(compilation), f"compiled {len(rest)} more times", "",
+                             run.subject(compilation), f"{came[compilation.compile_id.key]}, {len(rest)} times", "",
                              _guards_links(run, rest), seconds(sum(c.seconds for c in rest))))
             continue
         shown += 1
         if shown > ROWS:
             continue
-        rows.append((code(str(compilation.compile_id)), run.subject(compilation), _came_of_it(run, compilation),
+        rows.append((code(str(compilation.compile_id)), run.subject(compilation), came[compilation.compile_id.key],
                      _graph_links(run, compilation), _code_link(run, compilation), seconds(compilation.seconds)))
     heads = "compilation", "of", "what came of it", "graph", "code", "time"
     lines = [f"## {IN_ORDER}", "", *table(heads, rows[:ROWS])]
