@@ -389,3 +389,43 @@ def test_a_program_that_is_never_the_same_is_refused(program):
 def test_results_of_another_type_are_not_the_same():
     assert not same([1.0], [1]) and not same(("a", 1), ("b", 1)) and not same([1], [1, 2])
     assert same([1.0, float("nan")], [1.0 + 1e-9, float("nan")])
+
+
+@pytest.mark.parametrize(("line", "registry_id", "reason", "behind", "named"), [
+    ("n = int(x.sum())", "GB0124", "Unsupported Tensor.item() call", "if n in stop:\n        return None", "`n in stop`"),
+    ("n = int(x.sum())", "GB0124", "Unsupported Tensor.item() call", "if n is None:\n        return None", ""),
+    ("n = int(x.sum())", "GB0124", "Unsupported Tensor.item() call", "n = 3\n    if n > 1:\n        return None", ""),
+    ("n = int(token)", "GB0124", "Unsupported Tensor.item() call", "if n in stop:\n        return None", ""),
+    ("a, b = torch.where(x)", "GB0036", "Dynamic shape operator", "if a.numel() == 0:\n        return None", "`a.numel() == 0`"),
+    ("a, b = torch.where(x)", "GB0036", "Dynamic shape operator", "y = 1 if len(b) else 2", "`len(b)`"),
+    ("a, b = torch.where(x)", "GB0036", "Dynamic shape operator", "if a.requires_grad:\n        return None", "")])
+def test_the_test_that_breaks_the_graph_next_is_named(line, registry_id, reason, behind, named):
+    text = f"def f(x, token, stop):\n    {line}\n    {behind}\n    return 1\n"
+    advice = on_break(broken_at(text, 2, registry_id, reason))
+    if named:
+        assert advice.cost == f"line 3 ({named}) depends on it, and breaks the graph next"
+    else:
+        assert "line 3" not in advice.cost
+
+
+def test_a_test_of_what_a_setting_lets_torch_trace_breaks_the_graph():
+    """What the cost of the settings says is so."""
+    torch = pytest.importorskip("torch")
+
+    def number(token):
+        value = int(token * 2)
+        if value in (3, 4):
+            return None
+        return token * 2
+
+    def rows(x):
+        (found,) = torch.where(x > 0)
+        if found.numel() == 0:
+            return x
+        return x[found]
+
+    settings = torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True)
+    for function, value in ((number, torch.tensor(5)), (rows, torch.ones(3))):
+        torch._dynamo.reset()
+        with settings:
+            assert torch._dynamo.explain(function)(value).graph_break_count == 1

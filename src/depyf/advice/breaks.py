@@ -14,6 +14,7 @@ from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
+from .later_tests import Depends, later_test, on_number, on_size
 from .model import Advice
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .source import Site, called, is_own
@@ -47,11 +48,23 @@ def on_break(site: Site) -> Advice | None:
     return libraries.on_given_up(site)
 
 
-def _setting(name: str, value: str, why: str, cost: str, rule: str = "") -> Callable[[Site], Advice | None]:
+def _setting(
+    name: str, value: str, why: str, cost: str, depends: Depends | None = None,
+) -> Callable[[Site], Advice | None]:
+    """Return the rule that a setting helps.
+
+    Args:
+        name, value: of the setting.
+        why: it helps.
+        cost: in general.
+        depends: whether a test depends on what torch computes then; a line with such a test is named as the cost.
+    """
     line = f"torch._dynamo.config.{name} = {value}"
 
     def propose(site: Site) -> Advice | None:
-        return Advice(rule or name, f"set `{line}`", why, cost, settings=(line,))
+        test = later_test(site, depends) if depends is not None else ""
+        told = f"{test} depends on it, and breaks the graph next" if test else cost
+        return Advice(name, f"set `{line}`", why, told, settings=(line,))
 
     return propose
 
@@ -59,7 +72,7 @@ def _setting(name: str, value: str, why: str, cost: str, rule: str = "") -> Call
 # --- values taken out of tensors --------------------------------------------------------------------------
 _scalars = _setting(
     "capture_scalar_outputs", "True", "the number is then a symbol of the graph",
-    "a branch, a `range` or a key that depends on the number still ends the graph")
+    "a branch, a `range` or a key that depends on the number still ends the graph", on_number)
 
 
 def _on_item(site: Site) -> Advice | None:
@@ -148,7 +161,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
     Rule(("GB0036",), r"^Dynamic shape operator$", _setting(
         "capture_dynamic_output_shape_ops", "True", "the size of the result is then a symbol of the graph",
-        "a line that tests the size of the result breaks the graph again")),
+        "a line that tests the size of the result breaks the graph again", on_size)),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
     Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),
     Rule(("GB0025",), r"^Call to `torch\._dynamo\.graph_break\(\)`", calls.on_graph_break),

@@ -1,0 +1,66 @@
+"""Tests further down in a function that depend on what a line computes: the graph breaks there next.
+
+value = int(token)
+if value in self.stop:      a graph has no number to test, even where it has a symbol for it
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Set
+
+from .branches import unparsed
+from .source import Function, Site
+
+#: Whether a test depends on variables of these names.
+Depends = Callable[[ast.expr, Set[str]], bool]
+
+
+def later_test(site: Site, depends: Depends) -> str:
+    """Return the next test that depends on what a statement assigns: ``line 30 (`token.numel() == 0`)``.
+
+    ``""`` where there is none.
+    """
+    statement = site.statement
+    if not isinstance(statement, ast.Assign) or site.function is None or _is_given(statement.value, site.function):
+        return ""
+    names = {node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+    end = statement.end_lineno or statement.lineno
+    for node in _after(site.function, end):
+        if isinstance(node, (ast.If, ast.While, ast.Assert, ast.IfExp)):
+            if depends(node.test, names):
+                return f"line {node.test.lineno} (`{unparsed(node.test, site.text)}`)"
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.discard(node.id)  # (another value from here on)
+    return ""
+
+
+def _is_given(value: ast.expr, function: Function) -> bool:
+    """Return whether a number is that of an argument: torch may compile a version for each such number instead."""
+    match value:
+        case ast.Call(ast.Name(), [ast.Name(name)], []) | ast.Call(ast.Attribute(ast.Name(name), "item"), [], []):
+            return name in {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return False
+
+
+def on_number(test: ast.expr, names: Set[str]) -> bool:
+    """Return whether a test depends on a number, and not on whether there is one."""
+    if isinstance(test, ast.Compare) and all(isinstance(each, (ast.Is, ast.IsNot)) for each in test.ops):
+        return False
+    return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(test))
+
+
+def on_size(test: ast.expr, names: Set[str]) -> bool:
+    """Return whether a test depends on the size of a tensor."""
+    for node in ast.walk(test):
+        match node:
+            case ast.Attribute(ast.Name(name), "shape" | "numel" | "size" | "nelement") | ast.Call(
+                    ast.Name("len"), [ast.Name(name)], []) if name in names:
+                return True
+    return False
+
+
+def _after(function: ast.AST, line: int) -> Iterator[ast.AST]:
+    """Yield what stands behind a line of a function, in the order of the text."""
+    found = [node for node in ast.walk(function) if getattr(node, "lineno", 0) > line]
+    yield from sorted(found, key=lambda node: (node.lineno, node.col_offset))  # type: ignore[attr-defined]
