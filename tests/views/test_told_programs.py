@@ -501,3 +501,12 @@ def test_a_loop_that_fills_a_dictionary_leaves_the_rest_in_the_users_words(captu
         assert "held.size = 3" in text
         assert "self.linear.weight, self.linear.bias" in text
         assert "tmp_" not in text
+
+
+@new_enough
+def test_what_a_graph_holds_itself_and_writes_to_is_told(capture_program, tmp_path):
+    capture_program(told_programs.optimizer_step)
+    texts = [re.sub(r"\n\s*#\s*", " ", file.read_text()) for file in (tmp_path / "dump").glob("full_code_*.py")]
+    told = [found for text in texts for found in re.findall(r"writes to \d+ tensors that it holds itself: [^\n]*", text)]
+    assert told
+    assert all("p and 2 alike" in each for each in told)

@@ -667,3 +667,13 @@ def count_and_hold(compiling):
     model, held = compiling(CountedAndHeld()), Holder()
     for _ in range(2):
         model(torch.ones(3, 2), held)
+
+
+def optimizer_step(compiling):
+    """Torch makes an optimizer's parameters and its state attributes of the graph, which writes to them."""
+    weights = [torch.nn.Parameter(torch.ones(2)) for _ in range(3)]
+    optimizer = torch.optim.SGD(weights, lr=0.1, momentum=0.9, foreach=True)
+    step = compiling(optimizer.step)
+    for _ in range(2):
+        sum((weight * 2).sum() for weight in weights).backward()
+        step()

@@ -20,7 +20,7 @@ from ...torch_text.wrapping import comment
 from ..causes import sentences
 from ..formatting import after_break, called_through, notes_of, remarks
 from ..line_breaks import WIDTH, broken
-from ..markdown import some
+from ..markdown import count, some
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_function import graph_as_function
@@ -98,12 +98,14 @@ class ShownGraph:
         text: of it as a function.
         writes: the arguments that it writes to, in the user's words.
         may_write: those that it may write to.
+        writes_held: tensors that it holds itself and writes to, by torch's names.
         like: it is shown by what differs from a graph above it.
     """
 
     text: str = ""
     writes: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
+    writes_held: tuple[str, ...] = ()
     like: bool = False
 
 
@@ -195,7 +197,7 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
     view = stage_view(captured, graph.inputs)
     text = graph_as_function(name, view.text)
     like = like_before(text, {other: graph.text for other, graph in shown.items()})
-    shown[name] = ShownGraph(text, view.writes, view.may_write, bool(like))
+    shown[name] = ShownGraph(text, view.writes, view.may_write, view.writes_held, bool(like))
     if like:
         return "\n".join([*head, like, _stub(name, view.parameters, graph_file(name, captured, graph.inputs))])
     return "\n".join([*head, *sizes_table(view), *files_table(view), text])
@@ -231,7 +233,8 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
 
 def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
-    writes = {legal_identifier(name): graph for name, graph in shown.items() if graph.writes or graph.may_write}
+    writes = {legal_identifier(name): graph for name, graph in shown.items()
+              if graph.writes or graph.may_write or graph.writes_held}
     if not any(f"{name}(" in text for name in writes):
         return text
     try:
@@ -247,6 +250,10 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
                     above.setdefault(each.lineno, []).extend(
                         f"{node.func.id} {does} {some(list(_by_layer(names)), WRITES)}"
                         for does, names in (("writes to", graph.writes), ("may write to", graph.may_write)) if names)
+                    if graph.writes_held:
+                        above[each.lineno].append(
+                            f"{node.func.id} writes to {count(len(graph.writes_held), 'tensor')} that it holds itself: "
+                            + some(list(_first_of_alike(graph.writes_held)), WRITES))
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())
@@ -254,6 +261,15 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
             lines += comment(sentence, indent, deeper=2)
         lines.append(line)
     return "\n".join(lines)
+
+
+def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
+    """Yield the first of the names that differ in numbers alone, with how many there are."""
+    alike: dict[str, list[str]] = {}
+    for name in names:
+        alike.setdefault(re.sub(r"_#$", "", re.sub(r"\d+", "#", name)), []).append(name)
+    for first, *others in alike.values():
+        yield first + (f" and {len(others)} alike" if others else "")
 
 
 def _by_layer(names: Sequence[str]) -> Iterator[str]:

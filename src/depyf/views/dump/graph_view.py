@@ -94,6 +94,10 @@ _LONGEST_NAME = 60
 _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
 
 
+#: A tensor that torch made an attribute of the graph.
+_HELD = re.compile(r' *(\w+): "[^"]*\[[^"]*" = self\.\w+')
+
+
 @frozen
 class GraphView:
     """A view of a graph, as :func:`graph_view` makes it.
@@ -105,6 +109,7 @@ class GraphView:
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
         may_write: those that it may write to.
+        writes_held: tensors that the graph holds itself, by torch's names, and writes to: an optimizer's parameters.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
         symbols: what the open sizes among the inputs are, in the user's words: ``("s53", "x.shape[2]")``.
     """
@@ -115,6 +120,7 @@ class GraphView:
     parameters: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
+    writes_held: tuple[str, ...] = ()
     sizes: tuple[tuple[str, str], ...] = ()
     symbols: tuple[tuple[str, str], ...] = ()
     _lines: Mapping[int, int] = field(default_factory=dict)
@@ -159,8 +165,8 @@ def _commented(
         lines += wrapping.comment(line, 0) if line.strip() else ["#"]
     lines[-1:] = [""] if text.endswith("\n") else lines[-1:]
     shown = {number + 2: places[view.line(number + 1)] for number in range(len(commented)) if view.line(number + 1)}
-    return GraphView("\n".join(lines), view.files, view.names, view.parameters, view.writes, view.may_write, view.sizes,
-                     view.symbols, shown)
+    return GraphView("\n".join(lines), view.files, view.names, view.parameters, view.writes, view.may_write,
+                     view.writes_held, view.sizes, view.symbols, shown)
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
@@ -200,6 +206,7 @@ class _View:
                         if words and SYMBOL.fullmatch(given.name)}
         self.writes: tuple[str, ...] = ()
         self.may_write: tuple[str, ...] = ()
+        self.writes_held: tuple[str, ...] = ()
         self.roles: dict[str, tuple[str, int]] | None = None  # of graphs within the graph, and where they are called
         self.outer: dict[str, str] = {}  # what is renamed in the graph itself; inner graphs have the same names
 
@@ -219,7 +226,7 @@ class _View:
             raise ValueError("no graph")
         return GraphView(
             "\n".join(self.out), tuple((short, path) for path, short in self.files.items()), self.names,
-            self.parameters, self.writes, self.may_write, self.sizes,
+            self.parameters, self.writes, self.may_write, self.writes_held, self.sizes,
             tuple(self.symbols.items()), self.lines)
 
     def write(self, number: int, *lines: str) -> None:
@@ -293,7 +300,9 @@ class _View:
         """
         types = {name: match[1] for name, text in parameters.items() if (match := _TYPE.search(text, len(name)))}
         outermost = len(self.scopes) < 2
-        written = written_arguments(list(parameters), body, types) if outermost else {}
+        held = [match[1] for line in body if outermost and "= self." in line and (match := _HELD.fullmatch(line))]
+        written = written_arguments([*parameters, *held], body, types) if outermost else {}
+        self.writes_held = tuple(name for name in held if written.pop(name, False)) if outermost else self.writes_held
         places, words = {}, {}
         for name, parameter in parameters.items():
             places[name] = len(self.out) + 1
