@@ -483,7 +483,7 @@ def test_what_torch_gives_up_at_a_recompile_serves_no_call_any_more(capture_prog
     assert len(calls) == 1  # (the second call of training is not served by the version that was made for it)
     capture = capture_program(told_programs.evaluation_that_is_given_up)
     (sentence,) = verdict(RunIndex(capture))
-    assert sentence.endswith("Since then all calls of it do, those that its 1 earlier version was for, too.")
+    assert sentence.endswith("Since then all calls of it do, also those that its earlier version served.")
     (file,) = (tmp_path / "dump").glob("full_code_*.py")
     assert "no version is tried" in re.sub(r"\n\s*#\s*", " ", file.read_text())
     assert "No version matches" not in file.read_text()

@@ -120,13 +120,19 @@ def _first(summary: FunctionSummary) -> list[Compilation]:
 
 def _break_of_loss(compilations: Iterable[Compilation]) -> GraphBreak | None:
     """Return the break at which torch gave a function up, the first time that it did."""
-    lost = next((c for c in compilations if c.outcome == "skipped"), None)
+    lost = next(iter(_lost(compilations)), None)
     return next((b for b in reversed(lost.breaks) if b.skips_function), None) if lost is not None else None
+
+
+def _lost(compilations: Iterable[Compilation]) -> list[Compilation]:
+    """Return the compilations that gave no code, none of a function of a library."""
+    lost = [c for c in compilations if c.outcome in ("skipped", "failed", "limit")]
+    return [] if lost and is_library(lost[0].location.filename if lost[0].location else "") else lost
 
 
 def _of_several(run: RunIndex, summaries: list[FunctionSummary]) -> list[str]:
     """Return the sentence on functions that torch gave up at the same break."""
-    lost = next(c for c in _first(summaries[-1]) if c.outcome == "skipped")
+    lost = _lost(_first(summaries[-1]))[0]
     broken = _break_of_loss([lost])
     assert broken is not None and broken.location is not None
     names = [run.name_of(_first(summary)[0]) for summary in summaries]
@@ -136,14 +142,15 @@ def _of_several(run: RunIndex, summaries: list[FunctionSummary]) -> list[str]:
         _IN_LOOP) else f" {_no_way_on(run, broken, lost)}"
     below = dict.fromkeys(each for summary in summaries for each in called_below(run, summary))
     compiled = f" What they call is compiled by itself: {_some_of(list(below))}." if below else ""
-    return [f"{some(names, MOST)} run in plain Python: {where}{how}.{compiled}"]
+    since = "".join(since_then(run, _lost(_first(summary))[0], name) for summary, name in zip(summaries, names))
+    return [f"{some(names, MOST)} run in plain Python: {where}{how}.{compiled}{since}"]
 
 
 # --- one function -------------------------------------------------------------------------------------
 def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
     first = _first(summary)
-    lost = [c for c in first if c.outcome in ("skipped", "failed", "limit")]
-    if lost and not is_library(lost[0].location.filename if lost[0].location else ""):
+    lost = _lost(first)
+    if lost:
         compiled = _what_is_compiled(run, summary) if lost[0].outcome != "limit" else ""
         return [f"{why_plain(run, lost[0])}.{compiled}{since_then(run, lost[0])}"]
     if summary.done and not any(run.graph_names(c) for c in summary.compilations) and not wrappers_of(run, summary):
@@ -154,7 +161,7 @@ def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
     return []
 
 
-def since_then(run: RunIndex, lost: Compilation) -> str:
+def since_then(run: RunIndex, lost: Compilation, name: str = "it") -> str:
     """Return a sentence on the versions that a function had when torch gave it up; ``""`` where it had none.
 
     Torch skips all later calls of the code then, whatever its versions would serve (``apply_to_code`` of
@@ -165,8 +172,8 @@ def since_then(run: RunIndex, lost: Compilation) -> str:
                  for c in run.summary_of[this.key].done)
     if lost.outcome != "skipped" or not before:
         return ""
-    return (f" Since then all calls of it do, those that its {count(before, 'earlier version')} "
-            f"{'was' if before == 1 else 'were'} for, too.")
+    versions = "earlier version" if before == 1 else f"{before} earlier versions"
+    return f" Since then all calls of {name} do, also those that its {versions} served."
 
 
 def why_plain(run: RunIndex, compilation: Compilation) -> str:
