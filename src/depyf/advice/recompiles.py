@@ -144,14 +144,14 @@ def _counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
     if not isinstance(line, ast.AugAssign) or change.subject in at.ranges or at.in_library or not all(
             NUMBER.fullmatch(each) for each in (change.now, *change.was)):
         return None
-    if _last_part(ast.unparse(line.target)) != _last_part(change.subject):
+    if last_part(ast.unparse(line.target)) != last_part(change.subject):
         return None
     return RecompileAdvice(
         f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next call; "
         "count outside of what is compiled, or in a tensor", comes_first=True)
 
 
-def _last_part(expression: str) -> str:
+def last_part(expression: str) -> str:
     """Return ``['calls']`` of ``self.stats['calls']``, ``.calls`` of ``self.calls``; ``""`` of a variable."""
     match parsed_expression(expression):
         case ast.Attribute(_, name):

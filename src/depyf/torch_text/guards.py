@@ -184,7 +184,7 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
         tensor = _TENSOR.match(condition)
         if tensor is not None:
             return _tensor(tensor)
-    if _ENUM.fullmatch(condition) is not None:
+    if condition.endswith(">") and _ENUM.fullmatch(condition) is not None:
         return _printed(condition)
     type_name = _TYPE.search(condition)
     named = type_name["type"] if type_name else owner_type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,10 +9,9 @@ from functools import cached_property
 
 from ..advice import Advice, on_break
 from ..advice.libraries import SET_UP
-from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, on_change
+from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, last_part, on_change
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
-from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
 from .changes import CLOSURE_HINT, Change
 from .circumstances import CircumstancesOfRun
@@ -204,12 +202,13 @@ class Adviser:
                 wanted.setdefault(each.subject, set()).update(filter(None, (each.was, each.now)))
                 found.append((each, cause, at))
         main = [_value_change(change) for compilation in compilations for change in self.run.changes(compilation)[:1]]
-        explained = {_last(change.subject): change for change in main if change.hint and change.lasts}
+        explained = {last_part(change.subject): change for change in main if change.hint and change.lasts}
+        explained.pop("", None)  # (of a variable)
         for each, cause, at in found:
             held = _HELD.sub("[...]", each.subject)
             if each.was:
                 # (Of layers torch explains the first alone.)
-                known = explained.get(_last(held), ValueChange("", (), "", cause=cause))
+                known = explained.get(last_part(held), ValueChange("", (), "", cause=cause))
                 yield held, on_change(replace(known, subject=held, was=(each.was,), now=each.now), at)
             elif len(wanted[each.subject]) > 1:
                 yield held, None
@@ -226,16 +225,6 @@ class Adviser:
                     fact = old.facts.get(each.subject) or new.facts.get(each.subject)
                     cause = fact.condition.cause if fact is not None else None
                     yield each, cause.text if cause is not None else ""
-
-
-def _last(subject: str) -> str:
-    """Return the attribute or key that an expression ends with; ``""`` where it is neither."""
-    match parsed_expression(subject):
-        case ast.Attribute(_, name):
-            return name
-        case ast.Subscript(_, ast.Constant(str(name))):
-            return name
-    return ""
 
 
 def _value_change(change: Change) -> ValueChange:

@@ -21,6 +21,7 @@ from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
 from .changes import Change, changes
 from .dump.guards.facts import is_literal
+from .dump.guards.keys import is_read_by_place
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import on_branch
@@ -187,7 +188,7 @@ class RunIndex:
 
         That is the value, where nothing else does, and the keyword arguments, where their number changed.
         """
-        known = self.version_of(change.failures[0].entry)
+        known = self.version_of(change.failures[0].entry) if is_read_by_place(change.subject) else None
         if known is not None:
             change = replace(change, subject=known.keys.named(change.subject))
         if "the same object" in change.was:  # (of an enumeration, whose members the guards name)

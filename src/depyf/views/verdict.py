@@ -136,8 +136,7 @@ def _of_several(run: RunIndex, summaries: list[FunctionSummary]) -> list[str]:
     broken = _break_of_loss([lost])
     assert broken is not None and broken.location is not None
     names = [run.name_of(_first(summary)[0]) for summary in summaries]
-    text = statement(broken.location.text or run.source.line(broken.location))
-    where = code(run.short_place(broken.location)) + (f" ({code(text)})" if text else "")
+    where = _at(run, broken.location)
     how = ", which each of them comes to inside a loop, breaks the graph" if broken.gave_up.startswith(
         _IN_LOOP) else f" {_no_way_on(run, broken, lost)}"
     below = dict.fromkeys(each for summary in summaries for each in called_below(run, summary))
@@ -225,10 +224,11 @@ def _place(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
     return _at(run, broken.location, compilation) if broken.location is not None else "something"
 
 
-def _at(run: RunIndex, where: SourceLocation, compilation: Compilation) -> str:
+def _at(run: RunIndex, where: SourceLocation, compilation: Compilation | None = None) -> str:
+    """Return a place with its line of code; without the file where that is the file of the function compiled."""
     text = statement(where.text or run.source.line(where))
-    same = compilation.location is not None and compilation.location.filename == where.filename
-    place = f"line {where.line}" if same else code(f"{run.short.get(where.filename, where.filename)}:{where.line}")
+    own = compilation.location if compilation is not None else None
+    place = f"line {where.line}" if own is not None and own.filename == where.filename else code(run.short_place(where))
     return f"{place} ({code(text)})" if text else place
 
 

@@ -302,7 +302,6 @@ class _View:
         outermost = len(self.scopes) < 2
         held = [match[1] for line in body if outermost and "= self." in line and (match := _HELD.fullmatch(line))]
         written = written_arguments([*parameters, *held], body, types) if outermost else {}
-        self.writes_held = tuple(name for name in held if written.pop(name, False)) if outermost else self.writes_held
         places, words = {}, {}
         for name, parameter in parameters.items():
             places[name] = len(self.out) + 1
@@ -318,6 +317,7 @@ class _View:
             self.out += _with_comment(text, ", ".join(filter(None, notes)), indent + 4)
         if outermost:
             self.parameters = tuple(shown[name] for name in parameters if name != "self")
+            self.writes_held = tuple(name for name in held if written.pop(name, False))
             self.writes = tuple(words[name] for name, certain in written.items() if certain)
             self.may_write = tuple(words[name] for name, certain in written.items() if not certain)
         return places

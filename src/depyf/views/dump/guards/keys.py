@@ -31,19 +31,21 @@ class Keys:
             if match is not None and _is_plain(match["key"]):
                 self._keys[self.named(match["owner"]), match["place"]] = match["key"]
 
-    def __bool__(self) -> bool:
-        return bool(self._keys)
-
     def named(self, text: str) -> str:
         """Return an expression with items by their keys: ``self.stats['tokens']``."""
         before = ""
-        while self._keys and ".values())[" in text and text != before:  # (what is inside comes first)
+        while self._keys and is_read_by_place(text) and text != before:  # (what is inside comes first)
             before, text = text, _ITEM.sub(self._item, text)
         return text
 
     def _item(self, match: re.Match[str]) -> str:
         key = self._keys.get((match["owner"], match["place"]))
         return match[0] if key is None else f"{match['owner']}[{key}]"
+
+
+def is_read_by_place(text: str) -> bool:
+    """Return whether an expression may read a dictionary by the place of an item."""
+    return ".values())[" in text
 
 
 def _is_plain(text: str) -> bool:

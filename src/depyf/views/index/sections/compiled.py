@@ -57,17 +57,14 @@ def timeline(run: SectionContext) -> list[str]:
         return []
     came = {each.compile_id.key: _came_of_it(run, each) for each in compilations}
     alike: dict[object, list[Compilation]] = {}
-    series_of: dict[tuple[int, int, int], list[Compilation]] = {}
+    places: dict[tuple[int, int, int], tuple[list[Compilation], int]] = {}  # the series of each, and its place there
     for each in compilations:
-        key = each.compile_id.frame_key, run.subject(each), came[each.compile_id.key]
-        series_of[each.compile_id.key] = alike.setdefault(key, [])
-        alike[key].append(each)
+        series = alike.setdefault((each.compile_id.frame_key, run.subject(each), came[each.compile_id.key]), [])
+        places[each.compile_id.key] = series, len(series)
+        series.append(each)
     rows, shown = [], 0
-    places: dict[int, int] = {}  # of the next one in each series
     for compilation in compilations:
-        series = series_of[compilation.compile_id.key]
-        at = places.get(id(series), 0)
-        places[id(series)] = at + 1
+        series, at = places[compilation.compile_id.key]
         if len(series) > 6 and 3 <= at < len(series) - 1:
             if at == 3:
                 rest = series[3:-1]
