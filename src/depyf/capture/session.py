@@ -47,6 +47,7 @@ from .torch_private import (
     current_compilation,
     full_paths,
     graph_modules,
+    graph_print,
     hooks,
     private_api,
     resume_code,
@@ -99,8 +100,6 @@ class Session:
         self.events = events.EventReader(trace_events.interned_string, full_path, self.recorder)
         self.graphs = Graphs(self.recorder, self.attempt)
         self.codes = Codes(self.recorder, self.events, self.attempt, self.note)
-        #: Text of the graph just captured, from torch's trace, by ``CompileId.key`` and attempt.
-        self.captured_texts: dict[tuple[int, int, int, int], str] = {}
         #: In which attempt Dynamo came to which lines, ``(file, line)``, by ``CompileId.key``, while it traces.
         self.tracing: dict[tuple[int, int, int], tuple[int, set[tuple[str, int]]]] = {}
         self.process = os.getpid()
@@ -245,10 +244,7 @@ class Session:
         if graph is None:
             return
         graph.backend = compiled_callables.backend_name(backend)
-        # Torch's trace has printed it a moment ago.
-        text = self.captured_texts.pop((*graph.ids.key, graph.ids.attempt), None)
-        if text is None:
-            text = self._text(graph_modules.readable_graph(gm))
+        text = self._text(graph_print.readable(gm))
         nothing: list[tuple[str, str]] = []
         inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: graph_modules.graph_inputs(gm), nothing))
         none: tuple[Caller, ...] = ()
@@ -281,7 +277,7 @@ class Session:
         if graph is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        self.graphs.replace_stage(graph, stage, self._text(graph_modules.readable_graph(gm)))
+        self.graphs.replace_stage(graph, stage, self._text(graph_print.readable(gm)))
         if compiled is None:
             return
         if graph_modules.interprets(compiled):
@@ -303,8 +299,11 @@ class Session:
 
     # --- torch's trace ----------------------------------------------------------------------------
     def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
-        if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stages.EVENTS.get(event, "")):
+        stage = stages.EVENTS.get(event, "")
+        if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stage):
             return "metadata"
+        if self._is_printed_by_us(stage):
+            return False
         if event in events.OBJECTS:
             return "object"
         if event in stages.EVENTS:
@@ -312,6 +311,9 @@ class Session:
         # (Other kinds than those of ``_KINDS`` are not asked about.)
         return event != "artifact" or artifact in events.ARTIFACTS or artifact in stages.ARTIFACTS \
             or (self.internal_stages and stages.may_be_internal(artifact))
+
+    def _is_printed_by_us(self, stage: str) -> bool:
+        return stage == "Captured_Graph" and "captured graphs" in self.on
 
     def _is_printed_later(self, stage: str) -> bool:
         graph = self._graph() if stage in ("Forward_graph", "Backward_graph") else None
@@ -339,12 +341,9 @@ class Session:
         stage, internal = stages.stage_of(metadata), False
         if not stage and self.internal_stages:
             stage, internal = stages.internal_stage_of(metadata, payload), True
-        if not stage or not payload and self._is_printed_later(stage):
+        if not stage or self._is_printed_by_us(stage) or not payload and self._is_printed_later(stage):
             return
         text = self._text(payload)
-        if stage == "Captured_Graph" and "captured graphs" in self.on:
-            self.captured_texts[(*compile_id.key, compile_id.attempt)] = text
-            return
         graph = self._graph(new=stage == "Captured_Graph")
         if graph is not None and not self.graphs.has(graph, stage, text):
             self.graphs.add_stage(graph, stage, text, internal)

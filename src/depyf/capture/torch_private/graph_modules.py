@@ -109,12 +109,6 @@ def graph_module_behind(function: Any) -> Any:
     return None
 
 
-def readable_graph(gm: Any) -> str:
-    """Return the graph as Python: shapes, strides, dtypes and devices as annotations, user lines as comments."""
-    printed = getattr(gm, private_api.READABLE_GRAPH.attribute)
-    return str(printed(print_output=False, include_stride=True, include_device=True))
-
-
 def interprets(compiled: Any) -> bool:
     """Return whether an object is what aot_eager makes of a graph on a torch where that interprets the graph."""
     api = private_api.AOT_EAGER_CODE
