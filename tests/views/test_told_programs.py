@@ -89,8 +89,8 @@ def test_a_recompile_names_what_was_other_from_and_to(name, capture_program):
 @new_enough
 def test_a_model_that_breaks_in_a_loop_is_said_first(capture_program):
     capture = capture_program(told_programs.break_in_a_loop)
-    sentence = ("`Model.forward` runs in plain Python: line 18 (`if x.abs().max() > 1e9`) breaks the graph inside the "
-                "loop at line 31.")
+    sentence = ("`Model.forward` runs in plain Python: line 18 (`if x.abs().max() > 1e9`), reached from line 32, breaks "
+                "the graph inside the loop at line 31.")
     assert verdict(RunIndex(capture)) == [f"{sentence} What it calls is compiled by itself: `Block.forward`."]
     text = index(capture)
     assert text.splitlines()[2].startswith(f"**{sentence}")
@@ -300,7 +300,8 @@ def test_a_recompile_of_two_reasons_tells_both(capture_program):
 @new_enough
 def test_sizes_that_change_at_once_are_to_be_marked_together(capture_program):
     text = index(capture_program(told_programs.sizes_together))
-    assert "`torch._dynamo.mark_dynamic(edges, 0)`; likewise `nodes.shape[0]`: they change together" in text
+    assert "mark both dynamic before the first call" in text
+    assert "`torch._dynamo.mark_dynamic(edges, 0)`, `torch._dynamo.mark_dynamic(nodes, 0)`" in text
     assert "* `top`: calls with it and calls without it have versions of their own; to spare one, pass a number" in text
 
 
@@ -510,3 +511,49 @@ def test_what_a_graph_holds_itself_and_writes_to_is_told(capture_program, tmp_pa
     told = [found for text in texts for found in re.findall(r"writes to \d+ tensors that it holds itself: [^\n]*", text)]
     assert told
     assert all("p and 2 alike" in each for each in told)
+
+
+@new_enough
+def test_a_count_that_a_resume_function_has_open_is_advised_on_once(capture_program):
+    text = index(capture_program(told_programs.drop_columns))
+    assert re.search(r"in `DropsColumns\.forward` from line \d+ on", text)
+    (advice,) = [line for line in text.splitlines() if line.startswith("* `self.dropped`: ")]
+    assert "so that no version serves the next call" in advice
+
+
+@new_enough
+def test_a_size_equal_to_another_is_told_in_the_users_words(capture_program):
+    text = index(capture_program(told_programs.messages))
+    assert re.search(r"→ equal to `[a-z][^`]*\.shape\[0\]`", text)
+    assert "\\_stack" not in text
+
+
+@new_enough
+def test_a_number_that_the_backend_fixes_is_to_be_a_tensor(capture_program):
+    text = index(capture_program(told_programs.truncate))
+    (advice,) = [line for line in text.splitlines() if line.startswith("* `truncation`: ")]
+    assert "make it a tensor" in advice and "dynamic=True" not in text
+
+
+@new_enough
+def test_an_open_number_that_is_tested_has_a_version_for_each_outcome(capture_program):
+    text = index(capture_program(told_programs.every_other))
+    (advice,) = [line for line in text.splitlines() if line.startswith("* `step`: ")]
+    assert advice.endswith("all of its values for which the function's tests of it come out the same")
+
+
+@new_enough
+def test_a_size_is_to_be_marked_only_where_it_may_have_been_given(capture_program):
+    text = index(capture_program(told_programs.break_in_a_loop))
+    assert "dynamic=True" in text and "mark_dynamic" not in text
+
+
+@new_enough
+def test_a_loop_that_is_given_up_names_the_line_that_leads_to_the_break_and_what_is_next(capture_program):
+    capture = capture_program(told_programs.dropping)
+    (sentence,) = verdict(RunIndex(capture))[:1]
+    assert re.search(r"line (\d+) \(`self\.dropped \+= int\(\(~keep\)\.sum\(\)\)`\), reached from line (\d+), breaks the "
+                     r"graph inside the loop at line (\d+)\.", sentence)
+    (line,) = [line for line in index(capture).splitlines() if "breaks its graph next" in line]
+    assert line.startswith("  * what breaks its graph next, in what it calls: `told_programs.py:")
+    assert line.endswith("(`return x[keep]`)")

@@ -677,3 +677,81 @@ def optimizer_step(compiling):
     for _ in range(2):
         sum((weight * 2).sum() for weight in weights).backward()
         step()
+
+
+class DropsColumns(torch.nn.Module):
+    """Counts what it drops, behind a graph break."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropped = 0
+
+    def forward(self, x, places):
+        x = x * 2
+        self.dropped += int((x > 0).sum())
+        return x + places.sum()
+
+
+def drop_columns(compiling):
+    model = compiling(DropsColumns())
+    for size in (4, 4, 6, 7):
+        model(torch.ones(size), torch.zeros(3, dtype=torch.int64))
+
+
+def mean_of_messages(nodes, target):
+    total = nodes.index_add(0, target, nodes)
+    degree = torch.bincount(target, minlength=nodes.shape[0])
+    return nodes + total / degree
+
+
+def messages(compiling):
+    compiled = compiling(mean_of_messages)
+    for size in (4, 6):
+        compiled(torch.ones(size), torch.arange(size))
+
+
+class Truncated(torch.nn.Module):
+    def forward(self, z, truncation):
+        return z.clamp(-truncation, truncation)
+
+
+def truncate(compiling):
+    model = compiling(Truncated(), backend="aot_eager")  # (which fixes numbers that Dynamo leaves open)
+    for truncation in (0.9, 0.7, 0.5):
+        model(torch.ones(3), truncation)
+
+
+class EveryOther(torch.nn.Module):
+    """Does more in each second step, which the program counts."""
+
+    def forward(self, x, step):
+        if step % 2 == 0:
+            x = x * 2
+        return x + 1
+
+
+def every_other(compiling):
+    model = compiling(EveryOther())
+    for step in range(4):
+        model(torch.ones(3), step)
+
+
+class Dropping(torch.nn.Module):
+    """Breaks the graph in what its loop calls, at one line, then at another one."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropped = 0
+
+    def drop(self, x, keep):
+        self.dropped += int((~keep).sum())
+        return x[keep]
+
+    def forward(self, x):
+        for row in (x, x + 1):
+            x = x + self.drop(row, row > 0).sum()
+        return x
+
+
+def dropping(compiling):
+    compiling(Dropping())(torch.arange(3.0))

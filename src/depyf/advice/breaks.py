@@ -128,6 +128,33 @@ def _on_tolist(site: Site) -> Advice | None:
     return None
 
 
+def _on_tolist_inside(site: Site) -> Advice | None:
+    """Return the advice on ``.tolist()`` of a tensor of floats that is a part of a longer expression."""
+    for node in ast.walk(site.statement) if site.statement is not None else ():
+        if isinstance(node, ast.Call) and called(node) == "tolist" and isinstance(node.func, ast.Attribute):
+            return Advice(
+                "tolist", f"compute what this line needs of `{site.segment(node.func.value)}` in torch, without "
+                "`.tolist()`", "what torch computes of a tensor stays in the graph",
+                "what becomes of it is a tensor where a number was")
+    return None
+
+
+def _on_autograd(site: Site) -> Advice | None:
+    """Return the advice on a backward pass inside of what is compiled."""
+    keeps = "create_graph=True" in (site.where.text if site.where is not None else "")
+    cost = "the captured graph grows by the backward pass, which the backend then has to differentiate" if keeps else (
+        "tensors of the same graph of gradients that are used after the call have to be detached first")
+    return _setting("trace_autograd_ops", "True", "torch then traces the backward pass into the same graph", cost)(site)
+
+
+def _on_requires_grad(site: Site) -> Advice:
+    """Return the advice on a tensor that is told inside to ask for gradients, and leaves the graph."""
+    return Advice(
+        "requires_grad", "call `.requires_grad_()` on the tensor before the compiled function, and pass that",
+        "torch can then return what is computed of it",
+        "what else the caller computes with that tensor asks for gradients, too")
+
+
 def _on_data_operator(site: Site) -> Advice | None:
     if "_local_scalar_dense" in site.broken.explanation:
         if ".tolist()" in (site.where.text if site.where else ""):
@@ -158,6 +185,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_arithmetic),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
+    Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist_inside),
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
     Rule(("GB0036",), r"^Dynamic shape operator$", _setting(
         "capture_dynamic_output_shape_ops", "True", "the size of the result is then a symbol of the graph",
@@ -177,9 +205,8 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB4315",), r"^RuntimeError when making fake tensor call", errors.on_failing),
     Rule(("GB0006",), r"^Attempted to call a super\(\) attribute that is not a function", errors.on_exception_made),
     Rule(("GB0091",), r"^Read uninitialized cell", calls.on_named_in_comprehension),
-    Rule(("GB0123", "GB9186"), r"^Unsupported Tensor\.backward\(\)|^using `torch\.autograd\.grad`", _setting(
-        "trace_autograd_ops", "True", "torch then traces the backward pass into the same graph",
-        "tensors of the same graph of gradients that are used after the call have to be detached first")),
+    Rule(("GB0123", "GB9186"), r"^Unsupported Tensor\.backward\(\)|^using `torch\.autograd\.grad`", _on_autograd),
+    Rule(("GB8985",), r"^requires_grad_\(\) intermediate leaked", _on_requires_grad),
     Rule(("GB0014",), r"^Attempted to wrap RNN", _setting(
         "allow_rnn", "True", "torch then traces what the module computes, step by step",
         "the loop over time is unrolled: compile time and kernels grow with the length of the sequence, and each "

@@ -87,6 +87,7 @@ class Circumstances:
         breaks: a graph break divides the function, so that parts of it get other tensors.
         in_library: the function is called from a file that is not the user's.
         made_in: the compiled function in which its arguments may be made; ``""``: they are made outside.
+        made_outside: parameters that have the same name in that function, so that they may be what it was given.
     """
 
     fixed: Mapping[str, str] = field(default_factory=dict)
@@ -106,6 +107,7 @@ class Circumstances:
     breaks: bool = False
     in_library: bool = False
     made_in: str = ""
+    made_outside: Set[str] = frozenset()
 
 
 def on_change(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
@@ -229,7 +231,7 @@ def _fixed_in_one_version(change: ValueChange, at: Circumstances, place: str, ot
         why = (f"{_listed(others)} has the same value and had not changed yet, so what is computed with both fixes it "
                f"(at {place}); another version leaves it open. ")
         marks = ", ".join(map(_mark, (change.subject, *others)))
-        change_it = f"Mark {'both' if len(others) == 1 else 'all'} dynamic before the first call: {marks}"
+        change_it = f"Mark {_all(1 + len(others))} dynamic before the first call: {marks}"
     return why + (f"Compile `{at.made_in}` with `dynamic=True`" if at.made_in else change_it)
 
 
@@ -243,16 +245,22 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
     if at.differs:
         known = f"{known}, where nothing else differs"
     breaks = f"; but the version that has it open breaks at {at.breaks_when_open}" if at.breaks_when_open else ""
-    is_name = _DOTTED.fullmatch(size["tensor"]) is not None
     if at.made_in:
-        outside = "" if at.along or not is_name or change.subject in at.tied else (
-            f"; where the tensor is made outside of it, marking that before the first call is enough: {mark}")
+        outside = "" if at.along or size["tensor"] not in at.made_outside or change.subject in at.tied else (
+            f"; or mark it before the first call of that: {mark}")
         return f"compile `{at.made_in}` with `dynamic=True`, and one version serves {known}{outside}{breaks}"
-    if not is_name or change.subject in at.tied:
+    if not _DOTTED.fullmatch(size["tensor"]) or change.subject in at.tied:
         # (An item of an argument, which may not be there before the first call; or a mark that would be an error.)
         return f"compile the function with `dynamic=True`, and one version serves {known}{breaks}"
-    likewise = f"; likewise {_listed(at.along)}: they change together" if at.along else ""
-    return f"mark it dynamic before the first call, and one version serves {known}: {mark}{likewise}{breaks}"
+    if at.along:
+        marks = ", ".join((mark, *map(_mark, at.along)))
+        return (f"mark {_all(1 + len(at.along))} dynamic before the first call, since one alone may be fixed by the "
+                f"{'other' if len(at.along) == 1 else 'others'}, and one version serves {known}: {marks}{breaks}")
+    return f"mark it dynamic before the first call, and one version serves {known}: {mark}{breaks}"
+
+
+def _all(number: int) -> str:
+    return "both" if number == 2 else "all"
 
 
 def _mark(size: str) -> str:
@@ -293,17 +301,19 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
     if of is None:
         return None
     if of[1] in at.given:
-        return ("each length has a version of its own, in which torch unrolls the loop over it; keep one length, or "
-                "make a tensor of it before the call")
+        return ("each length has a version of its own, in which torch unrolls the loop over it; keep one length, or, "
+                "where it holds numbers or tensors, make one tensor of it before the call")
     once_filled = set(change.was) == {"0"} and change.subject[4:-1].rpartition(".")[2] in at.filled
     if not once_filled and change.now.isdigit() and all(
             was.isdigit() and int(was) < int(change.now) for was in change.was):
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
-            "outside of what is compiled, or fill a tensor of fixed size instead", comes_first=True)
+            "outside of what is compiled, or, where it holds numbers or tensors, fill a tensor of fixed size instead",
+            comes_first=True)
     if "0" in (*change.was, change.now):
         return "when it is empty there is a version of its own, one in all; to spare it, fill it before the first call"
-    return "each length has a version of its own; keep one length, or fill a tensor of fixed size instead"
+    return ("each length has a version of its own; keep one length, or, where it holds numbers or tensors, fill a "
+            "tensor of fixed size instead")
 
 
 def _state(change: ValueChange, at: Circumstances) -> str | None:
@@ -366,6 +376,8 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
     if NUMBER.fullmatch(change.now) and change.subject in at.ranges:
         compiled = f"compile `{at.made_in}`" if at.made_in else "compile the function"
         known = at.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
+        if change.subject in at.tested:
+            known += " for which the function's tests of it come out the same"
         return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
                 f"serves {known}")
     if _FLOAT.fullmatch(change.now):

@@ -192,7 +192,13 @@ class Codes:
     def _named(self, text: str) -> str:
         frame = current_compilation.compiled_frame()
         text = with_members(text)
-        return without_ids(text, {}, {}) if frame is None else without_ids(text, frame.namespace, frame.values)
+        if frame is None:
+            return without_ids(text, {}, {})
+        if "DictGuardManager" in text:  # (few programs have one)
+            from .torch_private.dict_lengths import with_lengths
+
+            text = with_lengths(text, frame.values, frame.namespace)
+        return without_ids(text, frame.namespace, frame.values)
 
     # --- the end ----------------------------------------------------------------------------------
     def end(self) -> None:

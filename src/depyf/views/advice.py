@@ -154,10 +154,15 @@ class Adviser:
         compilations = [each for each in compilations if each.outcome != "skipped"]  # (which gave no version)
         advised: dict[object, tuple[str, RecompileAdvice]] = {}
         others = dict(self._others(compilations[:_LOOKED_AT]))
+        never_served: set[str] = set()
         for compilation in compilations:
             for change in self.run.changes(compilation)[:1]:
                 others.pop(change.subject, None)
                 advice = self._on_change(change, compilation)
+                if advice is not None and advice.comes_first:
+                    never_served.add(change.subject)
+                elif change.subject in never_served:
+                    continue  # (a resume function may have it open, which is no help before it)
                 if advice is not None:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice

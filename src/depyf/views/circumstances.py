@@ -49,10 +49,11 @@ class CircumstancesOfRun:
             frame = [c for c in self.run.capture.compilations
                      if c.compile_id.frame_key == key and c.outcome != "skipped"]
             fixed = {each.compile_id.key: fixed_symbols(each, self.run.version(each)) for each in frame}
+            made_in, caller = self._caller(compilation)
             self._of_functions[key] = Circumstances(
-                fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed), ranges=self._ranges(frame),
-                calls=self._calls(compilation), made_in=self._caller(compilation), tested=self._tested(frame),
-                tied=self._tied(frame),
+                fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed),
+                ranges=self._ranges(frame, fixed), tested=self._tested(frame), tied=self._tied(frame),
+                calls=self._calls(compilation), made_in=made_in, made_outside=self._given_to(caller),
                 packed=self._packed(compilation), given=self._given(compilation), filled=self._filled(compilation),
                 breaks=any(resumed_function(each.function) is not None
                            for each in self.run.summary_of[compilation.compile_id.key].compilations))
@@ -104,12 +105,17 @@ class CircumstancesOfRun:
             if one.tensor is not None and one.section == ARGUMENTS
             for index, size in enumerate(one.tensor.size) if str(size) == number]
 
-    def _ranges(self, frame: list[Compilation]) -> dict[str, str]:
-        """Return what a version of the function leaves open, with the range that its guards leave of a size."""
+    def _ranges(self, frame: list[Compilation], fixed: _Fixed) -> dict[str, str]:
+        """Return what a version of the function leaves open, with the range that its guards leave of a size.
+
+        (A backend may fix a number that Dynamo left open: a float, where no tensor can stand for it.)
+        """
         result: dict[str, str] = {}
         for each in frame:
             names = self.run.stack_names(each)
-            for source in (source for decision in _created(each) for source in decision.source.split(", ") if source):
+            closed = {decision.symbol for decision in fixed[each.compile_id.key]}
+            for source in (source for decision in _created(each) if decision.symbol not in closed
+                           for source in decision.source.split(", ") if source):
                 subject, known = in_words(source, names), self.run.range_of(each, source)
                 if known or subject not in result:
                     result[subject] = f"all sizes {range_in_sentence(known)}" if known else ""
@@ -178,15 +184,15 @@ class CircumstancesOfRun:
         steps = (in_two_steps(broken) for each in (summary.compilations if summary else ()) for broken in each.breaks)
         return dict(filter(None, steps))
 
-    def _caller(self, compilation: Compilation) -> str:
+    def _caller(self, compilation: Compilation) -> tuple[str, Compilation | None]:
         """Return the function that the program has compiled, in which the values may be made that this one gets.
 
-        ``""`` where the program itself makes the call.
+        With it comes its compilation. ``""`` where the program itself makes the call.
         """
         summary = self.run.summary_of[compilation.compile_id.key]
         resumed = resumed_function(compilation.function) is not None
         if is_outermost(summary) and not resumed:
-            return ""
+            return "", None
         before = list(takewhile(lambda each: each is not compilation, self.run.capture.compilations))
         for place in compilation.stack:
             # (Of functions of one name in a file it is the last that begins before; of those behind one wrapper, one
@@ -196,8 +202,9 @@ class CircumstancesOfRun:
                      and (each.location.filename, each.function) == (place.filename, place.function)
                      and each.location.line <= place.line]
             if begun and not any(_is_wrapped(each, compilation) for *_, each in begun):
-                return self._title(max(begun, key=lambda each: each[:3])[-1])
-        return summary.title if resumed else ""
+                caller = max(begun, key=lambda each: each[:3])[-1]
+                return self._title(caller), caller
+        return (summary.title, summary.compilations[0]) if resumed else ("", None)
 
     def _title(self, compilation: Compilation) -> str:
         """Return the user's name of a function, wrapped or not."""
@@ -214,6 +221,16 @@ class CircumstancesOfRun:
         assert isinstance(function, ast.FunctionDef)
         packed = (function.args.vararg, "positional"), (function.args.kwarg, "keyword")
         return {parameter.arg: kind for parameter, kind in packed if parameter is not None}
+
+    def _given_to(self, caller: Compilation | None) -> frozenset[str]:
+        """Return the parameters of a function to which its lines give no other value."""
+        where = caller.location if caller is not None else None
+        definition = self.run.source.function_at(where) if where is not None else None
+        if definition is None:
+            return frozenset()
+        stored = {each.id for each in ast.walk(definition.node)
+                  if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        return frozenset(each.arg for each in ast.walk(definition.node.args) if isinstance(each, ast.arg)) - stored
 
     def _given(self, compilation: Compilation) -> frozenset[str]:
         """Return the parameters that the lines of the function itself add nothing to."""

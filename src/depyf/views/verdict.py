@@ -166,20 +166,25 @@ def since_then(run: RunIndex, lost: Compilation, name: str = "it") -> str:
     Torch skips all later calls of the code then, whatever its versions would serve (``apply_to_code`` of
     ``ConvertFrameReturn``, torch/_dynamo/types.py); at the recompile limit it goes on to use them.
     """
-    this = lost.compile_id
-    before = sum(c.compile_id.frame_key == this.frame_key and c.compile_id.key < this.key
-                 for c in run.summary_of[this.key].done)
+    before = _versions_before(run, lost)
     if lost.outcome != "skipped" or not before:
         return ""
     versions = "earlier version" if before == 1 else f"{before} earlier versions"
     return f" Since then all calls of {name} do, also those that its {versions} served."
 
 
+def _versions_before(run: RunIndex, compilation: Compilation) -> int:
+    """Return how many versions a function had when a compilation of it began."""
+    this = compilation.compile_id
+    return sum(c.compile_id.frame_key == this.frame_key and c.compile_id.key < this.key
+               for c in run.summary_of[this.key].done)
+
+
 def why_plain(run: RunIndex, compilation: Compilation) -> str:
     """Return why a function runs in plain Python: a sentence without its full stop.
 
-    ``TinyGPT.forward`` runs in plain Python: line 34 (``if x.abs().max() > 3.0``) breaks the graph inside the loop at
-    line 53
+    ``TinyGPT.forward`` runs in plain Python: line 34 (``if x.abs().max() > 3.0``), reached from line 54, breaks the
+    graph inside the loop at line 53
     """
     name = run.name_of(compilation)
     name += "," * (", where " in name)
@@ -194,10 +199,14 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     broken = next((b for b in reversed(compilation.breaks) if b.skips_function), None)
     if broken is not None:
         where, how = _place(run, broken, compilation), _no_way_on(run, broken, compilation)
-        return f"{name} runs in plain Python: {where} {how}"
+        path = path_to(broken, compilation)
+        called = f", reached from line {path[0].line}," if len(path) > 1 and broken.gave_up.startswith(_IN_LOOP) else ""
+        return f"{name} runs in plain Python: {where}{called} {how}"
     if failure is not None and failure.reason:
         return f"{name} runs in plain Python: {prose(graph_break(compilation.compile_id, failure.reason).reason)}"
-    return f"{name} runs in plain Python: torch found no tensor operation on the path of its first call"
+    which = f"the call that {code(str(compilation.compile_id))} began with" if _versions_before(run, compilation) \
+        else "its first call"
+    return f"{name} runs in plain Python: torch found no tensor operation on the path of {which}"
 
 
 def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
@@ -247,6 +256,24 @@ def called_below(run: RunIndex, summary: FunctionSummary) -> list[str]:
     """Return the same, one by one."""
     return [code(each.title) for each in run.summaries if each is not summary and not is_outermost(each)
             and any(run.graph_names(c) and _is_called_by(run, summary, c) for c in each.done)]
+
+
+def breaks_below(run: RunIndex, lost: Compilation) -> list[SourceLocation]:
+    """Return the lines that broke the graph of what a function called that torch gave up, but for the line that did it.
+
+    In a graph of the function they would be next.
+    """
+    summary = run.summary_of[lost.compile_id.key]
+    given_up = {_place_of(broken) for broken in lost.breaks}
+    return list({_place_of(broken): broken.location for each in run.summaries
+                 if each is not summary and not is_outermost(each) for compilation in each.compilations
+                 if _is_called_by(run, summary, compilation) for broken in compilation.breaks
+                 if broken.location is not None and _place_of(broken) not in given_up}.values())
+
+
+def _place_of(broken: GraphBreak) -> tuple[str, int]:
+    """Return the file and the line of a break."""
+    return (broken.location.filename, broken.location.line) if broken.location is not None else ("", 0)
 
 
 def _some_of(names: list[str]) -> str:

@@ -52,8 +52,14 @@ class Difference:
         return f"{code(self.subject)}: {_open(self.was)} → {_open(self.now)}{loops}"
 
 
+#: How the value of a size begins that is another size in a version.
+_EQUAL = "equal to "
+
+
 def _open(text: str) -> str:
-    """Return a value; of a size that is open the range."""
+    """Return a value; of a size that is open the range, or what it is equal to."""
+    if text.startswith(_EQUAL):
+        return _EQUAL + code(text.removeprefix(_EQUAL))
     if not text.startswith("any, "):
         return value(text)
     return text.removeprefix("any, ") if re.match(r"any, (?:-?\d+ (?:or more|to )|at most )", text) else "any"
@@ -80,7 +86,9 @@ def version_differences(
         if subject in reported or change.now == NOTHING or _NO_VALUE.match(change.was):
             continue
         if change.was != NOTHING:
-            failing.append(Difference(subject, change.was, change.now, change.loops))
+            was, now = (_EQUAL + in_words(each.removeprefix(_EQUAL), names) if each.startswith(_EQUAL) else each
+                        for each in (change.was, change.now))
+            failing.append(Difference(subject, was, now, change.loops))
         elif is_literal(change.now):
             asked.append(Difference(subject, "", change.now, change.loops))
     # (A size that changes is often open in the next version. A value of the program's own may change at each call.)

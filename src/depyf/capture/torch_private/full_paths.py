@@ -57,13 +57,13 @@ class FullPaths:
 
 
 def cut_paths(files: Iterable[str]) -> dict[str, str]:
-    """Return ``{path as torch prints it: path}`` of the user's files that torch cuts in the middle of a name."""
+    """Return ``{path as torch prints it: path}`` of files that torch cuts in the middle of a name."""
     try:
         shorten = private_api.SHORT_PATHS.get()
     except private_api.MissingPrivateApi:
         return {}
     torchs = os.path.dirname(str(sys.modules["torch"].__file__))
-    packages = os.path.dirname(torchs) + os.sep, os.path.dirname(os.__file__) + os.sep
+    packages = os.path.dirname(torchs) + os.sep
     cut: dict[str, str] = {}
     for file in files:
         if not file.startswith(packages) and os.path.isabs(file):

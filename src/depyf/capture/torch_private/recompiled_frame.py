@@ -8,6 +8,7 @@ import sys
 from types import FunctionType
 from typing import Any
 
+from ..static_lookup import MISSING
 from . import private_api
 
 
@@ -35,10 +36,23 @@ def seen_in_recompiled_frame(expression: str) -> str:
     return ""
 
 
-def _shown(expression: str, local: Any, namespace: Any) -> str:
+def held_value(expression: str, local: Any, namespace: Any) -> Any:
+    """Return the value of a guarded expression, by look-ups that run no code of the user's; else :data:`MISSING`.
+
+    Args:
+        expression: as of :func:`seen_in_recompiled_frame`.
+        local: local variables, by name.
+        namespace: globals, by name.
+    """
     try:
-        value = _static_value(ast.parse(expression.strip(), mode="eval").body, local, namespace)
+        return _static_value(ast.parse(expression.strip(), mode="eval").body, local, namespace)
     except (SyntaxError, LookupError, AttributeError, TypeError, ValueError):
+        return MISSING
+
+
+def _shown(expression: str, local: Any, namespace: Any) -> str:
+    value = held_value(expression, local, namespace)
+    if value is MISSING:
         return ""
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}".removeprefix("builtins.")

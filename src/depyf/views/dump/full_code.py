@@ -49,8 +49,9 @@ from torch import device, inf, nan
 _LIKE = f"A graph of {SHORT} statements or more that is much like one above it is shown by what differs."
 #: (torch/_dynamo/resume_execution.py)
 _NESTED = """\
-Where the break was in a function that another one called, __nested_resume_fns holds the resume functions of what was
-called, __nested_frame_values the values of their variables; elsewhere both are empty."""
+Where torch continues inside of a function that another one called (torch._dynamo.config.nested_graph_breaks, off by
+default), __nested_resume_fns holds the resume functions of what was called, __nested_frame_values the values of their
+variables; elsewhere both are empty."""
 #: Lines of parameters of a graph that is not shown whole.
 LONGEST_STUB = 6
 #: Arguments that a graph writes to, named at its call; those of several layers count once.

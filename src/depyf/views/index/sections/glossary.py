@@ -17,9 +17,9 @@ _WORDS = (
 )
 #: (torch/_dynamo/resume_execution.py)
 _NESTED = (
-    "**`__nested_resume_fns`**, **`__nested_frame_values`** (arguments of resume functions): where the break was in a "
-    "function that another one called, the resume functions of what was called and the values of their variables; "
-    "elsewhere empty lists.")
+    "**`__nested_resume_fns`**, **`__nested_frame_values`** (arguments of resume functions): where torch continues "
+    "inside of a function that another one called (`torch._dynamo.config.nested_graph_breaks`, off by default), the "
+    "resume functions of what was called and the values of their variables; elsewhere empty lists.")
 
 
 def glossary(run: SectionContext) -> list[str]:

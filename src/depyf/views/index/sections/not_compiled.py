@@ -5,10 +5,10 @@ from __future__ import annotations
 from ....records.model import Compilation
 from ....torch_text.events import graph_break
 from ...advice import in_order
-from ...causes import cause
+from ...causes import cause, statement
 from ...grouping import not_compiled as groups_not_compiled
-from ...markdown import code, fenced, prose
-from ...verdict import since_then, why_plain
+from ...markdown import code, fenced, prose, some
+from ...verdict import breaks_below, since_then, why_plain
 from .context import ROWS, SectionContext, left_out
 from .recompiles import event
 
@@ -41,6 +41,11 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     if broken is not None:
         lines.append(f"  * why it breaks: {prose(cause(broken))}; [Graph breaks](#graph-breaks) has torch's words")
         lines += [f"  * how to fix it: {text}" for text in run.advice.on_lost(first)]
+        behind = breaks_below(run, first)
+        if behind:
+            shown = [f"{run.place(place)} ({code(statement(place.text or run.source.line(place)))})"
+                     for place in behind]
+            lines.append(f"  * what breaks its graph next, in what it calls: {some(shown, 3)}")
         if broken.gave_up:
             heading, _, explanation = broken.gave_up.partition("\n")
             why = f"{prose(heading)}. {prose(explanation)}".rstrip(". ")
