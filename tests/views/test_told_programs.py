@@ -538,8 +538,19 @@ def test_a_number_that_the_backend_fixes_is_to_be_a_tensor(capture_program):
 @new_enough
 def test_an_open_number_that_is_tested_has_a_version_for_each_outcome(capture_program):
     text = index(capture_program(told_programs.every_other))
-    (advice,) = [line for line in text.splitlines() if line.startswith("* `step`: ")]
+    (advice,) = [line for line in text.splitlines() if line.startswith("* `self.step`: ")]
     assert advice.endswith("all of its values for which the function's tests of it come out the same")
+
+
+@new_enough
+def test_a_condition_that_tells_versions_apart_is_told_with_its_versions(capture_program, tmp_path):
+    text = index(capture_program(told_programs.every_other))
+    told = re.findall(r"\* condition `self\.step % 2 ([!=]=) 0`, `told_programs\.py:\d+` \(torch: .*\), in `(.*)`", text)
+    assert sorted(told) == [("!=", "[0/1]"), ("==", "[0/2]")]
+    (file,) = (tmp_path / "dump").glob("full_code_*.py")
+    full_code = file.read_text()
+    assert "#   only [0/1]: (self.step % 2) != 0" in full_code
+    assert "        (self.step % 2) == 0\n" in full_code or " and (self.step % 2) == 0\n" in full_code
 
 
 @new_enough

@@ -313,7 +313,7 @@ def _values_of(version: Version, section: str, telling: Mapping[str, int]) -> li
         tells, read = one.text in telling, version.fact_of(one)
         if one.tensor is not None and (section == GLOBALS or tells):
             text = version.sizes.check(one)
-        elif read is not None and (tells or _is_value_of_program(one, *read)):
+        elif one.is_computed or read is not None and (tells or _is_value_of_program(one, *read)):
             text = one.text
         else:
             continue
@@ -323,7 +323,8 @@ def _values_of(version: Version, section: str, telling: Mapping[str, int]) -> li
             if isinstance(each, Item)}
     shown = [(text, members) for text, members in groups.items() if text in once]  # (those of layers are counted)
     shown.sort(key=lambda each: (
-        telling.get(each[1][0].text, _ANY), each[1][0].tensor is None, not each[1][0].subject.endswith(".training"),
+        not each[1][0].is_computed, telling.get(each[1][0].text, _ANY), each[1][0].tensor is None,
+        not each[1][0].subject.endswith(".training"),
         each[1][0].subject.count(".")))
     return [_Shown(text, covers=tuple(members)) for text, members in shown[:VALUES]]
 

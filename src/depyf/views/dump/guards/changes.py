@@ -129,7 +129,7 @@ def _where(label: str, one: Condition, subject: str, kind: str) -> tuple[str, st
     ``None`` for what a caller can give otherwise.
     """
     internal = INTERNALS.search(one.text) is not None or " not in " in one.text
-    if one.section in (ARGUMENTS, CLOSURE) and not internal or one.section == STATE:
+    if one.section in (ARGUMENTS, CLOSURE) and not internal or one.section == STATE or one.is_computed:
         return None
     root = module_of_import(one.root) or one.root
     if one.root.startswith(BUILTINS_PREFIX):

@@ -101,6 +101,10 @@ def orders_of_dimensions(count: int) -> Iterator[tuple[str, Sequence[int]]]:
         yield "channels last", [1, *range(count - 1, 1, -1), 0]
 
 
+#: Stands in what :attr:`Condition.is_computed` looks for, and in little else.
+_ARITHMETIC = re.compile(r" (?:%|//|\*\*?|/|\+|-) ")
+
+
 @frozen
 class Condition:
     """A guard in the user's words.
@@ -127,6 +131,15 @@ class Condition:
     def is_identity(self) -> bool:
         """Return whether the subject has to be one certain object."""
         return self.text.startswith(f"check_same_object({self.subject}")
+
+    @property
+    def is_computed(self) -> bool:
+        """Return whether it compares what is computed of a number or size: ``(self.step % 2) != 0``."""
+        if self.tensor is not None or not _ARITHMETIC.search(self.text):
+            return False
+        node = parsed_expression(self.text)
+        return isinstance(node, ast.Compare) and any(
+            isinstance(part, ast.BinOp) for side in (node.left, *node.comparators) for part in ast.walk(side))
 
 
 def short_dtype(name: str) -> str:

@@ -64,11 +64,11 @@ def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
     Numbers of Python that were fixed at once stand in one row: torch opens each number that a module holds.
     """
     values: dict[str, dict[str, list[Decision]]] = {}
-    numbers: dict[str, None] = {}
+    numbers: dict[str, list[str]] = {}
     for decision, compilation in decisions:
         what, value = _subjects(run, decision, compilation), _number(decision.value)
         if decision.symbol.startswith("z") and value == _first_seen(decision, compilation):
-            numbers[f"{what} = {code(value)}"] = None
+            numbers.setdefault(f"{what} = {code(value)}", []).append(code(str(compilation.compile_id)))
         else:
             values.setdefault(what, {}).setdefault(value, []).append((decision, compilation))
     texts = []
@@ -80,7 +80,8 @@ def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
         word = f": {_REASONS.get(decision.reason) or prose(decision.reason)}" if decision.reason else ""
         texts.append(f"**fixed**: {what} (torch's {code(decision.symbol)}{word}){where}: {each}")
     if numbers:
-        texts.append(f"fixed at the value that they have: {some(list(numbers), 4)}")
+        told = [f"{number} in {some(versions, 3)}" for number, versions in numbers.items()]
+        texts.append(f"fixed at the value that they have: {some(told, 4)}")
     return texts
 
 
@@ -127,15 +128,14 @@ def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[t
 
     One on fixed symbols alone is either what fixed them or follows from it.
     """
-    times: dict[str, int] = {}
+    versions: dict[str, list[str]] = {}
     for decision, compilation in decisions:
         symbols = SYMBOL.findall(decision.symbol)
         if decision.kind == "guarded" and not (symbols and all(
                 (symbol, str(compilation.compile_id)) in fixed for symbol in symbols)) and holds(
                     decision, compilation, run.version(compilation)):
-            text = _condition(run, decision, compilation)
-            times[text] = times.get(text, 0) + 1
-    return [text + (f", {number} times" if number > 1 else "") for text, number in times.items()]
+            versions.setdefault(_condition(run, decision, compilation), []).append(code(str(compilation.compile_id)))
+    return [f"{text}, in {some(list(dict.fromkeys(of)), 3)}" for text, of in versions.items()]
 
 
 def _open_text(
@@ -161,19 +161,30 @@ def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compi
     return f"condition {code(text)}{where}" + (f" (torch: {code(decision.symbol)})" if text != decision.symbol else "")
 
 
-#: Sympy's names of comparisons.
+#: Names of comparisons and of operators, sympy's and torch's (torch/utils/_sympy/functions.py).
 _COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
+_OPERATORS = {"PythonMod": ast.Mod, "Mod": ast.Mod, "FloorDiv": ast.FloorDiv, "IntTrueDiv": ast.Div,
+              "FloatTrueDiv": ast.Div}
+
+
+class _AsPython(ast.NodeTransformer):
+    """Writes operators in place of their names."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Return the comparison or the operation that a call stands for."""
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:
+                return ast.Compare(left, [_COMPARISONS[name]()], [right])
+            case ast.Call(ast.Name(name), [left, right], []) if name in _OPERATORS:
+                return ast.BinOp(left, _OPERATORS[name](), right)
+        return node
 
 
 def _compared(condition: str) -> str:
-    """Return ``s2 != 2`` for sympy's ``Ne(s2, 2)``, ``8 * (s0 // 2) <= 9`` for its ``8*((s0//2)) <= 9``."""
+    """Return ``s2 % 2 != 0`` for ``Ne(PythonMod(s2, 2), 0)``, ``8 * (s0 // 2) <= 9`` for ``8*((s0//2)) <= 9``."""
     node = parsed_expression(condition)
-    if node is None:
-        return condition
-    match node:
-        case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:
-            node = ast.Compare(left, [_COMPARISONS[name]()], [right])
-    return ast.unparse(node)
+    return condition if node is None else ast.unparse(_AsPython().visit(node))
 
 
 def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
