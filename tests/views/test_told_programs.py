@@ -568,3 +568,13 @@ def test_a_loop_that_is_given_up_names_the_line_that_leads_to_the_break_and_what
     (line,) = [line for line in index(capture).splitlines() if "breaks its graph next" in line]
     assert line.startswith("  * what breaks its graph next, in what it calls: `told_programs.py:")
     assert line.endswith("(`return x[keep]`)")
+
+
+@new_enough
+def test_a_break_of_an_attempt_that_was_given_up_is_not_counted(capture_program):
+    capture = capture_program(told_programs.gradient_penalty)
+    (first, second) = [[broken.registry_id for broken in each.breaks] for each in capture.compilations if each.breaks]
+    assert (first, second) == (["GB8985"], ["GB9186"])  # (torch comes to autograd.grad, then has to end the graph before)
+    text = index(capture)
+    assert "**[2 graph breaks](#graph-breaks) at 2 lines**" in text
+    assert "before the compiled function" in text and "have to be detached" not in text

@@ -462,6 +462,9 @@ class EventReader:
             inner = [SourceLocation(*place) for place in broken_at()] if broken_at is not None else []
             broken = graph_break(builder.ids, payload, inner)
             if all(known.raw != broken.raw for known in builder.breaks):
+                # (A frame ends at one break. Where tracing began again and comes to another one, that lies before it.)
+                builder.breaks = [known for known in builder.breaks if broken.skips_function or known.skips_function
+                                  or known.compile_id.attempt == broken.compile_id.attempt]
                 builder.breaks.append(broken)
         elif name == "recompile_reasons":
             from .guard_failures import guard_failures
