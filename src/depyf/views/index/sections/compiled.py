@@ -10,6 +10,7 @@ from ....torch_text.resumes import resumed_function
 from ...causes import cause
 from ...formatting import seconds, stage_name
 from ...function_summary import FunctionSummary
+from ...grouping import path_to
 from ...markdown import code, link, prose, some, table
 from ..written import IN_ORDER
 from .context import ROWS, SectionContext, left_out
@@ -99,7 +100,9 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
     if compilation.breaks:
         last = compilation.breaks[-1]
         where = f"at {run.place(last.location)}" if last.location else f"({prose(cause(last))})"
-        words.append(f"up to the graph break {where}")
+        path = path_to(last, compilation)
+        begins = f"line {path[0].line}, which leads to " if len(path) > 1 else ""
+        words.append(f"up to {begins}the graph break {where}")
     return " ".join(words)
 
 
