@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import os
 import pathlib
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 from collections.abc import Iterator, Sequence
 from types import CodeType, FrameType
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 os.environ.setdefault("DEPYF_FILES", "now")
 
 AnyCode = TypeVar("AnyCode", CodeType, "Code")
+
+
+def geometric_mean(ratios: Sequence[float]) -> str:
+    """Return the geometric mean of ratios, with its standard error: ``"1.024 ± 0.013"``."""
+    logs = [math.log(ratio) for ratio in ratios]
+    error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.inf
+    middle = math.exp(statistics.fmean(logs))
+    return f"{middle:.3f} ± {middle * error:.3f}"
 
 
 def find_interpreter(version: str) -> pathlib.Path | None:

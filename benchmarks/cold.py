@@ -23,7 +23,6 @@ import compileall
 import contextlib
 import json
 import logging
-import math
 import os
 import pathlib
 import platform
@@ -37,7 +36,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from _shared import dated, table
+from _shared import dated, geometric_mean, table
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src"
 MODELS = ("bert", "electra", "gpt2", "opt", "llama", "phi3", "mixtral", "t5", "deberta-v2", "resnet", "vit", "whisper")
@@ -144,14 +143,6 @@ def columns(peers: Sequence[str]) -> list[str]:
     return [column for peer in peers for column in ([peer, THERE] if peer == "depyf" else [peer])]
 
 
-def mean(ratios: Sequence[float]) -> str:
-    """Return the geometric mean of ratios, with its standard error."""
-    logs = [math.log(ratio) for ratio in ratios]
-    error = statistics.stdev(logs) / math.sqrt(len(logs)) if len(logs) > 1 else math.inf
-    middle = math.exp(statistics.fmean(logs))
-    return f"{middle:.3f} ± {middle * error:.3f}"
-
-
 def means(models: Sequence[dict[str, list[float]]], shown: Sequence[str]) -> str:
     """Return what the runs of all models say together."""
     both = {"depyf", "TORCH_TRACE"} <= set(shown)
@@ -164,7 +155,7 @@ def means(models: Sequence[dict[str, list[float]]], shown: Sequence[str]) -> str
         shortest["depyf to TORCH_TRACE"] = [min(taken["depyf"]) / min(taken["TORCH_TRACE"]) for taken in models]
     return "".join(
         f"Geometric means of {what}, and their standard errors: "
-        + "; ".join(f"{column} {mean(each)}" for column, each in of.items()) + ".\n"
+        + "; ".join(f"{column} {geometric_mean(each)}" for column, each in of.items()) + ".\n"
         for what, of in ((f"all {len(ratios[shown[0]])} runs of each", ratios),
                          ("the ratios of the shortest run of each model", shortest)))
 

@@ -5,7 +5,8 @@
 Plain and watched runs take turns, each in a process of its own without compile caches. "Compile time" is wall time
 from the first call to the end of its backward; "all" is to the end of ``prepare_debug``, where the program goes on.
 "Files there after": how long the process beside it takes then until all files are there. Memory is the peak of the
-program's process. The outline is that of the captured graph.
+program's process. The outline is that of the captured graph. Ratios are medians of those within a round; below the
+table stands their geometric mean with its standard error, for single ones scatter by more than what is to be told.
 
 Processes of their own differ by a fifth on a busy machine. ``--together``: plain and watched runs take turns in one
 process instead, each with a model of its own, so that neighbours meet the same machine; the ratio is that of medians.
@@ -28,7 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from _shared import dated, table
+from _shared import dated, geometric_mean, table
 
 
 @dataclasses.dataclass
@@ -173,7 +174,10 @@ def main() -> None:
             f"{transformers.__version__}, {os.cpu_count()} cores, medians of {chosen.rounds} rounds. Command: "
             "`make large`.\n\n" + table(
                 ("model", "backend", "compile time, plain", "ratio while compiling", "ratio, all", "peak memory, ratio",
-                 "files there after", "dump", "lines of the outline"), rows))
+                 "files there after", "dump", "lines of the outline"), rows)
+            + "\nThe geometric mean of the ratios while compiling, with its standard error: "
+            f"{geometric_mean([seen.compiling / plain.compiling for plain, seen in pairs])}; the ratio of the shortest "
+            f"runs: {min(seen.compiling for _, seen in pairs) / min(plain.compiling for plain, _ in pairs):.3f}.\n")
     print(text)
     if chosen.write:
         pathlib.Path(chosen.write).write_text(f"# What watching costs on a deep model\n\n{text}")

@@ -79,3 +79,19 @@ def test_strings_that_look_like_objects_are_strings():
 def test_what_is_no_code_is_refused(code):
     with pytest.raises(Unreadable):
         unpacked(code, VERSION)
+
+
+def test_slices_of_literals_are_slices_again():
+    code = (lambda: None).__code__
+    code = code.replace(co_consts=(*code.co_consts, slice(None, 2, None), slice(object(), None, None), slice(-1, "a", ())))
+    *_, first, second, third = unpacked(packed(code), sys.version_info[:2]).consts
+    assert (first, third) == (slice(None, 2, None), slice(-1, "a", ()))
+    assert isinstance(second, ObjectConstant) and second.kind == "slice"
+
+
+def test_what_stands_for_no_slice_is_an_object():
+    code = (lambda: None).__code__
+    whole = packed(code.replace(co_consts=(*code.co_consts, slice(None, 2, None))))
+    for text in ("slice(1)", "slice(*(1, 2, 3))", "slice(f(), 1, 2)", "nothing", "slice(1, 2, 3", "slice({[]: 1}, 1, 2)"):
+        *_, last = unpacked(dataclasses.replace(whole, objects=(("slice", text, ""),)), sys.version_info[:2]).consts
+        assert isinstance(last, ObjectConstant)

@@ -106,8 +106,22 @@ def unpacked(code: PackedCode, version: tuple[int, int]) -> Code:
         raise Unreadable(f"a record holds a {type(read).__name__}, not a code object", "<record>", 0)
     if not code.prefix:
         return read
-    whole: Code = _with_objects(read, code.prefix, [ObjectConstant(*each) for each in code.objects])
+    whole: Code = _with_objects(read, code.prefix, [_constant(*each) for each in code.objects])
     return whole
+
+
+def _constant(kind: str, text: str, meaning: str) -> Any:
+    """Return what an object is described by; the object itself where its text says it: a slice of literals."""
+    if kind == slice.__name__ and not meaning:
+        import ast
+
+        try:
+            call = ast.parse(text, mode="eval").body
+            if isinstance(call, ast.Call) and len(call.args) == 3:
+                return slice(*map(ast.literal_eval, call.args))
+        except (SyntaxError, ValueError, TypeError):
+            pass  # (it holds objects)
+    return ObjectConstant(kind, text, meaning)
 
 
 def _is_plain(code: CodeType) -> bool:
@@ -158,7 +172,7 @@ def _without_objects(value: Any, prefix: str, objects: list[Any]) -> Any:
     return f"{prefix}{number}"
 
 
-def _with_objects(value: Any, prefix: str, objects: list[ObjectConstant]) -> Any:
+def _with_objects(value: Any, prefix: str, objects: list[Any]) -> Any:
     """Return a constant with the objects that strings stand for."""
     from .code import Code
 
