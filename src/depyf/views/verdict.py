@@ -267,7 +267,7 @@ def breaks_below(run: RunIndex, lost: Compilation) -> list[SourceLocation]:
     given_up = {_place_of(broken) for broken in lost.breaks}
     return list({_place_of(broken): broken.location for each in run.summaries
                  if each is not summary and not is_outermost(each) for compilation in each.compilations
-                 if _is_called_by(run, summary, compilation) for broken in compilation.breaks
+                 if compilation.stack and _is_called_by(run, summary, compilation) for broken in compilation.breaks
                  if broken.location is not None and _place_of(broken) not in given_up}.values())
 
 

@@ -1,9 +1,9 @@
 """Graph modules as text: what torch prints of them, character for character, in a quarter of the time.
 
-Torch puts a graph into text with 27 µs a node, most of which goes to parsing the stack trace of each node anew, to
-names that are looked up again and to imports inside of the loop (torch/fx/graph.py, ``CodeGen._gen_python_code``;
-torch/fx/graph_module.py, ``_print_readable``). A deep model has thousands of nodes in three graphs, and they are
-printed while the user waits. Here nodes of the usual kinds are written; for a graph that holds any other, torch prints.
+Torch parses the stack trace of each node anew, looks names up again and imports inside of the loop (torch/fx/graph.py,
+``CodeGen._gen_python_code``; torch/fx/graph_module.py, ``_print_readable``). A deep model has thousands of nodes in
+three graphs, and they are printed while the user waits. Here nodes of the usual kinds are written; for a graph that
+holds any other, torch prints.
 
 Whether this torch still prints in the form that is written here is found out once in a process, on a small graph.
 """
@@ -97,6 +97,7 @@ class _Writer:
         #: Of other values torch writes nothing.
         self._described_otherwise = (torch.Tensor, *self._symbolic)
         self._dense = torch.strided
+        self._device = torch.device
         self._as_repr = frozenset({int, str, bool, float, complex, type(None), type(...), torch.dtype, torch.device,
                                    torch.layout, torch.memory_format})
         self._tuples = (tuple, torch.Size)
@@ -248,7 +249,8 @@ class _Writer:
         name = self._functions.get(function)
         if name is None:
             name = str(self.fx._get_qualified_name(function))
-            if getattr(builtins, name, None) is not function and not self.fx._is_from_torch(function):
+            if getattr(builtins, name, None) is not function and (
+                    function is self._device or not self.fx._is_from_torch(function)):
                 raise _Unusual  # torch finds a free name for it
             self._functions[function] = name
         return name
