@@ -76,6 +76,7 @@ def within(x: torch.Tensor) -> torch.Tensor:
     return torch.cond(x.sum() > 0, lambda a: a + 1, lambda a: torch.cond(a.max() > 0, torch.sin, torch.cos, (a,)), (x,))
 
 
+@learned
 @pytest.mark.parametrize("in_autograd", [False, True])
 @pytest.mark.parametrize(("function", "args", "dynamic"), [
     (Layer(), (torch.ones(2, 3),), None),
@@ -90,8 +91,9 @@ def test_as_torch_prints(
     graphs = graphs_of(function, *args, dynamic=dynamic, in_autograd=in_autograd)
     assert graphs
     for gm in graphs:
-        assert graph_print.readable(gm) == by_torch(gm)
-    assert graph_print._this_torch().same is not None
+        writer = graph_print._Writer()
+        assert "".join(writer.module(gm, gm._get_name())) == graph_print.readable(gm) == by_torch(gm)
+    assert graph_print._this_torch().same is True
 
 
 @learned

@@ -1,4 +1,4 @@
-"""Graph modules as text: what torch prints of them, character for character, in a quarter of the time.
+"""Graph modules as text: what torch prints of them, character for character, in a third of the time.
 
 Torch parses the stack trace of each node anew, looks names up again and imports inside of the loop (torch/fx/graph.py,
 ``CodeGen._gen_python_code``; torch/fx/graph_module.py, ``_print_readable``). A deep model has thousands of nodes in

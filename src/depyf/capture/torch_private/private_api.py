@@ -399,7 +399,7 @@ READABLE_GRAPH = PrivateApi(
     takes("print_output", "include_stride", "include_device"))
 GRAPH_CODE = PrivateApi(
     ("torch.fx.graph",),
-    "writes that text itself, in a quarter of the time", "2.0", "nothing: torch prints the graphs",
+    "writes that text itself, in a third of the time", "2.0", "nothing: torch prints the graphs",
     has("CodeGen", "dtype_abbrs", "magic_methods", "inplace_methods", "_illegal_names", "_is_from_torch",
         "_get_qualified_name", "_parse_stack_trace", "_format_target"))
 GRAPH_WRITER = PrivateApi(
