@@ -578,3 +578,9 @@ def test_a_break_of_an_attempt_that_was_given_up_is_not_counted(capture_program)
     text = index(capture)
     assert "**[2 graph breaks](#graph-breaks) at 2 lines**" in text
     assert "before the compiled function" in text and "have to be detached" not in text
+
+
+@new_enough
+def test_a_later_call_without_operations_is_not_called_the_first(capture_program):
+    (sentence,) = verdict(RunIndex(capture_program(told_programs.evaluation_without_operations)))
+    assert "torch found no tensor operation on the path of the call that `[0/1]` began with." in sentence

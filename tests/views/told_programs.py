@@ -769,3 +769,16 @@ def penalty(real):
 
 def gradient_penalty(compiling):
     compiling(penalty)(torch.ones(3))
+
+
+class OnlyTraining(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if self.training else x
+
+
+def evaluation_without_operations(compiling):
+    module = OnlyTraining()
+    model = compiling(module)
+    for training in (True, False):
+        module.train(training)
+        model(torch.ones(3))
