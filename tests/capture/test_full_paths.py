@@ -1,5 +1,7 @@
 """Torch cuts paths in its guards and reasons; they are made whole again."""
 
+import os
+
 from depyf.capture.torch_private import full_paths, private_api
 
 
@@ -27,3 +29,9 @@ def test_a_path_that_was_cut_at_a_border_or_that_nobody_knows_stays():
     assert full("model.py") == "model.py"
     assert full("unknown/model.py") == "unknown/model.py"
     assert full("<string>") == "<string>"
+
+
+def test_files_of_pythons_library_are_told_whole_too(monkeypatch):
+    monkeypatch.setattr(os, "__file__", "/no_such_root/lib/os.py")
+    path = "/no_such_root/lib/inspect.py"
+    assert full_paths.cut_paths([path]) == {"o_such_root/lib/inspect.py": path}
