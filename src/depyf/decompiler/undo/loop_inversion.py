@@ -36,10 +36,9 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
     again = True
     rounds = 0
     while again and rounds < 50:
-        again = False
         rounds += 1
-        again |= _merge_equal(cfg)
-        again |= _merge_comprehensions(cfg)
+        _merge_equal(cfg)
+        again = _merge_comprehensions(cfg)
         groups = _alike(cfg)
         arms = _arms(cfg) if groups else set()
         for group in groups:
@@ -247,22 +246,34 @@ def _common(a: Block, b: Block) -> int:
     return 0
 
 
-def _merge_equal(cfg: RegionCfg) -> bool:
+def _merge_equal(cfg: RegionCfg) -> None:
     """Make one of copies of what an exit does, on one line and leading to one place.
 
     CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
     and writes the end of a protected body on each exit of it.  Merged are blocks that only take values off the
     stack, ends of bodies, whole ``return`` statements, and those of two arms of one expression.
     """
-    exits = [block for block in cfg.blocks.values()
+    blocks = cfg.blocks
+    exits = [block for block in blocks.values()
              if block.end in ("jump", "return") and block.id != cfg.entry and block.id not in cfg.kinds]
+    merged = _merge_exits(cfg, exits)
+    while merged:  # (what leads there is alike now, perhaps)
+        merged = _merge_exits(cfg, [block for block in exits if block.id in blocks and (
+            not block.ops or block.end == "jump" and block.successors[0] in merged)])
+
+
+def _merge_exits(cfg: RegionCfg, exits: list[Block]) -> set[int]:
+    """Make one of those exits that are copies of one another, and return the ids of what others became."""
+    merged: set[int] = set()
     exits = _repeated(exits, _rough_exit)
     if not exits:
-        return False
+        return merged
     seen: dict[tuple[object, ...], int] = {}
-    done = False
-    before: dict[int, list[int]] | None = None
-    returning = {} if all(block.ops for block in exits) else _returning_arms(cfg, cfg.predecessors())
+    before: dict[int, list[int]] = {}  # of the graph before anything is merged, once it is asked for
+    returning: dict[int, tuple[object, ...]] = {}
+    if not all(block.ops for block in exits):
+        before = cfg.predecessors()
+        returning = _returning_arms(cfg, before)
     for block in sorted(exits, key=lambda block: cfg.order[block.id]):
         id = block.id
         if id not in cfg.blocks:
@@ -283,13 +294,12 @@ def _merge_equal(cfg: RegionCfg) -> bool:
         first = seen.setdefault(key, id)
         if first == id:
             continue
-        if before is None:  # (of the graph before anything is merged)
-            before = cfg.predecessors()
+        before = before or cfg.predecessors()
         is_arm = len(before[id]) == 1 and before[id] == before[first] and cfg.blocks[before[id][0]].end == "branch"
         if not is_arm:  # (see :func:`_arms`)
             cfg.redirect(id, first)
-            done = True
-    return done
+            merged.add(first)
+    return merged
 
 
 def _rough_exit(block: Block) -> object:
