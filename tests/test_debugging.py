@@ -19,12 +19,9 @@ tells_what_ran_uncompiled = pytest.mark.skipif(
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch):
+def no_session(fresh_dynamo, monkeypatch):
     monkeypatch.setattr(sessions, "_last", None)
     monkeypatch.setattr(sessions, "_active", [])
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.fixture

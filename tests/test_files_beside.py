@@ -15,7 +15,10 @@ from depyf.finishing.recorded import read_records
 from depyf.records import making, store
 from depyf.report import report
 
-pytestmark = pytest.mark.skipif(not making.can_lock(), reason="no file locks on this system")
+pytestmark = [
+    pytest.mark.usefixtures("fresh_dynamo"),
+    pytest.mark.skipif(not making.can_lock(), reason="no file locks on this system"),
+]
 
 TEXT = "__transformed_code_0_for_broken.py"
 
@@ -25,13 +28,6 @@ def broken(x):
     if y.sum() > 0:
         return y * 2
     return y - 1
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def run(path, **options):

@@ -16,12 +16,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def dump(tmp_path, function, *arguments, backend="eager", **options):

@@ -46,11 +46,7 @@ def toy_example(a, b):
     return x * b
 
 
-@pytest.fixture(autouse=True)
-def fresh_dynamo():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def run(function, backend="eager", gradients=False, steps=8):

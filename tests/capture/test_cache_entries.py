@@ -15,11 +15,7 @@ class Doubled(torch.nn.Module):
         return x * 2
 
 
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def test_the_first_whose_guards_hold_serves():

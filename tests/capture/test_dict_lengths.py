@@ -5,12 +5,7 @@ import torch
 
 from depyf.capture.torch_private.dict_lengths import with_lengths
 
-
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def summed(x, fields):

@@ -17,11 +17,8 @@ log = []
 
 
 @pytest.fixture(autouse=True)
-def clean():
-    torch._dynamo.reset()
+def nothing_logged(fresh_dynamo):
     log.clear()
-    yield
-    torch._dynamo.reset()
 
 
 def test_a_version_whose_guards_allow_too_much():

@@ -9,8 +9,11 @@ torch = pytest.importorskip("torch")
 
 import depyf
 
-pytestmark = pytest.mark.skipif(
-    tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13), reason="other torches word guards otherwise")
+pytestmark = [
+    pytest.mark.usefixtures("fresh_dynamo"),
+    pytest.mark.skipif(
+        tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13), reason="other torches word guards otherwise"),
+]
 KEEP = {
     "none": lambda guards: [False for _ in guards],
     "tensors": lambda guards: [each.guard_type == "TENSOR_MATCH" for each in guards],
@@ -24,13 +27,6 @@ class Scaled(torch.nn.Module):
 
     def forward(self, x):
         return x * self.scale if x.shape[0] > 1 else x
-
-
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
 
 
 def compiled(model, keep):

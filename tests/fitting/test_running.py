@@ -33,11 +33,7 @@ class Scaled(torch.nn.Module):
         return self.up(x) * self.scale if flag else self.up(x)
 
 
-@pytest.fixture(autouse=True)
-def nothing_compiled():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 
 
 def eager(function, **options):

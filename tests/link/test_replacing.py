@@ -14,15 +14,11 @@ import depyf
 from depyf.capture.torch_private import cached_versions, private_api, replacements
 from depyf.link import replacing, transformed
 
-pytestmark = pytest.mark.skipif(
-    not private_api.ADD_VERSION.present(), reason=f"missing: {private_api.ADD_VERSION.lost}")
-
-
-@pytest.fixture(autouse=True)
-def clean():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
+pytestmark = [
+    pytest.mark.usefixtures("fresh_dynamo"),
+    pytest.mark.skipif(
+        not private_api.ADD_VERSION.present(), reason=f"missing: {private_api.ADD_VERSION.lost}"),
+]
 
 
 def careful(x, number):
