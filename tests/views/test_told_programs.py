@@ -584,3 +584,15 @@ def test_a_break_of_an_attempt_that_was_given_up_is_not_counted(capture_program)
 def test_a_later_call_without_operations_is_not_called_the_first(capture_program):
     (sentence,) = verdict(RunIndex(capture_program(told_programs.evaluation_without_operations)))
     assert "torch found no tensor operation on the path of the call that `[0/1]` began with." in sentence
+
+
+def test_functions_are_told_with_their_backends_where_these_differ(capture_program):
+    def two(compiling, other):
+        compiling(told_programs.scaled)(torch.ones(2), 2)
+        other(told_programs.shifted)(torch.ones(2), 2)
+
+    assert "| backend |" not in index(capture_program(lambda compiling: two(compiling, compiling)))
+    aot = functools.partial(torch.compile, backend="aot_eager")
+    text = index(capture_program(lambda compiling: two(compiling, aot)))
+    assert [re.search(rf"^\| \[`{name}`.*", text, re.M)[0].split(" | ")[2] for name in ("scaled", "shifted")] \
+        == ["eager", "aot_eager"]

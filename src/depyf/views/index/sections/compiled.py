@@ -17,21 +17,23 @@ from .context import ROWS, SectionContext, left_out
 
 
 def functions(run: SectionContext) -> list[str]:
-    """Return the table of functions with their versions, graphs, breaks and times."""
+    """Return the table of functions with their versions, graphs, breaks and times; their backends, where they differ."""
     # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
     summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
     if len(summaries) < 2 and all(len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
         return []
     rows = []
+    differ = len({graph.backend for graph in run.graphs.values() if graph.backend}) > 1
     for summary in summaries[:ROWS]:
         graphs = {name for c in summary.done for name in run.graph_names(c)}
+        backends = sorted({graph.backend for name in graphs if (graph := run.graphs.get(name)) and graph.backend})
         rows.append((
-            link(code(summary.title), summary.file), run.place(summary.location),
+            link(code(summary.title), summary.file), run.place(summary.location), *[", ".join(backends)] * differ,
             _versions(summary), str(len(graphs)),
             str(sum(len(c.breaks) for c in summary.compilations)), str(len(summary.recompiles)),
             seconds(sum(c.seconds for c in summary.compilations))))
     lines = ["## Functions", "", *table(
-        ("function", "where", "versions", "graphs", "breaks", "recompiles", "time"), rows)]
+        ("function", "where", *["backend"] * differ, "versions", "graphs", "breaks", "recompiles", "time"), rows)]
     lines += left_out(len(summaries) - ROWS, "function")
     wrapped = [summary for summary in summaries[:ROWS] if summary.wrappers]
     if wrapped:
