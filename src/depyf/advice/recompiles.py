@@ -136,8 +136,10 @@ def _number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvice
     if isinstance(line, ast.AugAssign) and ast.unparse(line.target).rpartition(".")[2] == name:
         return RecompileAdvice(
             f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next "
-            f"call; count outside of what is compiled, or in a tensor: {tensor}{setting}", comes_first=True)
-    return RecompileAdvice(f"each of its values has a version of its own; make it a tensor: {tensor}{setting}")
+            f"call; count outside of what is compiled, or in a tensor, in place of the attribute: {tensor}{setting}",
+            comes_first=True)
+    return RecompileAdvice(
+        f"each of its values has a version of its own; make it a tensor, in place of the attribute: {tensor}{setting}")
 
 
 def _counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
@@ -383,9 +385,9 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
     if _FLOAT.fullmatch(change.now):
         return "make it a tensor, and the first version serves all of its values"
     if NUMBER.fullmatch(change.now):
-        tensor = "`self.register_buffer(name, torch.tensor(...))`" if change.subject.startswith("self.") \
-            else "`torch.tensor(...)`"
-        return f"make it a tensor, and the first version serves all of its values: {tensor}"
+        # (A tensor may be an attribute of anything; only a module can have a buffer.)
+        stored = f"{change.subject} = " if change.subject.startswith("self.") else ""
+        return f"make it a tensor, and the first version serves all of its values: `{stored}torch.tensor(...)`"
     if re.match(r"[bB]?['\"]", change.now):
         return (f"each of its values has a version of its own; where there are more than the limit, raise it: {_LIMIT}")
     return None
