@@ -151,4 +151,6 @@ def _described(value: Any) -> ObjectConstant:
         return value
     if isinstance(value, (Code, CodeType)):
         return ObjectConstant("code", f"the code of {value.name if isinstance(value, Code) else value.co_name}")
+    if type(value) is slice and is_literal(value):
+        return ObjectConstant("slice", repr(value), repr(value))
     return ObjectConstant.of(value)

@@ -4,6 +4,7 @@ import ast
 import collections
 import copy
 import gc
+import types
 import weakref
 
 import pytest
@@ -617,6 +618,33 @@ def test_case(name):
         assert described(running(**live["kwargs"])) == described(function(source, globals)(**live["kwargs"]))
         return
     assert described(running(*copies(live))) == described(function(source, globals)(*copies(live)))
+
+
+def with_slices(source):
+    """The function, with ``slice(None, None, None)`` for the constant ``":"`` and ``slice(1, 3, None)`` for ``"1:3"``."""
+    made = function(source, module_globals())
+    slices = {":": slice(None), "1:3": slice(1, 3)}
+    constants = tuple(slices.get(value, value) if isinstance(value, str) else value for value in made.__code__.co_consts)
+    return made.__code__.replace(co_consts=constants)
+
+
+@pytest.mark.parametrize(("source", "shown"), [
+    ("tmp = [':', keep]\n    return x[tmp[0], tmp[1]]", "x[:, keep]"),
+    ("tmp = [':', keep, '1:3']\n    return x[tmp[0], tmp[2]][tmp[0], tmp[1]]", "x[:, 1:3][:, keep]"),
+    ("tmp = [':', keep]\n    return x[tmp[0], tmp[1]], tmp[0]", "(x[__constant_0_slice, keep], __constant_0_slice)"),
+    ("tmp = [':', keep]\n    return x[tmp[0], tmp[1]], x[:, 0]", "(x[__constant_0_slice, keep], x[:, 0])"),
+], ids=["mask", "two slices", "used otherwise", "of the program, too"])
+def test_slices_among_constants(source, shown):
+    code = with_slices(f"def f(x, keep):\n    {source}\n")
+    x, keep = torch.rand(4, 5), torch.tensor([True, False, True, False, False])[: 2 if "'1:3'" in source else 5]
+    found = decompile_code(code, simplify=True, facts=LiveFacts({"x": x, "keep": keep}, module_globals()))
+    assert found.text == f"def f(x, keep):\n    return {shown}\n"
+    assert found.fidelity is Fidelity.EQUIVALENT
+    assert ("__constant_0_slice stands for" in found.note) == ("__constant_0_slice" in shown)
+    scope = {f"__constant_{number}_slice": value for number, value in enumerate((slice(None), slice(1, 3)))}
+    running = function(ast.fix_missing_locations(found.runs), module_globals(**scope))
+    made = types.FunctionType(code, module_globals())
+    assert str(running(x, keep)) == str(made(x, keep))
 
 
 def test_a_shadowed_parameter_is_named_with_the_reason():

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 
 from ..free_names import free_name
-from ..trees import Transformer, nodes_of
+from ..trees import Transformer, copied, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, UTILITIES
@@ -23,6 +23,8 @@ from .written_out import written_out
 
 #: Constants of torch's whose text is their meaning, and the words before which ``torch`` is left out in it.
 _WORDS = re.compile(r"(torch\.\w+|device\(type='\w+'(, index=\d+)?\))")
+#: A constant that is a slice of numbers.
+_SLICE = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)")
 
 
 class Readable:
@@ -64,7 +66,8 @@ class Readable:
 
     # --- the passes, in the order in which they run --------------------------------------------------
     def name_constants(self) -> None:
-        """Write constants of torch's in the words that a program has for them."""
+        """Write constants in the words that a program has for them: dtypes, devices, slices."""
+        self._name_slices()
         known = {name: meaning for name, meaning in self._meanings.items() if _WORDS.fullmatch(meaning)}
         if not known:
             return
@@ -80,6 +83,22 @@ class Readable:
             self.constants[text] = name
         if words:
             _Constants(words).visit(self.tree)
+
+    def _name_slices(self) -> None:
+        """Write slices as such, where the program does nothing but subscript with them: ``x[:, mask]``."""
+        known = {name: literal for name, meaning in self._meanings.items() if (literal := _slice(meaning)) is not None}
+        if not known:
+            return
+        nodes = list(nodes_of(self.tree))
+        written = {ast.unparse(node) for node in nodes if isinstance(node, ast.Slice)}
+        uses = collections.Counter(node.id for node in nodes if isinstance(node, ast.Name))
+        places = [place for node in nodes if isinstance(node, ast.Subscript) for place in _indices(node)]
+        subscripting = collections.Counter(place.id for place in places if isinstance(place, ast.Name))
+        chosen = {name: literal for name, literal in known.items() if uses[name] == subscripting[name]
+                  and ast.unparse(literal) not in written}  # (else it would not be known what is the constant)
+        if chosen:
+            _Slices(chosen).visit(self.tree)
+            self.constants |= {ast.unparse(literal): name for name, literal in chosen.items()}
 
     def name_sizes(self) -> None:
         """Write calls of Dynamo's helper for sizes as methods."""
@@ -150,6 +169,38 @@ class _Constants(Transformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         text = self._words.get(node.id)
         return node if text is None else ast.parse(text, mode="eval").body
+
+
+def _slice(meaning: str) -> ast.Slice | None:
+    """Return ``1:`` for ``slice(1, None, None)``; ``None`` for what is no slice of numbers."""
+    match = _SLICE.fullmatch(meaning)
+    if match is None:
+        return None
+    return ast.Slice(*[None if part == "None" else ast.parse(part, mode="eval").body for part in match.groups()])
+
+
+def _indices(node: ast.Subscript) -> list[ast.expr]:
+    """Return what something is subscripted with: one expression, or those of a tuple."""
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+class _Slices(Transformer):
+    """A rewriting of the names of constants that are slices, in subscripts."""
+
+    def __init__(self, literals: Mapping[str, ast.Slice]) -> None:
+        self._literals = literals
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.slice, ast.Tuple):
+            node.slice.elts = [self._written(each) for each in node.slice.elts]
+        else:
+            node.slice = self._written(node.slice)
+        return node
+
+    def _written(self, node: ast.expr) -> ast.expr:
+        literal = self._literals.get(node.id) if isinstance(node, ast.Name) else None
+        return node if literal is None else copied(literal)
 
 
 class _Sizes(Transformer):

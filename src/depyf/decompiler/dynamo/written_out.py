@@ -14,7 +14,7 @@ the text                               written out
                                        the statements in a row that change something
 ``from m import name``                 ``name = __import_m.name``: the module that Dynamo put among the globals
 ``x.size(1)``                          ``call_size(x, 1)``, Dynamo's function for that
-``torch.float32``                      the constant of Dynamo's code
+``torch.float32``, ``x[:, i]``         the constant of Dynamo's code
 =====================================  ======================================================================
 
 Each node keeps its place in the text, so that a debugger shows the line that runs.
@@ -208,7 +208,8 @@ class _Writer(Transformer):
 
     # --- constants and names ------------------------------------------------------------------------
     def visit(self, node: ast.AST) -> ast.AST:
-        if self.constants and isinstance(node, (ast.Call, ast.Attribute)) and root_name(node) in self.constant_roots:
+        if self.constants and (isinstance(node, ast.Slice) or isinstance(node, (ast.Call, ast.Attribute))
+                               and root_name(node) in self.constant_roots):
             name = self.constants.get(ast.unparse(node))
             if name is not None:
                 return _placed(ast.Name(name, ast.Load()), node)

@@ -17,7 +17,7 @@ from .context import ROWS, SectionContext, left_out
 
 
 def functions(run: SectionContext) -> list[str]:
-    """Return the table of functions with their versions, graphs, breaks and times; their backends, where they differ."""
+    """Return the table of functions: versions, graphs, breaks, times, and the backends where these differ."""
     # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
     summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
     if len(summaries) < 2 and all(len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
