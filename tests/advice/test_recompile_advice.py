@@ -80,6 +80,29 @@ def test_a_size_that_another_one_fixes():
     assert "marked as dynamic or not" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
 
 
+@pytest.mark.parametrize(("cause", "counts"), [
+    ("seen[name] = seen.get(name, 0) + 1", True), ("self.seen[name] += len(x)", True),
+    ("seen[name] = len(x)", False), ("other[name] = other.get(name, 0) + 1", False),
+])
+def test_a_count_by_key_that_the_function_changes(cause, counts):
+    advice = told("self.seen['a']", ("1",), "2", cause=cause)
+    assert advice.comes_first == counts
+
+
+def test_a_value_of_an_object_that_a_version_leaves_open():
+    at = Circumstances(set_once=frozenset({"atol"}), ranges={"self.atol": ""})
+    text = on_change(ValueChange("self.atol", ("0.1",), "0.2"), at).text
+    assert text.startswith("torch leaves it open") and "dynamic=True" in text
+    at = Circumstances(set_once=frozenset({"norm"}))
+    assert on_change(ValueChange("self.norm", ("'max'",), "'rms'"), at).text.startswith("only `__init__` sets it")
+
+
+def test_a_key_that_the_function_itself_sets():
+    at = Circumstances(filled=frozenset({"seen"}))
+    assert "set it before the first call" in on_change(ValueChange("'a' in self.seen", ("False",), "True"), at).text
+    assert "passing that spares one" in on_change(ValueChange("'a' in features", ("False",), "True"), at).text
+
+
 def test_other_hints_of_torchs_are_passed_on():
     assert told("x", ("1",), "2", hint="do this").text == "do this"
 

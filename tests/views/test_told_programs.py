@@ -384,7 +384,7 @@ def test_modules_with_numbers_of_their_own_and_a_scheduler(capture_program):
     assert first.startswith("`Parts.forward` runs in plain Python")
     assert "What it calls is compiled by itself: `Part.forward`." in first  # (not the step, which another one calls)
     text = index(capture)
-    assert "* `self.drop`: only `__init__` sets it, so modules with other values of it are called" in text
+    assert "* `self.drop`: torch leaves it open since its second value; compile `Parts.forward` with `dynamic=True`" in text
     # A version that ends at a break looks at nothing behind it.
     assert "`self.scale`" not in text.partition("## Recompiles")[2].partition("## Not compiled")[0]
     assert "why: torch does not trace `SGD.step`, which a learning-rate scheduler wraps" in text
@@ -596,3 +596,50 @@ def test_functions_are_told_with_their_backends_where_these_differ(capture_progr
     text = index(capture_program(lambda compiling: two(compiling, aot)))
     assert [re.search(rf"^\| \[`{name}`.*", text, re.M)[0].split(" | ")[2] for name in ("scaled", "shifted")] \
         == ["eager", "aot_eager"]
+
+
+@new_enough
+def test_the_limit_is_told_by_what_made_the_versions(capture_program):
+    capture = capture_program(told_programs.limit_by_a_counter)
+    assert verdict(RunIndex(capture))[0].endswith("run in plain Python: `self.seen` was 16 and is 22.")
+    text = index(capture)
+    assert text.index("how to fix it: `self.seen`") < text.index("how to fix it: `x.shape[0]`: size 0")
+    (sentence,) = verdict(RunIndex(capture_program(told_programs.limit_in_one_grad_mode)))
+    assert sentence.endswith("run in plain Python. Most of these were compiled since `self.seen` changed.")
+
+
+@new_enough
+def test_a_counter_is_advised_on_though_a_resume_function_has_it_open(capture_program):
+    text = index(capture_program(told_programs.counter_beside_another_change))
+    (line,) = [line for line in text.splitlines() if line.startswith("* `self.seen`")]
+    assert line.startswith("* `self.seen`, too: the compiled function changes it itself (`self.seen += len(x)`)")
+
+
+@new_enough
+def test_counters_by_key_and_the_keys_of_a_dictionary(capture_program):
+    lines = index(capture_program(told_programs.counters_by_key)).splitlines()
+    assert "register_buffer" not in "".join(lines) and "it grows" not in "".join(lines)
+    assert any(line.startswith("* `self.missing['a']`: the compiled function changes it itself") for line in lines)
+    assert any(line.startswith("* `len(self.missing)`, too: ") for line in lines)
+    assert any(line.startswith("* `'b' in features`, `'a' in features`: calls with it and calls without it")
+               for line in lines)
+
+
+@new_enough
+def test_autocast_that_changes_with_the_grad_mode_is_told(capture_program):
+    text = index(capture_program(told_programs.autocast_and_grad_mode))
+    assert "`torch.is_grad_enabled(), torch.is_autocast_enabled('cpu')`: `True, True` → `False, False`" in text
+    assert "each combination of these modes has a version of its own" in text
+
+
+@new_enough
+def test_a_number_that_is_fixed_to_0_and_1_alone_is_open(capture_program):
+    (line,) = [line for line in index(capture_program(told_programs.number_with_special_values)).splitlines()
+               if line.startswith("* `k`: ")]
+    assert "`dynamic=True`" in line and "all values from 2 to 80" in line
+
+
+@new_enough
+def test_a_number_that_python_tests_is_to_be_no_tensor(capture_program):
+    text = index(capture_program(told_programs.number_that_python_tests))
+    assert re.search(r"a tensor in its place would break the graph at the test of it \(at `told_programs\.py:\d+`\)", text)

@@ -782,3 +782,94 @@ def evaluation_without_operations(compiling):
     for training in (True, False):
         module.train(training)
         model(torch.ones(3))
+
+
+class Seen(torch.nn.Module):
+    """Counts what it has seen, where it was given anything."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = 0
+
+    def forward(self, x, mode="plain"):
+        if len(x) == 0:
+            return x.sum()
+        self.seen += len(x)
+        if mode == "scaled":
+            x = x * 2
+        torch._dynamo.graph_break()
+        return x + self.seen
+
+
+def limit_by_a_counter(compiling):
+    """The call that comes to the limit of four versions fails for its size, too; the counter has made the versions."""
+    model = compiling(Seen())
+    for size in (8, 8, 6, 0, 7, 7):
+        model(torch.ones(size))
+
+
+def limit_in_one_grad_mode(compiling):
+    model = compiling(Seen())
+    for _ in range(4):
+        model(torch.ones(8))
+    with torch.no_grad():
+        model(torch.ones(8))
+
+
+def counter_beside_another_change(compiling):
+    model = compiling(Seen())
+    for mode in ("a", "b", "c"):
+        model(torch.ones(8), mode)
+
+
+class CountsMissing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.missing = {}
+
+    def forward(self, x, features):
+        for name in ("a", "b"):
+            if name in features:
+                x = x + features[name]
+            else:
+                self.missing[name] = self.missing.get(name, 0) + 1
+        return x * 2
+
+
+def counters_by_key(compiling):
+    """Each call lacks other features, and counts those that it lacks."""
+    model, x = compiling(CountsMissing()), torch.ones(3)
+    for features in ({"b": x}, {"a": x}, {}, {}):
+        model(x, features)
+
+
+def autocast_and_grad_mode(compiling):
+    model = compiling(torch.nn.Linear(4, 4))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        model(torch.ones(2, 4))
+    with torch.no_grad():
+        model(torch.ones(2, 4))
+
+
+def topmost(scores, k):
+    return scores.topk(k, dim=-1).values * 2
+
+
+def number_with_special_values(compiling):
+    compiled = compiling(topmost)
+    for k in (3, 4, 1):
+        compiled(torch.ones(4, 80), k)
+
+
+def cut_off(logits, requests):
+    limits = torch.tensor([request["p"] for request in requests]).unsqueeze(1)
+    if any(request["p"] < 1.0 for request in requests):
+        logits = logits.masked_fill(logits > limits, 0.0)
+    return logits.softmax(-1)
+
+
+def number_that_python_tests(compiling):
+    """(A backend of AOTAutograd holds a float for fixed.)"""
+    compiled = torch.compile(cut_off, backend="aot_eager")
+    for p in (0.9, 0.8):
+        compiled(torch.ones(2, 4), [{"p": p}, {"p": 0.95}])

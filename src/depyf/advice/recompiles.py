@@ -79,9 +79,10 @@ class Circumstances:
         packed: parameters that take all other arguments of a call, with the kind of these:
             ``{"args": "positional", "kwargs": "keyword"}``.
         given: parameters that the function's own lines add nothing to: a list among them is as long as it is passed.
-        filled: variables and attributes whose items the file sets by key, and to which it adds nothing otherwise:
-            they hold as many items after each call.
+        filled: variables and attributes whose items the file sets by key, and to which it adds nothing otherwise.
         set_once: attributes that only the ``__init__`` of a class of the program sets.
+        python_tests: what tests of the program's read, with the place: variables and attributes in the function, and
+            attributes and items of other objects in its file by their last part: ``{".top_p": "`serve.py:135`"}``.
         breaks_when_open: the place of a graph break in this version, where the earlier ones have none:
             ``"`attention.py:193`"``; ``""`` for none.
         breaks: a graph break divides the function, so that parts of it get other tensors.
@@ -103,6 +104,7 @@ class Circumstances:
     given: Set[str] = frozenset()
     filled: Set[str] = frozenset()
     set_once: Set[str] = frozenset()
+    python_tests: Mapping[str, str] = field(default_factory=dict)
     breaks_when_open: str = ""
     breaks: bool = False
     in_library: bool = False
@@ -129,30 +131,56 @@ def _number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvice
     if not change.hint.startswith(_OF_MODULE) or at.in_library:
         return None
     name = change.subject.rpartition(".")[2]
-    tensor = f'`self.register_buffer("{name}", torch.tensor(...), persistent=False)`'
+    tensor = "a tensor"
+    if name.isidentifier():  # (no item of a dictionary or list)
+        tensor += f', in place of the attribute: `self.register_buffer("{name}", torch.tensor(...), persistent=False)`'
     setting = "" if change.of_global else (
         "; or set `torch._dynamo.config.allow_unspec_int_on_nn_module = True`, and torch leaves it open")
-    line = parsed_statement(change.cause)
-    if isinstance(line, ast.AugAssign) and ast.unparse(line.target).rpartition(".")[2] == name:
+    if _changes_itself(change):
         return RecompileAdvice(
             f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next "
-            f"call; count outside of what is compiled, or in a tensor, in place of the attribute: {tensor}{setting}",
-            comes_first=True)
-    return RecompileAdvice(
-        f"each of its values has a version of its own; make it a tensor, in place of the attribute: {tensor}{setting}")
+            f"call; count outside of what is compiled, or in {tensor}{setting}", comes_first=True)
+    return RecompileAdvice(f"each of its values has a version of its own; make it {tensor}{setting}")
 
 
 def _counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
     """Return advice on a number that the function itself changes, and of which each version holds for one value."""
-    line = parsed_statement(change.cause)
-    if not isinstance(line, ast.AugAssign) or change.subject in at.ranges or at.in_library or not all(
-            NUMBER.fullmatch(each) for each in (change.now, *change.was)):
-        return None
-    if last_part(ast.unparse(line.target)) != last_part(change.subject):
+    if change.subject in at.ranges or at.in_library or not all(
+            NUMBER.fullmatch(each) for each in (change.now, *change.was)) or not _changes_itself(change):
         return None
     return RecompileAdvice(
         f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next call; "
         "count outside of what is compiled, or in a tensor", comes_first=True)
+
+
+def _changes_itself(change: ValueChange) -> bool:
+    """Return whether the line because of which torch guards a value computes it anew from what it was.
+
+    ``self.n += 1``, ``seen[key] = seen.get(key, 0) + 1``.
+    """
+    match parsed_statement(change.cause):
+        case ast.AugAssign(target):
+            return _is_stored_in(change.subject, target)
+        case ast.Assign([target], value) if _is_stored_in(change.subject, target):
+            of = target.value if isinstance(target, ast.Subscript) else target
+            reads = ast.unparse(of)
+            return any(isinstance(each, ast.expr) and ast.unparse(each) == reads for each in ast.walk(value))
+    return False
+
+
+def _is_stored_in(subject: str, target: ast.expr) -> bool:
+    """Return whether what a line stores to may be what changed: ``seen[key]`` may be ``self.seen['a']``."""
+    if last_part(ast.unparse(target)) == last_part(subject):
+        return True
+    match target, parsed_expression(subject):
+        case ast.Subscript(owner, key), ast.Subscript(of) if not isinstance(key, ast.Constant):
+            return _last_name(owner) == _last_name(of) != ""
+    return False
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return ``seen`` of ``seen`` and of ``self.seen``, which a function that is called may have as ``seen``."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def last_part(expression: str) -> str:
@@ -169,13 +197,13 @@ def _torchs_hint(change: ValueChange, at: Circumstances) -> str | None:
     return change.hint if change.hint and not change.hint.startswith("type ") else None
 
 
-def _of_each_module(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on an attribute that each module has its own value of."""
+def _of_each_object(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on an attribute that each object has its own value of."""
     owner, _, name = change.subject.partition(".")
-    if owner != "self" or name not in at.set_once:
+    if owner != "self" or name not in at.set_once or change.subject in at.ranges:
         return None
-    return ("only `__init__` sets it, so modules with other values of it are called; a value has a version of its own, "
-            f"for all modules that have it; where there are more than the limit, raise it: {_LIMIT}")
+    return ("only `__init__` sets it, so objects with other values of it are used; a value has a version of its own, "
+            f"for all objects that have it; where there are more than the limit, raise it: {_LIMIT}")
 
 
 # --- sizes --------------------------------------------------------------------------------------------
@@ -199,8 +227,8 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
 
 
 def _fixed_number(change: ValueChange, at: Circumstances) -> str | None:
-    if change.subject not in at.fixed or ".shape[" in change.subject:
-        return None
+    if change.subject not in at.fixed or ".shape[" in change.subject or change.subject in at.ranges:
+        return None  # (Torch has versions of their own for 0 and 1 of a number that it otherwise leaves open.)
     return (f"what Python computes with it fixes it (at {at.fixed[change.subject]}), so each value has a version "
             "of its own; compute that before the call, or in torch, with a tensor in place of the number")
 
@@ -214,7 +242,7 @@ def _fixed_size(change: ValueChange, at: Circumstances) -> str | None:
     size = _size_of(change)
     if change.subject in at.fixed_with and size and "`" not in change.subject:
         return _fixed_in_one_version(change, at, at.fixed[change.subject], at.fixed_with[change.subject])
-    if change.subject in at.fixed:
+    if change.subject in at.fixed and (size or change.subject not in at.ranges):
         return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
                 f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
     return None
@@ -304,10 +332,13 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
         return None
     if of[1] in at.given:
         return ("each length has a version of its own, in which torch unrolls the loop over it; keep one length, or, "
-                "where it holds numbers or tensors, make one tensor of it before the call")
-    once_filled = set(change.was) == {"0"} and change.subject[4:-1].rpartition(".")[2] in at.filled
-    if not once_filled and change.now.isdigit() and all(
-            was.isdigit() and int(was) < int(change.now) for was in change.was):
+                "where it holds numbers or tensors, make one tensor of it before the call and compute with all of it "
+                "at once (a loop over a tensor is unrolled, too)")
+    grows = change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was)
+    by_key = change.subject[4:-1].rpartition(".")[2] in at.filled
+    if grows and by_key and set(change.was) != {"0"}:
+        return "each number of keys has a version of its own; set all of them before the first call"
+    if grows and not by_key:
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
             "outside of what is compiled, or, where it holds numbers or tensors, fill a tensor of fixed size instead",
@@ -332,6 +363,10 @@ def _state(change: ValueChange, at: Circumstances) -> str | None:
 _LAYOUT = re.compile(r"contiguous$|channels last|strides \(")
 _EACH_LAYOUT = "each layout has a version of its own; pass the result of `.contiguous()`"
 _OF_STATE = (
+    (r"^torch\.is_grad_enabled\(\), torch\.is_autocast", "each combination of these modes has a version of its own; to "
+     "spare one, call it in the same grad mode and under the same `torch.autocast`"),
+    (r"^torch\.is_autocast_enabled\(", "calls under `torch.autocast` and calls without it have a version each; to "
+     "spare one, call it always under it, or never"),
     (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own, two in all; to spare one, call it in one "
      "mode (a mode that the function itself sets comes too late: torch looks at it on entry)"),
     (r"\.is_inference\(\)$", "tensors made in `torch.inference_mode()` have a version of their own; make them in "
@@ -343,6 +378,17 @@ _OF_STATE = (
     (r"\.(?:ndim|device)$", "each has a version of its own; pass tensors of one kind"),
     (r"\.training$", "training and evaluation have a version each, which is two in all"),
 )
+
+
+def _key(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on a key that a dictionary has in some calls and lacks in others."""
+    match parsed_expression(change.subject):
+        case ast.Compare(ast.Constant(), [ast.In()], [owner]) if not at.in_library:
+            if _last_name(owner) in at.filled:
+                return "the compiled function sets it itself; set it before the first call, and it is there in each"
+            return ("calls with it and calls without it have a version each, two in all; where some value of it "
+                    "changes nothing, passing that spares one")
+    return None
 
 
 _WITH_AND_WITHOUT = ("calls with it and calls without it have a version each, two in all; where something changes "
@@ -382,6 +428,10 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
             known += " for which the function's tests of it come out the same"
         return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
                 f"serves {known}")
+    tested = at.python_tests.get(change.subject) or at.python_tests.get(last_part(change.subject), "")
+    if tested and NUMBER.fullmatch(change.now):
+        return ("each of its values has a version of its own; a tensor in its place would break the graph at the test "
+                f"of it (at {tested}): pass what that test gives, computed before the call, and the number as a tensor")
     if _FLOAT.fullmatch(change.now):
         return "make it a tensor, and the first version serves all of its values"
     if NUMBER.fullmatch(change.now):
@@ -404,5 +454,5 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
 
 
 _RULES: tuple[Rule, ...] = (
-    _of_each_module, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size,
-    _bound_method, _packed_arguments, _length, _condition, _state, _other_kind, _value)
+    _of_each_object, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size,
+    _bound_method, _packed_arguments, _length, _condition, _state, _key, _other_kind, _value)

@@ -69,6 +69,7 @@ _STATES = {
     "deterministic_algorithms": "torch.are_deterministic_algorithms_enabled()",
     "deterministic_algorithms_warn_only": "torch.is_deterministic_algorithms_warn_only_enabled()",
 }
+_AUTOCAST = r"autocast\((?P<device>\w+)\)_enabled"
 #: Other state that torch guards by a helper of its own.
 _HELPERS = (
     ("___check_torch_function_mode_stack", "the modes of __torch_function__ that are on"),
@@ -230,15 +231,26 @@ def _of_state(condition: str, seen: Seen) -> Comparison | None:
     match = re.match(_STATE, condition)
     if match is not None:
         names = match["names"].split()
-        for name in names:
-            if name in _STATES:
-                now = seen(_STATES[name])
-                return Comparison(_STATES[name], {"True": "False", "False": "True"}.get(now, ""), now)
-        return Comparison("torch's global state: " + ", ".join(name.replace("_", " ") for name in names))
+        now = {question: seen(question) for name in names if (question := _question_of_state(name))}
+        if not now:
+            return Comparison("torch's global state: " + ", ".join(name.replace("_", " ") for name in names))
+        # (Torch says what changed, not from what: of two values it was the other one.)
+        turned = {question: state for question, state in now.items() if state in ("True", "False")}
+        if len(turned) < 2:
+            question, state = next(iter(turned.items() or now.items()))
+            return Comparison(question, str(state != "True") if turned else "", state)
+        return Comparison(", ".join(turned), ", ".join(str(state != "True") for state in turned.values()),
+                          ", ".join(turned.values()))
     for helper, words in _HELPERS:
         if helper in condition:
             return Comparison(words)
     return None
+
+
+def _question_of_state(name: str) -> str:
+    """Return the call that says what a part of torch's state is; ``""`` for one that has none."""
+    autocast = re.fullmatch(_AUTOCAST, name)
+    return f"torch.is_autocast_enabled('{autocast['device']}')" if autocast is not None else _STATES.get(name, "")
 
 
 def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:
@@ -333,7 +345,7 @@ def _source(subject: str) -> str:
                 node = inner
             case ast.Call(ast.Attribute(inner, "is_inference")):
                 node = inner
-            case ast.Call():
+            case ast.Call() | ast.Tuple():
                 return ""
             case _:
                 return ast.unparse(node)

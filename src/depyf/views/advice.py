@@ -68,7 +68,7 @@ class Adviser:
     def on_lost(self, compilation: Compilation) -> list[str]:
         """Return advice, as Markdown, on a function that torch gave up; none where no rule fits."""
         if compilation.outcome == "limit":
-            return self.on([compilation])
+            return self.on_limit([compilation])
         causes = [broken for broken in compilation.breaks if broken.skips_function]
         failure = compilation.failure
         if failure is not None and failure.reason and not causes:
@@ -78,6 +78,15 @@ class Adviser:
         if not texts and _is_of_iterator(causes):
             texts = [self.on_outer_break(compilation)]
         return list(dict.fromkeys(filter(None, texts or [self.on_set_up(compilation)])))
+
+    def on_limit(self, compilations: Sequence[Compilation]) -> list[str]:
+        """Return advice, as Markdown, on a function that reached the recompile limit: on all that made its versions.
+
+        Args:
+            compilations: those that torch refused at the limit.
+        """
+        frames = {each.compile_id.frame_key for each in compilations}
+        return self.on([each for each in self.run.capture.compilations if each.compile_id.frame_key in frames])
 
     def lines_on(self, broken: GraphBreak, compilation: Compilation) -> list[str]:
         """Return the advice on a graph break as the items of a list in Markdown: what to do, why, what it costs."""
@@ -153,16 +162,21 @@ class Adviser:
         """Return advice on how to spare torch compiling these again, as Markdown; each once."""
         compilations = [each for each in compilations if each.outcome != "skipped"]  # (which gave no version)
         advised: dict[object, tuple[str, RecompileAdvice]] = {}
-        others = dict(self._others(compilations[:_LOOKED_AT]))
+        others: dict[str, RecompileAdvice | None] = {}
         never_served: set[str] = set()
+        for subject, advice in self._others(compilations[:_LOOKED_AT]):
+            if subject not in never_served:
+                others[subject] = advice
+            if advice is not None and advice.comes_first:
+                never_served.add(subject)
         for compilation in compilations:
             for change in self.run.changes(compilation)[:1]:
-                others.pop(change.subject, None)
                 advice = self._on_change(change, compilation)
                 if advice is not None and advice.comes_first:
                     never_served.add(change.subject)
                 elif change.subject in never_served:
                     continue  # (a resume function may have it open, which is no help before it)
+                others.pop(change.subject, None)
                 if advice is not None:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
@@ -213,8 +227,9 @@ class Adviser:
             held = _HELD.sub("[...]", each.subject)
             if each.was:
                 # (Of layers torch explains the first alone.)
-                known = explained.get(last_part(held), ValueChange("", (), "", cause=cause))
-                yield held, on_change(replace(known, subject=held, was=(each.was,), now=each.now), at)
+                known = explained.get(last_part(held), ValueChange("", (), ""))
+                yield held, on_change(replace(
+                    known, subject=held, was=(each.was,), now=each.now, cause=cause or known.cause), at)
             elif len(wanted[each.subject]) > 1:
                 yield held, None
 

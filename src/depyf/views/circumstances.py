@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
-from ..advice.recompiles import Circumstances
-from ..records.model import Compilation, SymbolDecision
+from ..advice.recompiles import Circumstances, last_part
+from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from ..torch_text.size_names import SYMBOL
@@ -55,6 +55,7 @@ class CircumstancesOfRun:
                 ranges=self._ranges(frame, fixed), tested=self._tested(frame), tied=self._tied(frame),
                 calls=self._calls(compilation), made_in=made_in, made_outside=self._given_to(caller),
                 packed=self._packed(compilation), given=self._given(compilation), filled=self._filled(compilation),
+                python_tests=self._python_tests(compilation),
                 breaks=any(resumed_function(each.function) is not None
                            for each in self.run.summary_of[compilation.compile_id.key].compilations))
         known = self._of_functions[key]
@@ -240,6 +241,23 @@ class CircumstancesOfRun:
         names = {each.arg for each in ast.walk(definition.node.args) if isinstance(each, ast.arg)} - {"self", "cls"}
         return frozenset(names - _added_to(definition.node))
 
+    def _python_tests(self, compilation: Compilation) -> dict[str, str]:
+        """Return what tests in a function and its file read, with the places (:class:`Circumstances`)."""
+        where = compilation.location
+        tree = self.run.source.tree(where.filename) if where is not None else None
+        if where is None or tree is None:
+            return {}
+        definition = self.run.source.function_at(where)
+        own = {id(node) for node in ast.walk(definition.node)} if definition is not None else set()
+        result: dict[str, str] = {}
+        for node in _tested(tree):
+            text = ast.unparse(node)
+            # (``self`` is another object in another class.)
+            name = text if id(node) in own else "" if text.startswith("self.") else last_part(text)
+            place = code(self.run.short_place(SourceLocation(where.filename, node.lineno)))
+            result |= {each: place for each in {name, last_part(name) if not name.startswith("self.") else ""} - {""}}
+        return result
+
     def _filled(self, compilation: Compilation) -> frozenset[str]:
         """Return the variables and attributes whose items the file of the function sets by key and in no other way."""
         tree = self.run.source.tree(compilation.location.filename) if compilation.location is not None else None
@@ -331,6 +349,33 @@ def _sets(tree: ast.AST) -> Iterator[tuple[str, bool]]:
             case ast.FunctionDef():
                 in_init = node.name == "__init__"
         pending += [(child, in_init) for child in ast.iter_child_nodes(node)]
+
+
+def _tested(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the variables, attributes and items that decide where Python goes on: ``a`` of ``if a > 1``."""
+    pending: list[ast.expr] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
+                pending.append(node.test)
+            case ast.comprehension():
+                pending += node.ifs
+            case ast.Call(ast.Name("any" | "all"), [ast.GeneratorExp() | ast.ListComp() as each]):
+                pending.append(each.elt)
+    while pending:
+        node = pending.pop()
+        match node:
+            case ast.BoolOp():
+                pending += node.values
+            case ast.UnaryOp(_, operand):
+                pending.append(operand)
+            case ast.BinOp(left, _, right):
+                pending += (left, right)
+            case ast.Compare(left, operators, others) if not any(
+                    isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in operators):
+                pending += (left, *others)
+            case ast.Name() | ast.Attribute() | ast.Subscript(_, ast.Constant(str())):
+                yield node
 
 
 def _root(node: ast.expr) -> str:

@@ -6,6 +6,7 @@ Sentences in Markdown, of the records alone; the index, the page and the termina
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
@@ -222,10 +223,28 @@ def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> s
 def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
     summary = run.summary_of[compilation.compile_id.key]
     versions = sum(c.compile_id.frame_key == compilation.compile_id.frame_key for c in summary.done)
-    changes = run.changes(compilation)
-    why = f": {changes[0].sentence()}" if changes else ""
+    why = _why_so_many(run, compilation)
     calls = f"Calls that match none of its {count(versions, 'version')}" if versions else "Calls"
     return f"{name} reached the recompile limit. {calls} run in plain Python{why}"
+
+
+def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
+    """Return what most versions of a function were compiled for, as the end of a sentence.
+
+    That is the reason for the limit; the call that came to it may have been another for a reason of its own.
+    """
+    frame = [each for each in run.capture.compilations
+             if each.compile_id.frame_key == compilation.compile_id.frame_key]
+    own = {change.subject: change for change in reversed(run.changes(compilation))}
+    most = Counter(dict.fromkeys(reversed(own), 0))  # (of those that are as many, the first of this call)
+    for each in frame:
+        most.update({change.subject for change in run.changes(each)})
+    if not most:
+        return ""
+    subject = most.most_common(1)[0][0]
+    if subject in own:
+        return f": {own[subject].sentence()}"
+    return f". Most of these were compiled since {code(subject)} changed"
 
 
 def _place(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:

@@ -102,6 +102,8 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
                 return list(value)
         case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
             return getattr(sys.modules["torch"], name)()
+        case ast.Call(ast.Attribute(ast.Name("torch"), "is_autocast_enabled"), [ast.Constant(str(device))], []):
+            return sys.modules["torch"].is_autocast_enabled(device)
         case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []), ast.Constant(key)):
             return _of_plain_tensor(_static_value(inner, local, namespace), method)[key]
         case ast.Subscript(inner, ast.Constant(key)):

@@ -106,7 +106,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     elif account is not None:
         why = spans(prose(without_addresses(account.explanation.partition("\n")[0])))
     changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []
-    own = run.advice.on(members) if first.outcome == "limit" else run.advice.on_lost(first)
+    own = run.advice.on_limit(members) if first.outcome == "limit" else run.advice.on_lost(first)
     hints = [prose(without_addresses(hint)) for hint in in_order(account.hints)] if account else []
     return {
         "outcome": first.outcome, "subject": run.subject(first), "place": run.place(first.location),

@@ -54,7 +54,7 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     if first.outcome == "limit":
         for compilation in members[:3]:
             lines += ["  " + line for line in event(run, compilation, set())]
-        lines += [f"  * how to fix it: {text}" for text in run.advice.on(members)]
+        lines += [f"  * how to fix it: {text}" for text in run.advice.on_limit(members)]
     else:
         lines += [f"  * how to fix it: {text}" for text in run.advice.on_lost(first)]
     if account is not None:
