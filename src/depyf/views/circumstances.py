@@ -255,7 +255,7 @@ class CircumstancesOfRun:
             # (``self`` is another object in another class.)
             name = text if id(node) in own else "" if text.startswith("self.") else last_part(text)
             place = code(self.run.short_place(SourceLocation(where.filename, node.lineno)))
-            result |= {each: place for each in {name, last_part(name) if not name.startswith("self.") else ""} - {""}}
+            result |= dict.fromkeys({name, last_part(name) if not name.startswith("self.") else ""} - {""}, place)
         return result
 
     def _filled(self, compilation: Compilation) -> frozenset[str]:
