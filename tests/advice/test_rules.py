@@ -122,6 +122,44 @@ def test_a_number_that_goes_to_another_function_is_left(test):
     assert on_break(broken_at(text, 2)) is None
 
 
+HANDLED = """class Failed(ArithmeticError): pass
+class Far(Failed): pass
+def f(x):
+    if x.any():
+        raise {}("bad")
+    return x
+try:
+    f(1)
+except {}:
+    pass
+"""
+
+
+@pytest.mark.parametrize("raised, caught", [
+    ("Failed", "Failed"), ("Far", "Failed"), ("Far", "(KeyError, ArithmeticError)"), ("OverflowError", "ArithmeticError")])
+def test_a_check_whose_exception_a_handler_waits_for_is_not_rewritten(raised, caught):
+    """The search cannot see it: the run may have no value that fails the check."""
+    advice = on_break(broken_at(HANDLED.format(raised, caught), 4))
+    assert not advice.is_mechanical
+    assert advice.change.endswith(
+        f"but `except {caught}` of the program (line 9) would not catch what `torch._assert_async` raises, a RuntimeError: "
+        "let it catch that, too")
+
+
+@pytest.mark.parametrize("raised, caught", [
+    ("Failed", "KeyError"), ("Failed", "Far"), ("Failed", "(Failed, RuntimeError)"), ("RuntimeError", "RuntimeError"),
+    ("Failed", "Exception")])
+def test_a_check_is_rewritten_where_handlers_wait_for_others_or_catch_both(raised, caught):
+    advice = on_break(broken_at(HANDLED.format(raised, caught), 4))
+    assert advice.is_mechanical and "except" not in advice.change
+
+
+def test_an_assertion_that_a_handler_waits_for_is_not_rewritten():
+    text = "def f(x):\n    try:\n        assert x.any()\n    except AssertionError:\n        x = 1\n    return x\n"
+    advice = on_break(broken_at(text, 3, "GB0034", "Data-dependent assertion"))
+    assert not advice.is_mechanical and "(line 4)" in advice.change
+
+
 @pytest.mark.parametrize("side", ["y.add_(1)", "print(y)", "(z := y)", "'text'", "None", "[x]", "lambda: x"])
 def test_sides_with_an_effect_or_of_no_tensor_are_left(side):
     assert on_break(broken_at(f"def f(x, y):\n    if x.sum() > 0:\n        y = {side}\n    return y\n", 2)) is None

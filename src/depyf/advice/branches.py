@@ -15,6 +15,7 @@ import copy
 import re
 from collections.abc import Sequence
 
+from .handlers import name_of, without_runtime_error
 from .model import Advice, Edit, indented
 from .scalars import in_arithmetic, without_scalar
 from .source import Site, called
@@ -276,29 +277,38 @@ def _replaced(node: ast.stmt, value: ast.expr) -> ast.stmt:
 
 def _raising(site: Site, node: ast.If) -> Advice | None:
     match node:
-        case ast.If(test, [ast.Raise(ast.Call(_, arguments))], []):
+        case ast.If(test, [ast.Raise(ast.Call(error, arguments))], []):
             truth = condition(test)
             if truth is None:
                 return None
-            return _asserted(site, _inverted(truth), arguments[0] if arguments else None)
+            return _asserted(site, _inverted(truth), arguments[0] if arguments else None, name_of(error))
     return None
 
 
 def _asserting(site: Site, node: ast.Assert) -> Advice | None:
     truth = condition(node.test)
-    return _asserted(site, truth, node.msg) if truth is not None else None
+    return _asserted(site, truth, node.msg, "AssertionError") if truth is not None else None
 
 
-def _asserted(site: Site, truth: ast.expr, message: ast.expr | None) -> Advice:
+def _asserted(site: Site, truth: ast.expr, message: ast.expr | None, raised: str) -> Advice:
+    """Return the advice on a check that raises an exception of a name."""
     text = message.value if isinstance(message, ast.Constant) and isinstance(message.value, str) else ""
     if isinstance(message, ast.JoinedStr):
         text = "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in message.values)
     call = ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "_assert_async", ast.Load()), [
         truth, *([ast.Constant(text)] if text else [])], [])
-    return rewritten(
+    advice = rewritten(
         site, [ast.Expr(call)], rule="assert",
         why="the check is then an operation of the graph, not a branch of Python",
         cost="the error is a RuntimeError, and its text cannot hold values; on a GPU it comes later")
+    handler = without_runtime_error(site.module, raised) if site.module is not None else None
+    if handler is None or handler.type is None:
+        return advice
+    # (No edit: with values that the run does not have, the program would end where it went on.)
+    caught = f"`except {unparsed(handler.type)}` of the program (line {handler.lineno})"
+    change = (f"{advice.change}; but {caught} would not catch what `torch._assert_async` raises, a RuntimeError: let "
+              "it catch that, too")
+    return Advice(advice.rule, change, advice.why, advice.cost, after=advice.after)
 
 
 # --- the result ---------------------------------------------------------------------------------------
