@@ -10,11 +10,13 @@ pytest.importorskip("torch")
 
 import fix_programs
 
+from depyf import prepare_debug
 from depyf.advice import RULES, Sources, on_break
 from depyf.advice.model import Edit, edited
 from depyf.fixing.left import left
-from depyf.fixing.outcome import Outcome, same
+from depyf.fixing.outcome import Outcome, same, same_calls
 from depyf.fixing.search import Search, unified_diff, with_settings
+from depyf.fixing.trial import recorded
 from depyf.records.model import Capture, Compilation, CompileId, Failure, GraphBreak, SourceFile, SourceLocation
 from depyf.views.advice import Adviser, in_order
 from depyf.views.run_index import RunIndex
@@ -427,6 +429,49 @@ def test_a_program_that_is_never_the_same_is_refused(program):
 def test_results_of_another_type_are_not_the_same():
     assert not same([1.0], [1]) and not same(("a", 1), ("b", 1)) and not same([1], [1, 2])
     assert same([1.0, float("nan")], [1.0 + 1e-9, float("nan")])
+
+
+def test_what_a_compiled_function_calls_may_become_a_part_of_it():
+    inside = ("inner", 1, [])
+    assert same_calls([("outer", 2, [inside])], [("outer", 2, [])])
+    assert not same_calls([("outer", 2, [inside])], [("outer", 3, [])])
+    assert not same_calls([("outer", 2, [inside])], [("outer", 2, [("inner", 4, [])])])
+    assert not same_calls([("outer", 2, []), inside], [("outer", 2, [])])
+
+
+CALLS_INNER = """import torch
+@torch.compile(backend="eager")
+def inner(x):
+    return x + 1
+@torch.compile(backend="eager")
+def outer(x):
+    for _ in range(1):
+        x = inner(x)
+        {}
+    return x
+for n in (1, 9):
+    outer(torch.tensor([n]))
+"""
+
+
+def calls_of(text, folder, monkeypatch):
+    """Run a program and return the calls of its compiled functions, as a trial notes them."""
+    torch = pytest.importorskip("torch")
+    torch._dynamo.reset()
+    observed = []
+    with monkeypatch.context() as patched, prepare_debug(str(folder), page=False, link=False):
+        patched.setattr(torch, "compile", recorded(torch, torch.compile, observed))
+        exec(compile(text, "calls_inner.py", "exec"), {})
+    return observed
+
+
+def test_a_function_that_is_inlined_once_its_caller_compiles_is_no_difference(tmp_path, monkeypatch):
+    """Torch runs a loop that breaks in plain Python, and `inner` is called by itself there."""
+    broken = calls_of(CALLS_INNER.format("x = x * 2 if x.sum() > 5 else x"), tmp_path / "broken", monkeypatch)
+    whole = calls_of(CALLS_INNER.format("x = torch.where(x.sum() > 5, x * 2, x)"), tmp_path / "whole", monkeypatch)
+    assert [[name for name, _, _ in inside] for _, _, inside in broken] == [["inner"]] * 2
+    assert [[name for name, _, _ in inside] for _, _, inside in whole] == [[]] * 2
+    assert same_calls(broken, whole)
 
 
 @pytest.mark.parametrize(("line", "registry_id", "reason", "behind", "named"), [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ..records.model import Capture, Compilation
@@ -19,14 +20,14 @@ class Outcome:
 
     Attributes:
         capture: its records; ``None`` where there are none.
-        observed: what its compiled functions gave, in order.
+        observed: the calls of its compiled functions, in order: of each the name, what it gave, and the calls inside.
         printed: its standard output.
         status: its exit status; ``None`` where it took too long.
         error: the end of its standard error, where it failed.
     """
 
     capture: Capture | None
-    observed: Any = None
+    observed: Sequence[Any] | None = None
     printed: str = ""
     status: int | None = 0
     error: str = ""
@@ -82,7 +83,30 @@ class Outcome:
     def same_results(self, other: Outcome) -> bool:
         """Return whether another run printed and gave the same."""
         return (self.status == other.status and _GRADIENT.sub("", self.printed) == _GRADIENT.sub("", other.printed)
-                and same(self.observed, other.observed))
+                and same_calls(self.observed or (), other.observed or ()))
+
+
+def same_calls(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Return whether calls of compiled functions gave the same."""
+    return len(one) == len(other) and all(map(_same_call, one, other))
+
+
+def _same_call(one: Any, other: Any) -> bool:
+    (name, given, inside), (other_name, other_given, other_inside) = one, other
+    return name == other_name and same(given, other_given) and _same_inside(inside, other_inside)
+
+
+def _same_inside(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Return whether the calls that a compiled function made gave the same.
+
+    A function that it calls is a part of its graph where it compiles whole, and is not called by itself then. So a call
+    that one run lacks is no difference: what the outer function makes of it is compared.
+    """
+    for name in {name for name, _, _ in one} & {name for name, _, _ in other}:
+        ours, theirs = ([each for each in calls if each[0] == name] for calls in (one, other))
+        if len(ours) == len(theirs) and not same_calls(ours, theirs):
+            return False
+    return True
 
 
 def same(one: Any, other: Any) -> bool:

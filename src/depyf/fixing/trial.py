@@ -2,7 +2,8 @@
 
     python -m depyf.fixing.trial SPEC      SPEC: JSON with program, arguments, texts, folder
 
-It leaves in the folder: the dump, what compiled functions gave (``observed.pt``), what was printed (``stdout``).
+It leaves in the folder: the dump, the calls of compiled functions with what they gave (``observed.pt``, compared by
+``outcome.same_calls``), what was printed (``stdout``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import linecache
 import os
 import random
 import sys
+import threading
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -49,7 +51,7 @@ def run(spec: Spec) -> None:
     _print_to(os.path.join(spec.folder, PRINTED))
     take_texts(spec.texts)
     _seed(torch)
-    torch.compile = _recorded(torch, torch.compile, observed)
+    torch.compile = recorded(torch, torch.compile, observed)
     sys.argv = [spec.program, *spec.arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(spec.program)))
     try:
@@ -101,34 +103,48 @@ def _seed(torch: Any) -> None:
 
 
 # --- what compiled functions give -----------------------------------------------------------------------
-def _recorded(torch: Any, compiler: Callable[..., Any], observed: list[Any]) -> Callable[..., Any]:
+class _Calls(threading.local):
+    """Where the calls of this thread are noted: those that a compiled function makes, with the call of it."""
+
+    def __init__(self, noted: list[Any]) -> None:
+        self.noted = noted
+
+
+def recorded(torch: Any, compiler: Callable[..., Any], observed: list[Any]) -> Callable[..., Any]:
     """Return ``torch.compile`` whose functions note what they give."""
+    calls = _Calls(observed)
 
     @functools.wraps(compiler)
     def compile_and_record(model: Any = None, **options: Any) -> Any:
         if model is None:
             return lambda given: compile_and_record(given, **options)
         compiled = compiler(model, **options)
+        name = getattr(model, "__qualname__", type(model).__qualname__)
         if isinstance(compiled, torch.nn.Module):
-            compiled.forward = _noting(torch, compiled.forward, observed)
+            compiled.forward = _noting(torch, compiled.forward, name, calls)
             return compiled
-        return _noting(torch, compiled, observed)
+        return _noting(torch, compiled, name, calls)
 
     return compile_and_record
 
 
-def _noting(torch: Any, function: Callable[..., Any], observed: list[Any]) -> Callable[..., Any]:
+def _noting(torch: Any, function: Callable[..., Any], name: str, calls: _Calls) -> Callable[..., Any]:
     @functools.wraps(function)
     def noting(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return function(*args, **kwargs)
+        around, inside, given = calls.noted, list[Any](), None
+        calls.noted = inside
         try:
             result = function(*args, **kwargs)
+            given = described(result)
+            return result
         except Exception as error:
-            observed.append(("raises", type(error).__name__))
+            given = ("raises", type(error).__name__)
             raise
-        observed.append(described(result))
-        return result
+        finally:
+            calls.noted = around
+            around.append((name, given, inside))
 
     return noting
 
