@@ -12,12 +12,22 @@ import fix_programs
 
 from depyf import prepare_debug
 from depyf.advice import RULES, Sources, on_break
-from depyf.advice.model import Edit, edited
+from depyf.advice.model import Advice, Edit, edited
 from depyf.fixing.left import left
 from depyf.fixing.outcome import Outcome, same, same_calls
-from depyf.fixing.search import Search, unified_diff, with_settings
+from depyf.fixing.patch import Patch, unified_diff, with_settings
+from depyf.fixing.search import Search
 from depyf.fixing.trial import recorded
-from depyf.records.model import Capture, Compilation, CompileId, Failure, GraphBreak, SourceFile, SourceLocation
+from depyf.records.model import (
+    Capture,
+    Compilation,
+    CompileId,
+    Failure,
+    GraphBreak,
+    GuardFailure,
+    SourceFile,
+    SourceLocation,
+)
 from depyf.views.advice import Adviser, in_order
 from depyf.views.run_index import RunIndex
 
@@ -404,6 +414,109 @@ def test_a_change_by_which_nothing_is_compiled_is_not_taken(program):
             return dataclasses.replace(outcome, capture=dataclasses.replace(outcome.capture, compilations=(first,)))
 
     assert not searched(program, Emptied("capture_scalar_outputs")).taken
+
+
+class Told(Pretended):
+    """A trial whose breaks and recompiles a function tells of a text, by the lines that have them."""
+
+    def __init__(self, problems, observed=lambda text: []):
+        super().__init__("")
+        self.problems, self.observed = problems, observed
+
+    def __call__(self, texts):
+        self.seen.append(dict(texts))
+        text = next(iter(texts.values()), self.text)
+        breaks, again = ([SourceLocation(self.path, n, "f", line) for n, line in enumerate(text.splitlines(), 1)
+                          if any(each in line for each in wanted)] for wanted in self.problems(text))
+        broken = tuple(GraphBreak(CompileId(0, 0), "", registry_id="GB0170", stack=(where,))
+                       for where in breaks)
+        changed = GuardFailure(CompileId(1, 0), "", "L['x']", "3", "4", subject="x.size()[0]")
+        twice = [Compilation(CompileId(1, n), location=where, guard_failures=(changed,) * n)
+                 for where in again for n in (0, 1)]
+        return Outcome(Capture(compilations=(Compilation(CompileId(0, 0), breaks=broken), *twice),
+                               sources=(SourceFile(self.path, text),)), self.observed(text), "")
+
+
+#: The check of `f` is all that breaks till it is gone; then the `break` does.
+IN_TURN = """import torch
+@torch.compile
+def g(x):
+    return x
+@torch.compile
+def f(x):
+    for _ in x:
+        if x.any():
+            raise ValueError("bad")
+        if x.sum() > 5:
+            break
+def h(x):
+    y = x if x.all() else -x
+    return y
+"""
+
+
+def in_turn(text):
+    return ["if x.any()"] if "if x.any()" in text else ["if x.sum()"]
+
+
+def test_a_change_that_brings_nothing_beside_another_is_not_taken(program):
+    """What helped was `dynamic=True`; behind the check, the next break shows."""
+    program.write_text(IN_TURN)
+    found = searched(program, Told(lambda text: (in_turn(text), [] if "dynamic" in text else ["def g"])))
+    assert [advice.rule for advice in found.taken] == ["dynamic"]
+    assert "raise ValueError" in found.texts[str(program)]
+
+
+def test_a_change_that_brings_nothing_is_taken_out_again(program):
+    """Both changes are tried at once, since that takes one run where both help."""
+    program.write_text(IN_TURN)
+    found = searched(program, Told(lambda text: ([*in_turn(text), "y = x if"], [])))
+    assert [advice.rule for advice in found.taken] == ["branch"]
+    assert found.texts[str(program)] == IN_TURN.replace("x if x.all() else -x", "torch.where(x.all(), x, -x)")
+    assert found.runs == 3
+
+
+def test_what_the_runs_tell_already_is_not_run(program):
+    """With one of the lines as it was, its break would be back."""
+    program.write_text(IN_TURN)
+    found = searched(program, Told(lambda text: (["if x.any()", "y = x if"], [])))
+    assert [advice.rule for advice in found.taken] == ["assert", "branch"]
+    assert found.runs == 2
+
+
+def test_no_text_is_run_twice(program):
+    program.write_text(IN_TURN)
+    trial = Told(lambda text: (in_turn(text), [] if "dynamic" in text else ["def g"]))
+    searched(program, trial)
+    assert all(texts not in trial.seen[:n] for n, texts in enumerate(trial.seen))
+
+
+def test_a_recompile_is_judged_where_no_change_of_a_break_keeps_the_results(program):
+    program.write_text(IN_TURN)
+    found = searched(program, Told(lambda text: (in_turn(text), [] if "dynamic" in text else ["def g"]),
+                                   lambda text: [("f", "_assert_async" in text, [])]))
+    assert [advice.rule for advice in found.taken] == ["dynamic"]
+
+
+def test_a_change_is_taken_out_of_a_patch_where_later_ones_have_moved_it(program):
+    program.write_text("import torch\na = 1\nb = 2\nc = 3\n")
+    path = str(program)
+    first = Advice("first", "", "", "", (Edit(path, 3, 3, ("B", "BB")),), ("torch.first = 1",))
+    second = Advice("second", "", "", "", (Edit(path, 2, 3, ()),), ("torch.second = 2",))
+    third = Advice("third", "", "", "", (Edit(path, 6, 6, ("C",)),))
+    patch = Patch(path).with_advice([first]).with_advice([third])
+    assert patch.texts[path] == "import torch\ntorch.first = 1\na = 1\nB\nBB\nC\n"
+    assert patch.without(first).texts[path] == "import torch\na = 1\nb = 2\nC\n"
+    assert not patch.without(first).without(third).texts
+    assert patch.with_advice([second]).texts[path] == "import torch\ntorch.second = 2\nBB\nC\n".replace("BB", "B\nBB")
+
+
+def test_a_change_on_which_a_later_one_builds_stays(program):
+    path = str(program)
+    first, second = (Advice(f"{n}", "", "", "", (Edit(path, 3, 3, (f"    y = {n}",)),)) for n in (1, 2))
+    patch = Patch(path).with_advice([first]).with_advice([second])
+    assert patch.without(first) is None
+    assert patch.without(second).texts == Patch(path).with_advice([first]).texts
 
 
 def test_what_is_left_is_said_with_what_to_do():

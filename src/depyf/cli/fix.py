@@ -34,8 +34,9 @@ def add(commands: Any) -> None:
 def fix(given: argparse.Namespace) -> int:
     """Run ``depyf fix``."""
     from ..fixing.left import left
+    from ..fixing.patch import unified_diff
     from ..fixing.running import Runner
-    from ..fixing.search import Search, unified_diff
+    from ..fixing.search import Search
 
     if not os.path.isfile(given.program):
         return refused(f"{given.program} is no file")

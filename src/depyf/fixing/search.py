@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..advice import Advice, Sources, on_break
-from ..advice.model import Edit, edited
 from ..advice.recompile_edits import proposals
 from ..advice.recompiles import ValueChange
-from ..advice.source import is_own
 from ..records.model import Capture, SourceFile
 from ..views.run_index import RunIndex
 from .outcome import Outcome
+from .patch import Patch
 
 #: Changes behind which the next break is looked for, and what may show there for a while (:attr:`Outcome.weight`).
 MOST_AHEAD = 2
@@ -31,18 +28,26 @@ class Found:
 
     Attributes:
         before, after: the runs without and with the patch.
-        taken: what the patch does.
-        texts: the files that it changes, by path, as they would be.
+        patch: the changes that were taken.
         runs: how often the program ran.
         refused: why nothing was tried, or ``""``.
     """
 
     before: Outcome
     after: Outcome
-    taken: list[Advice] = dataclasses.field(default_factory=list)
-    texts: dict[str, str] = dataclasses.field(default_factory=dict)
+    patch: Patch
     runs: int = 1
     refused: str = ""
+
+    @property
+    def taken(self) -> tuple[Advice, ...]:
+        """What the patch does."""
+        return self.patch.taken
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The files that the patch changes, by path, as they would be."""
+        return self.patch.texts
 
 
 class Search:
@@ -59,49 +64,67 @@ class Search:
         self.trial = trial
         self.left = most_runs
         self.tried: set[Advice] = set()
+        self.on_recompiles: set[Advice] = set()
         self.runs = 0
+        self._known: dict[frozenset[tuple[str, str]], Outcome] = {}
 
     def _run(self, texts: Mapping[str, str]) -> Outcome:
+        """Run the program with texts in the place of its files; what was run already is known."""
+        key = frozenset(texts.items())
+        if key not in self._known:
+            self._known[key] = self._run_anew(texts)
+        return self._known[key]
+
+    def _run_anew(self, texts: Mapping[str, str]) -> Outcome:
         self.runs += 1
         self.left -= 1
         return self.trial(texts)
 
+    def _may_go_on(self, found: Found) -> bool:
+        """Return whether runs are left for more than to see which of the changes are needed."""
+        return self.left > max(0, len(found.taken) - 1)
+
     def patch(self) -> Found:
         """Return the patch that was found."""
         before = self._run({})
-        found = Found(before, before)
+        found = Found(before, before, Patch(self.program))
         if before.status != 0 or before.capture is None:
             found.refused = "the program fails as it is" if before.status else "the program takes too long"
             return found
-        while self.left > 0 and found.after.problems and (self._step(found) or self._through(found)):
+        while self._may_go_on(found) and found.after.problems and (self._step(found) or self._through(found)):
             pass
-        if len(found.taken) > 1:
-            self._without_idle(found)
-        if before.problems and not found.taken and self.left > 0 and not self._run({}).same_results(before):
+        self._without_idle(found)
+        if before.problems and not found.taken and self.left > 0 and not self._run_anew({}).same_results(before):
             found.refused = "two runs of the program as it is do not give the same, so no change can be judged"
         found.runs = self.runs
         return found
 
     def _step(self, found: Found) -> bool:
-        """Take one round of proposals, all at once, or those that help by themselves; return whether any did."""
-        # Breaks first: many a recompile is of a resume function, and goes with the break.
-        fresh = [each for each in self._on_breaks(found) if each not in self.tried] or [
-            each for each in self._on_recompiles(found) if each not in self.tried]
+        """Try one round of proposals, all at once, or by themselves till one helps; return whether there were any."""
+        fresh = self._fresh(found)
         first = list(_one_each(fresh))
-        if not first:
-            return False
         if len(first) > 1 and self._taken(found, first):
             self.tried.update(first)
             return True
-        helped = False
         for each in first:
-            if self.left <= 0:
+            if not self._may_go_on(found):
                 break
             self.tried.add(each)
             if self._taken(found, [each]):
-                helped = True
                 break  # (lines have moved: what is left is proposed again)
-        return helped or len(fresh) > len(first)
+        return bool(first)
+
+    def _fresh(self, found: Found) -> list[Advice]:
+        """Return the changes to be tried next.
+
+        Breaks come first, since many a recompile is of a resume function, and goes with the break. Where no change
+        helps with those, the recompiles are judged by themselves.
+        """
+        fresh = [each for each in self._on_breaks(found) if each not in self.tried]
+        if not fresh:
+            fresh = [each for each in self._on_recompiles(found) if each not in self.tried]
+            self.on_recompiles.update(fresh)
+        return fresh
 
     def _through(self, found: Found) -> bool:
         """Take a change behind which the next break shows, together with changes for that; return whether it helps.
@@ -109,51 +132,60 @@ class Search:
         A function that is given up at its first break has its others still to come.
         """
         for first in [each for each in _one_each(self._on_breaks(found)) if each not in found.taken][:MOST_AHEAD]:
-            ahead = dataclasses.replace(found, taken=list(found.taken), texts=dict(found.texts))
+            ahead = dataclasses.replace(found)
             if self.left <= 1 or not self._taken(ahead, [first], ahead.after.weight + MOST_SHOWN):
                 continue
             if ahead.after.broken_at == found.after.broken_at:
                 continue
-            while self.left > 0 and ahead.after.problems and self._step(ahead):
+            self.tried -= self.on_recompiles  # (what did not help may do so where the break is gone)
+            while self._may_go_on(ahead) and ahead.after.problems and self._step(ahead):
                 pass
             if ahead.after.weight < found.after.weight:
-                found.after, found.texts, found.taken = ahead.after, ahead.texts, ahead.taken
+                found.after, found.patch = ahead.after, ahead.patch
                 return True
         return False
 
     def _taken(self, found: Found, advices: Sequence[Advice], below: int | None = None) -> bool:
         """Try changes, and take them where what is left weighs less than it did, or than ``below``."""
-        texts = self.with_advice(found.texts, advices)
-        if texts is None:
+        patch = found.patch.with_advice(advices)
+        return patch is not None and self._replaced(found, patch, found.after.weight if below is None else below)
+
+    def _replaced(self, found: Found, patch: Patch, below: int) -> bool:
+        """Try another patch, and take it where what is left weighs less than ``below`` and the results are the same."""
+        after = self._run(patch.texts)
+        if after.weight >= below or not after.same_results(found.before) or (
+                found.before.operations and not after.operations):  # (what is not compiled has no breaks)
             return False
-        after = self._run(texts)
-        if after.weight >= (found.after.weight if below is None else below) or not after.same_results(
-                found.before) or found.before.operations and not after.operations:
-            return False  # (what is not compiled has no breaks)
-        found.after, found.texts = after, texts
-        found.taken += advices
+        found.after, found.patch = after, patch
         return True
 
     def _without_idle(self, found: Found) -> None:
-        """Take back settings without which the run is as good."""
-        for advice in [each for each in found.taken if each.settings and not each.edits]:
-            if self.left <= 0 or len(found.taken) < 2:
-                return
-            text = found.texts[self.program]
-            for line in advice.settings:
-                text = text.replace(f"{line}\n", "", 1)
-            texts = {**found.texts, self.program: text}
-            after = self._run(texts)
-            if after.weight <= found.after.weight and after.same_results(found.before):
-                found.after, found.texts = after, texts
-                found.taken.remove(advice)
+        """Take back each change without which the run is as good."""
+        for advice in self._in_question(found):
+            patch = found.patch.without(advice)
+            if patch is not None and len(found.taken) > 1 and (self.left > 0 or self._is_known(patch)):
+                self._replaced(found, patch, found.after.weight + 1)
+
+    def _is_known(self, patch: Patch) -> bool:
+        return frozenset(patch.texts.items()) in self._known
+
+    def _in_question(self, found: Found) -> list[Advice]:
+        """Return the changes that may not be needed, as far as the runs tell; settings first, which reach farthest.
+
+        Where nothing is left and no setting is changed, nothing but its edit mends a line: with the line as it was, its
+        break is back.
+        """
+        settings = [each for each in found.taken if each.settings]
+        mended = not settings and not found.after.problems
+        return settings + [each for each in found.taken if not each.settings and not (
+            mended and each not in self.on_recompiles)]
 
     # --- proposals ----------------------------------------------------------------------------------
     def _on_breaks(self, found: Found) -> Iterator[Advice]:
         capture = found.after.capture
         if capture is None:
             return
-        sources = self._sources(capture, found.texts)
+        sources = self._sources(capture, found.patch)
         for compilation in capture.compilations:
             for broken in compilation.breaks:
                 advice = on_break(sources.site(broken))
@@ -164,7 +196,7 @@ class Search:
         capture = found.after.capture
         if capture is None:
             return
-        sources, run = self._sources(capture, found.texts), RunIndex(capture)
+        sources, run = self._sources(capture, found.patch), RunIndex(capture)
         for compilation in capture.compilations:
             meant = compilation.user_function
             location = meant.location if meant is not None and meant.location is not None else compilation.location
@@ -175,35 +207,9 @@ class Search:
                 if first is not None:
                     yield first
 
-    def _sources(self, capture: Capture, texts: Mapping[str, str]) -> Sources:
-        files = {self.program: self._text(self.program, texts), **{file.path: file.text for file in capture.sources}}
-        return Sources(SourceFile(path, texts.get(os.path.realpath(path), text)) for path, text in files.items())
-
-    def with_advice(self, texts: Mapping[str, str], advices: Iterable[Advice]) -> dict[str, str] | None:
-        """Return the texts of changed files with advice carried out; ``None`` where that cannot be."""
-        result = dict(texts)
-        by_file: dict[str, list[Edit]] = {}
-        settings: dict[str, None] = {}
-        for advice in advices:
-            settings.update(dict.fromkeys(advice.settings))
-            for edit in advice.edits:
-                by_file.setdefault(os.path.realpath(edit.filename), []).append(edit)
-        for path, edits in by_file.items():
-            if not is_own(path):
-                return None
-            new = edited(self._text(path, result), edits)
-            if new is None or not _parses(new):
-                return None
-            result[path] = new
-        if settings:
-            result[self.program] = with_settings(self._text(self.program, result), list(settings))
-        return result
-
-    def _text(self, path: str, texts: Mapping[str, str]) -> str:
-        if path in texts:
-            return texts[path]
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+    def _sources(self, capture: Capture, patch: Patch) -> Sources:
+        files = {self.program: patch.text(self.program), **{file.path: file.text for file in capture.sources}}
+        return Sources(SourceFile(path, patch.texts.get(os.path.realpath(path), text)) for path, text in files.items())
 
 
 def _one_each(advices: Iterable[Advice]) -> Iterator[Advice]:
@@ -217,35 +223,3 @@ def _one_each(advices: Iterable[Advice]) -> Iterator[Advice]:
         seen.add(advice)
         lines |= touched
         yield advice
-
-
-def with_settings(text: str, settings: Sequence[str]) -> str:
-    """Return a program's text with lines put behind its imports."""
-    lines = text.splitlines()
-    tree = ast.parse(text)
-    imports = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-    last = max((node.end_lineno or node.lineno for node in imports), default=0)
-    known = {alias.asname or alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
-    fresh = [line for line in settings if line not in lines]
-    if fresh and "torch" not in known:
-        fresh.insert(0, "import torch")
-    return "\n".join([*lines[:last], *fresh, *lines[last:]]) + "\n"
-
-
-def _parses(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except SyntaxError:
-        return False
-    return True
-
-
-def unified_diff(texts: Mapping[str, str], folder: str) -> str:
-    """Return the patch as a unified diff, with paths as they are from a folder."""
-    parts: list[str] = []
-    for path, new in sorted(texts.items()):
-        with open(path, encoding="utf-8") as file:
-            old = file.read()
-        name = os.path.relpath(path, folder)
-        parts += difflib.unified_diff(old.splitlines(True), new.splitlines(True), f"a/{name}", f"b/{name}")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in parts)
