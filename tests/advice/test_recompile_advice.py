@@ -203,6 +203,17 @@ def test_a_part_of_an_argument_is_not_marked():
         assert "mark_dynamic" not in text and "`dynamic=True`" in text
 
 
+@pytest.mark.parametrize("change", [
+    ("f", ("the same code",), "cos, of a.py:3"), ("f", ("a function",), "an object of type functools.partial"),
+    ("type(f)", ("functools.partial",), "function")])
+def test_functions_are_not_to_be_converted(change):
+    """Wrapped in another one, a function would be other code again; those of one ``def`` have the same."""
+    text = on_change(ValueChange(*change), Circumstances()).text
+    assert text.startswith("each function's code has a version of its own") and "`def`" in text
+    without = on_change(ValueChange("f", ("a function",), "an object of type NoneType"), Circumstances()).text
+    assert without.startswith("calls with it and calls without it")
+
+
 def test_an_empty_list_is_one_version():
     assert "one in all" in told("len(self.metrics)", ("0",), "").text
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
 
 from ..frozen import frozen
+from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
 from ..torch_text.parsed import parsed_expression
 from .source import parsed_statement
 
@@ -395,11 +396,20 @@ _WITH_AND_WITHOUT = ("calls with it and calls without it have a version each, tw
                      "nothing in place of `None`, passing that spares one")
 
 
+#: Types of what is only there to be called: converted, it would be other code.
+_CALLED = frozenset({"function", "method", "builtin_function_or_method", "functools.partial"})
+
+
 def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on a value that is of another type, absent, or another object."""
-    if re.fullmatch(r"type\(.+\)", change.subject):
-        if "NoneType" in (change.now, *change.was):
-            return _WITH_AND_WITHOUT
+    kinds = (change.now.removeprefix("an object of type "), *change.was)
+    of_type = re.fullmatch(r"type\(.+\)", change.subject)
+    if "NoneType" in kinds and (of_type or A_FUNCTION in kinds):
+        return _WITH_AND_WITHOUT
+    if SAME_CODE in kinds or A_FUNCTION in kinds or of_type and not _CALLED.isdisjoint(kinds):
+        return ("each function's code has a version of its own, and so has each thing that is called and is no function; "
+                "functions that one `def` makes can share a version")
+    if of_type:
         return "each type has a version of its own; convert the value before the call, so that it has one type"
     expected = change.was[0] if change.was else ""
     if at.in_library:

@@ -33,12 +33,17 @@ _OBJECT_ID = r"___check_obj_id\((?P<source>.*), \d+\)(?:, type=<class '(?P<type>
 _TENSOR = r"(?s)tensor '(?P<source>.*?)' (?P<rest>.*)"
 _NO_TENSOR = r"(?s)expected type of '(?P<source>.*?)' to be a tensor type,?\W*but found (?P<seen>.*)"
 _STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
+#: What torch reads of a function (``__code__``, ``__defaults__``), of something that is none.
+_NO_FUNCTION = r"\w+Accessor(?:\(\))?: Not a function on (?P<source>.*)\.__\w+__"
 _GONE = r"Cache line invalidated because (?P<source>.*) got deallocated"
 _MISSING = r"(?:KeyError|IndexError) on (?P<source>.*)"
 _NO_ATTRIBUTE = r"getattr failed on source (?P<source>.*)"
 _DUPLICATES = r"Duplicate tensors found: (?P<names>.+)"
 _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
 _CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)"
+
+#: What a version expects of a function: a certain code, or only that it is one.
+SAME_CODE, A_FUNCTION = "the same code", "a function"
 
 #: Scalar types as torch's C++ names them, with their name in Python.
 _DTYPES = {
@@ -198,8 +203,14 @@ def _of_identity(condition: str, seen: Seen) -> Comparison | None:
         return Comparison(subject, match["expected"] or "", seen(subject))
     match = re.match(_OBJECT_ID, condition)
     if match is not None:
-        owner = match["source"].removesuffix(".__code__")  # (of functions torch compares the code)
+        source, owner = match["source"], match["source"].removesuffix(".__code__")
+        if owner != source:  # (of functions torch compares the code, which those that one `def` makes share)
+            return Comparison(owner, SAME_CODE, seen(source))
         return Comparison(owner, "the same object", seen(owner) or "another object")
+    match = re.match(_NO_FUNCTION, condition)
+    if match is not None:
+        kind = seen(f"type({match['source']})")
+        return Comparison(match["source"], A_FUNCTION, f"an object of type {kind}" if kind else "")
     match = re.match(_GONE, condition)
     if match is not None:
         return Comparison(match["source"], "the same object", "gone")

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..advice.recompiles import NUMBER
 from ..frozen import frozen
 from ..records.model import Compilation, GuardFailure
-from ..torch_text.guard_failures import comparison
+from ..torch_text.guard_failures import SAME_CODE, comparison
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import user_expression
 from .markdown import code, one_line, prose, some
@@ -119,6 +119,8 @@ class Change:
         if was == "the same object":
             now = "" if now == "another object" else f" ({now.removeprefix('an object ')})"
             return f"{code(self.subject)} is another object{now} than when the version was compiled"
+        if was == SAME_CODE:
+            return f"{code(self.subject)} is another function{f' ({prose(self.now)})' if self.now else ''}"
         if was and now:
             return f"{self.subject_text()}: {was} → {now}"
         return f"{self.subject_text()}: no longer {was}" if was else f"{self.subject_text()} changed"
@@ -131,7 +133,7 @@ class Change:
         if self.keywords:
             return " and ".join(f"{code(name)} was {'not ' if given else ''}passed and is {'' if given else 'not '}now"
                                 for name, given in self.keywords)
-        if was == "the same object":
+        if was in ("the same object", SAME_CODE):
             return self.row()
         if _RANGE.search(was) and now:
             return f"{self.subject_text()} had to be {was} and is {now}"

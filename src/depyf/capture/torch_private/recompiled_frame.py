@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import collections
+import os
 import sys
-from types import FunctionType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..static_lookup import MISSING
@@ -58,6 +59,8 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
         return f"{value.__module__}.{value.__qualname__}".removeprefix("builtins.")
     if isinstance(value, FunctionType):
         return f"the function {value.__qualname__.rpartition('<locals>.')[2]}"
+    if isinstance(value, CodeType):
+        return code_in_words(value)
     if type(value) in (list, tuple) and all(type(item) in (bool, int, float, str) for item in value) \
             or value is None or type(value) in (bool, int, float, complex, str, bytes):
         text = repr(value)
@@ -65,6 +68,14 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
     if type(value).__module__ == "torch" and type(value).__name__ == "dtype":
         return repr(value)
     return f"an object of type {type(value).__qualname__}"
+
+
+def code_in_words(code: CodeType) -> str:
+    """Return the name of a function and where it stands: ``"rhs, of app.py:5"``."""
+    name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
+    if code.co_filename.startswith("<"):  # (of no file)
+        return name
+    return f"{name}, of {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
 
 #: Questions about torch's state that have an answer without any code of the user's.
@@ -110,6 +121,11 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
             value = _static_value(inner, local, namespace)
             if type(value) in (list, tuple, dict, collections.OrderedDict) or value is local or value is namespace:
                 return value[key]
+        case ast.Attribute(inner, "__code__"):
+            value = _static_value(inner, local, namespace)
+            value = value.__func__ if type(value) is MethodType else value
+            if type(value) is FunctionType:
+                return value.__code__
         case ast.Attribute(inner, name):
             held = object.__getattribute__(_static_value(inner, local, namespace), "__dict__")
             if isinstance(held, dict):
