@@ -204,7 +204,7 @@ def test_a_part_of_an_argument_is_not_marked():
 
 
 @pytest.mark.parametrize("change", [
-    ("f", ("the same code",), "cos, of a.py:3"), ("f", ("a function",), "an object of type functools.partial"),
+    ("f", ("the same code",), "cos at a.py:3"), ("f", ("a function",), "an object of type functools.partial"),
     ("type(f)", ("functools.partial",), "function")])
 def test_functions_are_not_to_be_converted(change):
     """Wrapped in another one, a function would be other code again; those of one ``def`` have the same."""

@@ -22,6 +22,9 @@ from depyf.program.summary import summary
 from depyf.records import store
 from depyf.records.model import SourceFile, SourceLocation
 from depyf.torch_text.libraries import is_library
+from depyf.views.dump.guards.call import call_guards
+from depyf.views.dump.guards.changes import as_comment
+from depyf.views.dump.guards.versions import deciding, versions
 from depyf.views.index.index import index
 from depyf.views.run_index import RunIndex
 from depyf.views.user_source import UserSource
@@ -39,7 +42,7 @@ ROWS = {
     "none": "`other`: `None` → an object of type Tensor", "key": "`'b' in table`: `False` → `True`",
     "keys": "`len(table)`: 1 → 2", "length": "`len(items)`: 1 → 2",
     "missing attribute": "`hasattr(thing, 'extra')`: `False` → `True`",
-    "another function": "`function` is another function (cos, of told_programs.py:LINE)",
+    "another function": "`function` is another function (cos at told_programs.py:LINE)",
     "no function": "`function`: a function → an object of type functools.partial",
     "a built-in": "`function`: a function → an object of type builtin_function_or_method",
     "the same tensor twice": "`x is y`: `False` → `True`", "global": "`SETTINGS['scale']`: 1 → 2",
@@ -645,3 +648,40 @@ def test_a_number_that_is_fixed_to_0_and_1_alone_is_open(capture_program):
 def test_a_number_that_python_tests_is_to_be_no_tensor(capture_program):
     text = index(capture_program(told_programs.number_that_python_tests))
     assert re.search(r"a tensor in its place would break the graph at the test of it \(at `told_programs\.py:\d+`\)", text)
+
+def test_which_function_a_version_is_for_stands_in_its_guards_and_in_the_differences(capture_program):
+    """The guard is on the id of the code, so that its text is the same in versions for other functions."""
+    ((run,),) = [function.frames for function in capture_program(told_programs.functions_of_other_code).functions]
+    first, second, sin, cos = compiled = versions(run, {})
+    scale, other = (rf"check_same_object\(function\.__code__, 'code of {name} at told_programs\.py:\d+'\)"
+                    for name in ("scale", "<lambda>"))
+    assert re.search(scale, "\n".join(call_guards(first, decide=deciding(first, compiled))))
+    assert re.search(other, "\n".join(call_guards(second, decide=deciding(second, compiled))))
+    assert re.search(r"function\.__code__: one certain code of scale at \S+ -> one certain code of <lambda> at",
+                     "\n".join(as_comment(first, second)))
+    assert "one certain builtin_function_or_method torch.cos" in " ".join(" ".join(as_comment(sin, cos)).split())
+
+
+@new_enough
+def test_a_value_inside_of_a_function_that_differs_stands_in_the_guards(capture_program):
+    """A closure's variables say how it was made; where versions want other values of them, they decide."""
+    def numbers(compiling):
+        def run(function, x):
+            return function(x) + 1
+
+        run = compiling(run)
+        for factor in (False, True):
+            run(told_programs.scaled_by(factor), torch.ones(3))
+
+    ((run,),) = [function.frames for function in capture_program(numbers).functions]
+    compiled = versions(run, {})
+    shown = ["\n".join(call_guards(version, decide=deciding(version, compiled))) for version in compiled]
+    assert ["cell_contents is False" in shown[0], "cell_contents is True" in shown[1]] == [True, True]
+
+
+@new_enough
+def test_a_formula_names_one_of_the_sizes_that_share_a_symbol(capture_program):
+    text = index(capture_program(told_programs.sizes_with_one_symbol))
+    conditions = [line for line in text.splitlines() if line.startswith("* condition ")]
+    assert any("cache.shape[0] * cache.shape[1] ** 2 * cache.shape[3]" in line for line in conditions)
+    assert not any("cache.shape[2]" in line for line in conditions)

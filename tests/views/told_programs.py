@@ -875,3 +875,28 @@ def number_that_python_tests(compiling):
     compiled = torch.compile(cut_off, backend="aot_eager")
     for p in (0.9, 0.8):
         compiled(torch.ones(2, 4), [{"p": p}, {"p": 0.95}])
+
+def scaled_by(factor):
+    def scale(x):
+        return x * factor
+    return scale
+
+
+def functions_of_other_code(compiling):
+    """Two functions of one ``def``, one of another, and two built-in ones."""
+    def run(function, x):
+        return function(x) + 1
+
+    run = compiling(run)
+    x = torch.ones(3)
+    for function in (scaled_by(x + 1), scaled_by(x + 2), lambda x: x + 2, torch.sin, torch.cos):
+        run(function, x)
+
+
+def sizes_with_one_symbol(compiling):
+    """Two sizes that are equal share one symbol of torch's, on which it tests conditions."""
+    def write(cache, slots, k):
+        cache.view(-1, 4, 8)[slots] = k
+        return cache
+
+    compiling(write, dynamic=True)(torch.zeros(32, 4, 4, 8), torch.tensor([1, 2]), torch.ones(2, 4, 8))

@@ -407,7 +407,7 @@ def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
     if "NoneType" in kinds and (of_type or A_FUNCTION in kinds):
         return _WITH_AND_WITHOUT
     if SAME_CODE in kinds or A_FUNCTION in kinds or of_type and not _CALLED.isdisjoint(kinds):
-        return ("each function's code has a version of its own, and so has each thing that is called and is no function; "
+        return ("each function's code has a version of its own, and so has what is called and is no function; "
                 "functions that one `def` makes can share a version")
     if of_type:
         return "each type has a version of its own; convert the value before the call, so that it has one type"

@@ -32,6 +32,7 @@ from ..torch_text.events import EventReader
 from ..torch_text.global_names import with_members, without_ids
 from .recorder import Recorder
 from .torch_private import cached_versions, current_compilation, private_api, resume_code
+from .torch_private.guarded_functions import with_functions
 from .user_function import Meant, of_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
@@ -198,6 +199,7 @@ class Codes:
             from .torch_private.dict_lengths import with_lengths
 
             text = with_lengths(text, frame.values, frame.namespace)
+        text = with_functions(text, frame.values, frame.namespace)
         return without_ids(text, frame.namespace, frame.values)
 
     # --- the end ----------------------------------------------------------------------------------

@@ -71,11 +71,11 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
 
 
 def code_in_words(code: CodeType) -> str:
-    """Return the name of a function and where it stands: ``"rhs, of app.py:5"``."""
+    """Return the name of a function and where it stands: ``"rhs at app.py:5"``."""
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
     if code.co_filename.startswith("<"):  # (of no file)
         return name
-    return f"{name}, of {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
+    return f"{name} at {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
 
 #: Questions about torch's state that have an answer without any code of the user's.

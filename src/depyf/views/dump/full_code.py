@@ -29,7 +29,7 @@ from .guards.changes import MOST_LINES, as_comment
 from .guards.helpers import helpers, stands
 from .guards.layers import Item, fold, unfolded
 from .guards.symbols import symbol_table
-from .guards.versions import Version, by_compile_id, nearest, of_some, versions
+from .guards.versions import Version, by_compile_id, deciding, nearest, of_some, versions
 from .source_copy import with_short_lines
 
 PREAMBLE = '''\
@@ -142,7 +142,8 @@ def _frame(
     for version in compiled:
         before = nearest(version, compiled)
         difference = as_comment(before, version, MOST_LINES) if before is not None else []
-        parts.append("\n".join([*difference, *call_guards(version, of_some(version, compiled))]))
+        parts.append("\n".join([*difference, *call_guards(
+            version, of_some(version, compiled), deciding(version, compiled))]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ....frozen import frozen
@@ -46,13 +46,17 @@ class _Shown:
     covers: tuple[Condition, ...] = ()
 
 
-def call_guards(version: Version, telling: Mapping[str, int] | None = None) -> list[str]:
+def call_guards(
+    version: Version, telling: Mapping[str, int] | None = None, decide: Collection[str] = ()
+) -> list[str]:
     """Return the lines of the function: at most ``LONGEST``.
 
     Args:
         version: the version.
         telling: texts of conditions that tell the versions of the function apart
             (:func:`depyf.views.dump.guards.versions.of_some`).
+        decide: those that want another thing of an object than another version does
+            (:func:`depyf.views.dump.guards.versions.deciding`).
     """
     total = len(version.conditions)
     lines = definition(version.guards_name, signature(version.frame))
@@ -72,9 +76,9 @@ def call_guards(version: Version, telling: Mapping[str, int] | None = None) -> l
     values = _values(version, telling or {})
     reserved = _reserved_lines(values, telling or {})
     for title, shown in (
-        ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS)]),
+        ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS, decide)]),
         ("sizes", list(_sizes(version))),
-        ("variables of the enclosing function", list(_arguments(version, CLOSURE))),
+        ("variables of the enclosing function", list(_arguments(version, CLOSURE, decide))),
         ("values", values),
     ):
         taken = writer.section(title, shown, room if shown is values else room - reserved)
@@ -137,9 +141,10 @@ def _stack(version: Version) -> Iterator[_Shown]:
             yield _Shown("", f"{name} is {expression}")
 
 
-def _arguments(version: Version, section: str) -> Iterator[_Shown]:
+def _arguments(version: Version, section: str, decide: Collection[str]) -> Iterator[_Shown]:
     """Yield the conditions on arguments (or variables of the enclosing function), one object after another."""
-    mine = [one for one in version.conditions if one.section == section and not INTERNALS.search(one.subject)]
+    mine = [one for one in version.conditions
+            if one.section == section and (one.text in decide or not INTERNALS.search(one.subject))]
     known = version.facts
     items: list[Item[tuple[Condition, ...]]] = []
     keys = _Keys(mine, version)
@@ -152,7 +157,7 @@ def _arguments(version: Version, section: str) -> Iterator[_Shown]:
                 text, owner = keys.first[one]
                 items.append(Item(text, owner, keys.covers[owner]))
             continue
-        shown = _shown_of(one, known, version)
+        shown = _shown_of(one, known, version) or (one.text if one.text in decide else None)
         if shown is not None:
             items.append(Item(shown, one.subject, (one,)))
     for each in fold(_without_repetition(items)):

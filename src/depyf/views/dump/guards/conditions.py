@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ....frozen import frozen
@@ -30,6 +30,9 @@ _TENSOR = re.compile(
     r"size=\((?P<size>[^)]*)\), stride=\((?P<stride>[^)]*)\), requires_grad=(?P<grad>True|False)"
     r"(?:, cls='(?P<cls>[^']*)')?\)", re.S)
 _OF_OBJECT = re.compile(r"check_(?:type|same_object)\((?P<subject>.*?)(?:, (?:'[^']*'|\"[^\"]*\"))?\)")
+#: Torch's text of a condition on one certain object, with what is known of that.
+_IDENTITY = re.compile(
+    r"___check_obj_id\(.*, (?P<id>\d+)\)(?:, type=<class '[^']*'>)?(?:, of (?P<which>[^#\n]*?))?(?=\s*$|  # )")
 _MARKS = re.compile(r"has_no_marks\((?P<subject>.*?)(?P<marks>(?:, '_dynamo_\w+')+)\)")
 _SOME_MARKS = re.compile(
     r"\(\(getattr\((?P<subject>.*?), '(?P<mark>_dynamo_\w+)', set\(\)\)\.issubset\((?P<which>[^()]*)\)\) "
@@ -117,6 +120,8 @@ class Condition:
         kind: torch's guard type.
         cause: the user line that made torch ask.
         tensor: what it says of a tensor.
+        identity: where the subject has to be one certain object, its id.
+        which: which object that is, in words, where that is known.
     """
 
     text: str
@@ -126,6 +131,8 @@ class Condition:
     kind: str
     cause: SourceLocation | None = None
     tensor: Tensor | None = None
+    identity: str = ""
+    which: str = ""
 
     @property
     def is_identity(self) -> bool:
@@ -213,10 +220,13 @@ class _Words:
         self._owners: dict[str, tuple[str, str, str]] = {}
 
     def of(self, guard: Guard) -> Condition:
-        key = guard.expression, guard.source, guard.kind, guard.cause
+        of_object = _IDENTITY.match(guard.raw) if guard.expression.startswith("check_same_object(") else None
+        identity, which = (of_object["id"], of_object["which"] or "") if of_object is not None else ("", "")
+        key = guard.expression, guard.source, guard.kind, guard.cause, identity
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._condition(guard)
+            known = self._condition(guard)
+            known = self._known[key] = replace(known, identity=identity, which=which) if identity else known
         return known
 
     def _condition(self, guard: Guard) -> Condition:
@@ -268,6 +278,38 @@ def _implied_by(condition: Condition) -> Iterator[str]:
 def conditions(guards: Iterable[Guard], frame: Frame) -> list[Condition]:
     """Return the guards of a version of a frame in the user's words, in torch's order."""
     return Conditions(frame).of(guards)
+
+
+def told_apart(versions: Sequence[Sequence[Condition]]) -> list[list[Condition]]:
+    """Return the conditions of all versions, with which object is meant where they want different ones.
+
+    ``check_same_object(f.__code__, 'code')`` of two versions is ``'code of rhs at app.py:5'`` in one of them and
+    ``'code of <lambda> at app.py:9'`` in the other. Objects that nothing names are numbered.
+    """
+    objects: dict[str, dict[str, str]] = {}
+    for one in (each for version in versions for each in version if each.identity):
+        objects.setdefault(one.text, {})[one.identity] = one.which
+    names = {text: _distinct(which) for text, which in objects.items() if len(which) > 1}
+    return [[_named(one, names[one.text][one.identity]) if one.identity and one.text in names else one
+             for one in version] for version in versions]
+
+
+def _distinct(which: Mapping[str, str]) -> dict[str, str]:
+    """Return a name for each object by its id; what has none, or that of another, has a number."""
+    taken = list(which.values())
+    return {identity: name if name and taken.count(name) == 1 else f"{name} (no. {number})".lstrip()
+            for number, (identity, name) in enumerate(which.items(), 1)}
+
+
+def _named(one: Condition, name: str) -> Condition:
+    match = _KIND_OF_OBJECT.fullmatch(one.text)
+    if match is None:
+        return one
+    kind = match["kind"] or "object"
+    return replace(one, text=f"{match['head']}, {f'{kind} of {name}' if kind == 'code' else f'{kind} {name}'!r})")
+
+
+_KIND_OF_OBJECT = re.compile(r"(?P<head>check_same_object\(.*?)(?:, '(?P<kind>[^',]*)')?\)")
 
 
 def tensor_check(subject: str, description: str) -> str:

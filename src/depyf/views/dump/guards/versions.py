@@ -12,7 +12,7 @@ from ....records.model import CacheEntry, Compilation, Frame
 from ....records.naming import legal_identifier
 from ...changes import in_words, made_anew_on_stack
 from ...remembered import Same, once
-from .conditions import Condition, Conditions
+from .conditions import Condition, Conditions, told_apart
 from .facts import Fact, fact_of, facts
 from .keys import Keys
 from .sizes import Sizes, open_sizes
@@ -118,9 +118,10 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
     result = []
     keys = {entry.compile_id.frame_key for entry in frame.entries}
     anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
-    for number, entry in enumerate(in_order(frame)):
+    entries = in_order(frame)
+    of_entries = told_apart([of_frame.of(entry.guards) for entry in entries])
+    for number, (entry, conditions) in enumerate(zip(entries, of_entries)):
         compilation = compilations.get(entry.compile_id.key)
-        conditions = of_frame.of(entry.guards)
         dead = next((each.subject for each in conditions if each.subject in anew and each.is_identity), "")
         sizes = open_sizes(conditions, frame, compilation)
         result.append(Version(frame, entry, number, tuple(conditions), sizes, compilation, dead))
@@ -154,6 +155,13 @@ def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
     others = [other.texts for other in compiled if other is not version]
     having = {text: sum(text in texts for texts in others) for text in version.texts}
     return {text: number for text, number in having.items() if number < len(others)}
+
+
+def deciding(version: Version, compiled: Sequence[Version]) -> frozenset[str]:
+    """Return the texts of its conditions that want another thing of an object than those of another version do."""
+    others = [other.facts for other in compiled if other is not version]
+    return frozenset(fact.condition.text for subject, fact in version.facts.items()
+                     if any(subject in facts and facts[subject].text != fact.text for facts in others))
 
 
 def _number(entry: CacheEntry) -> int:

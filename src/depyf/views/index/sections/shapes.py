@@ -155,7 +155,9 @@ def _open_text(
 def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return a condition on symbols, in the words of what they stand for."""
     names = run.stack_names(compilation)
-    known = {each.symbol: in_words(each.source, names) for each in compilation.symbols if each.source}
+    # (One symbol can stand for several sizes, which are equal: a formula names the first.)
+    known = {each.symbol: in_words(each.source.partition(", ")[0], names)
+             for each in compilation.symbols if each.source}
     text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(decision.symbol))
     where = f", {run.place(decision.location)}" if decision.location else ""
     return f"condition {code(text)}{where}" + (f" (torch: {code(decision.symbol)})" if text != decision.symbol else "")
