@@ -190,6 +190,7 @@ OF_HOOK = {
     "_before_aot": "",
     "_on_aot_graph": r"__compiled_fn.*\.(For|Back)ward_graph\..*",
     "_on_lines": "",
+    "_on_frame": "",
 }
 
 

@@ -135,6 +135,20 @@ def test_what_torch_leaves_alone_without_a_word_was_reached(capture_program):
 
 
 @new_enough
+def test_torch_leaves_alone_what_begins_without_a_tensor(capture_program):
+    """It has no compilation then, and no event of torch's says why: its own look at the frame does."""
+    capture = capture_program(told_programs.rest_without_tensors)
+    text = index(capture)
+    assert "* in plain Python: `perf_counter()`\n  * the rest of `Engine.step` runs in plain Python, too\n" in text
+    assert re.search(r"continues in `__resume_at_\d+_\d+` \(runs in plain Python: none of the variables", text)
+    section = text.partition("## Not compiled")[2]
+    assert re.search(r"\*\*`Engine\.step` from line \d+ on runs in plain Python: none of the variables that it begins with "
+                     r"is or holds a tensor", section)
+    (frame,) = [frame for function in capture.functions for frame in function.frames if not frame.entries]
+    assert frame.asked and frame.without_tensors
+
+
+@new_enough
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
 def test_a_value_on_the_stack_is_named_by_its_expression(capture_program):
     capture = capture_program(told_programs.growing_log)
@@ -685,3 +699,21 @@ def test_a_formula_names_one_of_the_sizes_that_share_a_symbol(capture_program):
     conditions = [line for line in text.splitlines() if line.startswith("* condition ")]
     assert any("cache.shape[0] * cache.shape[1] ** 2 * cache.shape[3]" in line for line in conditions)
     assert not any("cache.shape[2]" in line for line in conditions)
+
+
+@new_enough
+def test_what_was_called_before_a_break_is_not_called_by_the_rest(capture_program):
+    text = index(capture_program(told_programs.calls_on_both_sides_of_a_break))
+    (rest,) = re.findall(r"in plain Python: all of `Recurrent\.forward` from line \d+ on(.*)", text)
+    assert rest == "; what it calls is compiled by itself: `Times.forward`"
+    (behind,) = re.findall(r"what breaks its graph next, in what it calls: (.*)", text)
+    assert len(re.findall(r"told_programs\.py:\d+", behind)) == 1
+
+
+@new_enough
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
+def test_a_branch_that_no_call_takes_is_not_reached_where_the_other_is_left_out(capture_program):
+    text = index(capture_program(told_programs.branch_that_no_call_takes))
+    assert re.search(r"continues in `\S+` \(where `x\.sum\(\) < 0` is true; not reached in this run\), "
+                     r"`\S+` \(where `x\.sum\(\) < 0` is false; runs in plain Python\)", text)
+    assert re.search(r"\*\*`\S+mask` from line \d+ on, where `x\.sum\(\) < 0` is false, runs in plain Python", text)

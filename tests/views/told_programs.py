@@ -900,3 +900,63 @@ def sizes_with_one_symbol(compiling):
         return cache
 
     compiling(write, dynamic=True)(torch.zeros(32, 4, 4, 8), torch.tensor([1, 2]), torch.ones(2, 4, 8))
+
+
+from time import perf_counter  # noqa: E402 (golden texts name lines of this file)
+
+
+class Engine:
+    """Its tensors are attributes of an object: behind the break no variable is one."""
+
+    def __init__(self):
+        self.weight = torch.ones(3)
+
+    def step(self):
+        begin = perf_counter()
+        return self.weight.sum() * 2, begin
+
+
+def rest_without_tensors(compiling):
+    compiling(Engine().step)()
+
+
+class Plus(nn.Module):
+    """Breaks its graph, wherever it is called."""
+
+    def forward(self, x):
+        x = x + 1
+        torch._dynamo.graph_break()
+        return x * 2
+
+
+class Times(Plus):
+    def forward(self, x):
+        x = x * 3
+        torch._dynamo.graph_break()
+        return x + 4
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = Plus(), Times()
+        self.rnn = nn.GRU(4, 4)
+
+    def forward(self, x):
+        x = self.before(x)
+        x, _ = self.rnn(x)
+        return self.after(x)
+
+
+def calls_on_both_sides_of_a_break(compiling):
+    compiling(Recurrent())(torch.ones(2, 5, 4))
+
+
+def branch_that_no_call_takes(compiling):
+    def mask(x):
+        x = x + 1
+        if x.sum() < 0:
+            x = x * 2
+        return x
+
+    compiling(mask)(torch.ones(2))

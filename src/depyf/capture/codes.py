@@ -85,6 +85,9 @@ class Codes:
         self._numbered: dict[int, tuple[CodeType, int, Recorded[CodeObject]]] = {}
         self._traced: dict[int, resume_code.TracedCode | None] = {}  # by id of what was traced
         self._orders: list[Recorded[OrderOfEntries]] = []
+        #: Of resume functions that torch was to compile, by id: whether it found tensors. (It forgets which they were
+        #: when it is reset.)
+        self._asked: dict[int, bool] = {}
 
     # --- names ------------------------------------------------------------------------------------
     def name_of(self, code: CodeType, meant: Meant) -> str:
@@ -111,6 +114,11 @@ class Codes:
         for name, resume in resumes.items():
             self._resume_names.setdefault(id(resume.code), (resume.code, name))
         return {name: self._resume_names[id(resume.code)][1] for name, resume in resumes.items()}
+
+    def asked(self, code: CodeType, has_tensors: bool) -> None:
+        """Note that torch is to compile a frame, and whether it found tensors there."""
+        if id(code) in self._resume_names:  # (which keeps the code)
+            self._asked[id(code)] = has_tensors
 
     def known_files(self) -> list[Any]:
         """Return the names of files that guards may mean; the same list until there may be more."""
@@ -215,8 +223,10 @@ class Codes:
         builders = [each for (original, _), known in self._of.items() if original == id(code) for each in known]
         placed = [(each.ids, order.get(id(each.running() or each))) for each in builders]
         tried = tuple((ids, place) for ids, place in placed if place is not None)
-        asked = bool(builders) or self._attempt(lambda: cached_versions.was_asked(code), False)
-        self._orders.append(self._recorder.append(OrderOfEntries(self._number(code), tried, asked)))
+        asked = bool(builders) or id(code) in self._asked or self._attempt(
+            lambda: cached_versions.was_asked(code), False)
+        self._orders.append(self._recorder.append(OrderOfEntries(
+            self._number(code), tried, asked, self._asked.get(id(code)) is False)))
 
     def _entry_order(self, code: CodeType) -> dict[int, int]:
         """Return the places of transformed codes, by id, in the order in which torch tries them.

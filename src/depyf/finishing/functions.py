@@ -169,7 +169,8 @@ class Functions:
         meaning = Meaning(meant.name, self._code(meant.code),
                           tuple((name, self._code(number)) for name, number in meant.wrappers))
         frame = make_frame(code, self._name_of(key, meant, code), entries, meaning)
-        return replace(frame, asked=bool(entries) or order is not None and order.asked)
+        return replace(frame, asked=bool(entries) or order is not None and order.asked,
+                       without_tensors=not entries and order is not None and order.without_tensors)
 
     def _name_of(self, key: Key, meant: MeantFunction, code: Code) -> str:
         """Return the name by which texts call a function; resume functions go by the name that calls them."""

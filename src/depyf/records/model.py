@@ -204,6 +204,8 @@ class Frame:
         stack: of a resume function, the user's expressions of the values that lay on the stack at the break
             (``___stack0``, ``___stack1``, ...); ``""`` for one that is not known.
         asked: torch was asked to compile it: it was called.
+        without_tensors: it is a resume function, and torch left it to plain Python since no tensor was among the
+            variables of its frame.
         branch: of a resume function behind a break at a branch, which one it continues; ``None`` where that is not
             known.
         wrappers: what the function is called through, outermost first. The first is what torch compiled: the code name,
@@ -224,6 +226,7 @@ class Frame:
     wrappers: tuple[SourceLocation, ...] = ()
     branch: Branch | None = None
     asked: bool = False
+    without_tensors: bool = False
 
     def may_be_of(self, code_name: str, location: SourceLocation | None) -> bool:
         """Return whether a code object of this name and place may be the frame's; an unknown place may be any."""
@@ -721,11 +724,13 @@ class OrderOfEntries:
         code: its number.
         tried: the compilations, in that order.
         asked: torch was asked to compile it.
+        without_tensors: it is a resume function, and torch left it to plain Python since no tensor was in its frame.
     """
 
     code: int
     tried: tuple[tuple[CompileId, int], ...] = ()
     asked: bool = False
+    without_tensors: bool = False
 
 
 @frozen

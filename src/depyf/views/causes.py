@@ -96,6 +96,7 @@ def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
             case ast.Module([ast.Expr(ast.Call() as call)]):
                 return call
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    wanted = wanted.rstrip(".")  # (torch writes the full stop behind a built-in into its name)
     calls = [each for each in inside if _called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:
         calls = [each for each in inside if isinstance(each.func, ast.Name) and each.func.id in _NUMBERS]

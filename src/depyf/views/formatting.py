@@ -17,6 +17,12 @@ OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skip
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 
 
+#: Why torch leaves a resume function alone without a word, as the end of a sentence. (``has_tensor_in_frame``,
+#: torch/_dynamo/convert_frame.py: it compiles where it finds one, or torch among the globals that the code names.)
+NO_TENSORS = ("none of the variables that it begins with is or holds a tensor (attributes of objects do not count), "
+              "and torch compiles nothing then")
+
+
 def remarks(notes: Iterable[str]) -> list[str]:
     """Return the notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
     return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (FROM_LOG, NOT_ENDED)]

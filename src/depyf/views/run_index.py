@@ -154,6 +154,7 @@ class RunIndex:
         """
         frames = [frame for frame in self.frames.values() if not frame.entries and frame.may_be_of(
             compilation.function, compilation.location)]
+        frames = _only_asked(frames)
         return frames[0] if len(frames) == 1 else None
 
     @cached_property
@@ -295,14 +296,21 @@ class RunIndex:
                 if frame.may_be_of(c.function, c.location) and c.compile_id.frame_key not in compiled}
         if not lost:
             return "plain" if frame.asked else "unreached"
-        alike = [each for each in self.frames.values()
-                 if not each.entries and frame.may_be_of(each.code_name, each.location)]
+        alike = _only_asked([each for each in self.frames.values()
+                             if not each.entries and frame.may_be_of(each.code_name, each.location)])
+        if frame not in alike:
+            return "unreached"  # (the other branch was given up)
         return "plain" if len(lost) >= len(alike) else "unknown"
 
     def knows_code(self, compilation: Compilation) -> bool:
         """Return whether the transformed code was recorded, and with it what it continues in."""
         entry = self.entry(compilation)
         return entry is not None and entry.transformed.known
+
+
+def _only_asked(frames: list[Frame]) -> list[Frame]:
+    """Return those of the frames that torch was asked to compile; all where it is not known of any."""
+    return [frame for frame in frames if frame.asked] or frames
 
 
 def _same_function(frame: Frame, compilation: Compilation) -> bool:

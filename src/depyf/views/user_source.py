@@ -50,6 +50,14 @@ class UserSource(Sources):
             return name
         return definition.name
 
+    def end_of_statement(self, place: SourceLocation) -> int:
+        """Return the last line of the simple statement that a place is in; its own line where the text tells none."""
+        function = self.function_at(place)
+        ends = [each.end_lineno or 0 for each in (_within(function.node) if function is not None else ())
+                if isinstance(each, ast.stmt) and not hasattr(each, "body")
+                and each.lineno <= place.line <= (each.end_lineno or 0)]
+        return min(ends, default=place.line)
+
     def loop_around(self, place: SourceLocation) -> int | None:
         """Return the line of the innermost loop of its function that a place is repeated in."""
         function = self.function_at(place)

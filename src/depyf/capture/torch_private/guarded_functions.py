@@ -1,4 +1,6 @@
-"""Which function a version is for: torch compares the id of its code, which says nothing to a reader::
+"""Which function a version is for.
+
+Torch compares the id of its code, which says nothing to a reader::
 
     ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>                        torch
     ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>, of rhs at app.py:5    as it is kept

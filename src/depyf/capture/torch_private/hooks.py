@@ -151,6 +151,24 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
     return replaced(private_api.TRACED_LINE, make)
 
 
+def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
+    """``hook(code, found)`` for each frame that torch is to compile: whether it finds a tensor there.
+
+    Where it does not, it leaves the frame alone. It looks at the variables, not into attributes of objects, and for
+    torch among the globals that the code names.
+    """
+
+    def make(original: Any) -> Any:
+        def has_tensor_in_frame(frame: Any, *args: Any, **kwargs: Any) -> Any:
+            found = original(frame, *args, **kwargs)
+            hook(frame.f_code, bool(found))
+            return found
+
+        return has_tensor_in_frame
+
+    return replaced(private_api.HAS_TENSOR, make)
+
+
 def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str, Any, Any], None]) -> Undo:
     """Tell of each graph of AOTAutograd that a plain function compiles.
 

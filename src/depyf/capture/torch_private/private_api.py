@@ -338,6 +338,10 @@ SEEN_CODES = PrivateApi(
     ("torch._dynamo.convert_frame:input_codes",),
     "functions that torch was asked to compile, whatever came of it", "2.0",
     "whether a resume function that was not compiled was called", has("__contains__"))
+HAS_TENSOR = PrivateApi(
+    ("torch._dynamo.convert_frame:has_tensor_in_frame",),
+    "whether torch finds a tensor among the variables of a frame; it compiles nothing where it finds none", "2.0",
+    "why torch left a resume function to plain Python without a word", takes("frame"))
 CACHE_ENTRY = PrivateApi(
     ("torch._C._dynamo.eval_frame:_CacheEntry",),
     "code, id and guards of an entry", "2.1",

@@ -18,7 +18,7 @@ from ...records.naming import function_identifier, legal_identifier
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
-from ..formatting import after_break, called_through, notes_of, remarks
+from ..formatting import NO_TENSORS, after_break, called_through, notes_of, remarks
 from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
@@ -134,10 +134,10 @@ def _frame(
         parts.append(_wrapper_stub(frame))
     if not compiled:
         # (The index lists the compilations that were given up; torch skips some frames without a word.)
-        why = "(index.md says why)" if any(frame.may_be_of(each.function, each.location) for each in lost) \
-            else "without giving a reason"
-        asked = f": torch was asked to, and left it to plain Python {why}" if frame.asked else ""
-        parts.append(f"# {frame.name} was not compiled in this run{asked}.")
+        why = " (index.md says why)" if any(frame.may_be_of(each.function, each.location) for each in lost) \
+            else f": {NO_TENSORS}" if frame.without_tensors else " without giving a reason"
+        asked = f": torch was asked to, and left it to plain Python{why}" if frame.asked else ""
+        parts.append("\n".join(comment(f"{frame.name} was not compiled in this run{asked}.", 0, 0)))
         return "\n\n\n".join(parts)
     for version in compiled:
         before = nearest(version, compiled)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name
 from ...causes import cause, in_plain_python, statement
-from ...formatting import on_branch
+from ...formatting import NO_TENSORS, on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ...markdown import code, count, fenced, link, prose, some
 from ...verdict import compiled_below, wrapper_of
@@ -140,6 +139,8 @@ def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]])
         name for _, c in members if c.outcome == "compiled"
         for name in run.resume_names(c))
     if resumes:
+        if all(run.fate_of(name) == "plain" for name in resumes):
+            effects.append(f"the rest of {run.name_of(compilation)} runs in plain Python, too")
         effects.append("continues in " + some([_resume(run, name) for name in resumes], 4))
     elif not broken.skips_function and compilation.outcome == "compiled" and run.knows_code(compilation):
         effects.append(_rest(run, broken, compilation))
@@ -208,10 +209,7 @@ def _rest(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> 
     own = path_from_frame(broken, compilation)[:1]
     function = run.source.function_at(own[0]) if own else None
     if function is not None:
-        line = own[0].line
-        ends = [stmt.end_lineno for stmt in ast.walk(function.node) if isinstance(stmt, ast.stmt)
-                and not hasattr(stmt, "body") and stmt.end_lineno and stmt.lineno <= line <= stmt.end_lineno]
-        if min(ends, default=line) < function.last:
+        if run.source.end_of_statement(own[0]) < function.last:
             return f"the rest of the function, to line {function.last}, runs in plain Python, too"
     return "nothing is left to compile after it"
 
@@ -234,6 +232,8 @@ def _resume(run: SectionContext, name: str) -> str:
     fate = run.fate_of(name)
     status = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
               "unknown": "not compiled"}[fate if frame is not None else "unknown"]
+    if frame is not None and frame.without_tensors:
+        status += f": {NO_TENSORS}"
     remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", status]
     entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key) if frame else []
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ....records.model import Compilation
+from ....records.model import Compilation, Frame
 from ....torch_text.events import graph_break
+from ....torch_text.resumes import resumed_function
 from ...advice import in_order
 from ...causes import cause, statement
+from ...formatting import NO_TENSORS, on_branch
 from ...grouping import not_compiled as groups_not_compiled
 from ...markdown import code, fenced, prose, some
 from ...verdict import breaks_below, since_then, why_plain
@@ -16,13 +18,27 @@ from .recompiles import event
 def not_compiled(run: SectionContext) -> list[str]:
     """Return the section on what runs in plain Python, and why."""
     groups = groups_not_compiled(run.capture.compilations)
-    if not groups:
+    left_alone = [frame for frame in run.frames.values() if frame.without_tensors]
+    if not groups and not left_alone:
         return []
     lines = ["## Not compiled", "", "These run in plain Python, as if there were no `torch.compile`, unless an "
              "exception is named.", ""]
     for members in groups[:ROWS]:
         lines += _not_compiled(run, members)
-    return lines + left_out(len(groups) - ROWS, "reason")
+    lines += left_out(len(groups) - ROWS, "reason")
+    for frame in left_alone[:ROWS]:
+        lines += _without_tensors(run, frame)
+    return lines + left_out(len(left_alone) - ROWS, "function")
+
+
+def _without_tensors(run: SectionContext, frame: Frame) -> list[str]:
+    """Return the lines on a resume function that torch left alone; there is no compilation of it."""
+    resumed = resumed_function(frame.code_name)
+    rest = f" from line {resumed[1]} on{on_branch(frame.branch)}" if resumed else ""
+    return [f"* {run.place(frame.location) or 'place unknown'}: **{code(frame.title or frame.name)}{rest} runs in "
+            f"plain Python: {NO_TENSORS}.**",
+            "  * how to fix it, where it computes with tensors: give it one that it uses, as an argument of the "
+            "function or in a variable that is set before the graph break and read after it"]
 
 
 def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
