@@ -5,6 +5,7 @@ Sentences in Markdown, of the records alone; the index, the page and the termina
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -266,15 +267,21 @@ def _what_is_compiled(run: RunIndex, summary: FunctionSummary) -> str:
     return f" What it calls is compiled by itself: {compiled}." if compiled else ""
 
 
-def compiled_below(run: RunIndex, summary: FunctionSummary) -> str:
-    """Return the functions with graphs that a function calls, and that were compiled by themselves, as Markdown."""
-    return _some_of(called_below(run, summary))
+def compiled_below(run: RunIndex, summary: FunctionSummary, lost: Compilation | None = None) -> str:
+    """Return the functions with graphs that a function calls, and that were compiled by themselves, as Markdown.
+
+    Args:
+        run: the facts.
+        summary: the function.
+        lost: of a resume function, where only what that calls is meant.
+    """
+    return _some_of(called_below(run, summary, lost))
 
 
-def called_below(run: RunIndex, summary: FunctionSummary) -> list[str]:
+def called_below(run: RunIndex, summary: FunctionSummary, lost: Compilation | None = None) -> list[str]:
     """Return the same, one by one."""
     return [code(each.title) for each in run.summaries if each is not summary and not is_outermost(each)
-            and any(run.graph_names(c) and _is_called_by(run, summary, c) for c in each.done)]
+            and any(run.graph_names(c) and _is_called_by(run, summary, c, lost) for c in each.done)]
 
 
 def breaks_below(run: RunIndex, lost: Compilation) -> list[SourceLocation]:
@@ -286,7 +293,8 @@ def breaks_below(run: RunIndex, lost: Compilation) -> list[SourceLocation]:
     given_up = {_place_of(broken) for broken in lost.breaks}
     return list({_place_of(broken): broken.location for each in run.summaries
                  if each is not summary and not is_outermost(each) for compilation in each.compilations
-                 if compilation.stack and _is_called_by(run, summary, compilation) for broken in compilation.breaks
+                 if compilation.stack and _is_called_by(run, summary, compilation, lost)
+                 for broken in compilation.breaks
                  if broken.location is not None and _place_of(broken) not in given_up}.values())
 
 
@@ -299,15 +307,29 @@ def _some_of(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {count(len(names) - 3, 'other')}" if len(names) > 3 else "")
 
 
-def _is_called_by(run: RunIndex, summary: FunctionSummary, compilation: Compilation) -> bool:
-    """Return whether what was compiled was called by a function, or below it."""
+def _is_called_by(
+    run: RunIndex, summary: FunctionSummary, compilation: Compilation, lost: Compilation | None = None,
+) -> bool:
+    """Return whether what was compiled was called by a function, or below it.
+
+    Args:
+        run: the facts.
+        summary: the function.
+        compilation: of what may be called.
+        lost: of the function. Where that is of a resume function, what was called before the break does not count.
+    """
     caller = summary.location
+    resumed = resumed_function(lost.function) if lost is not None else None
     if caller is None or not compilation.stack:
-        return True  # (nothing tells otherwise)
+        return resumed is None  # (nothing tells otherwise)
     definition = run.source.function_at(caller)
-    return any(place.filename == caller.filename and (
-        place.line >= caller.line if definition is None else definition.first <= place.line <= definition.last)
-        for place in compilation.stack)
+    first, last = (definition.first, definition.last) if definition is not None else (caller.line, math.inf)
+    if resumed is not None and lost is not None:
+        # (The line of the break calls before the break and after it; what the resume function calls has its name.)
+        first = max(first, run.source.end_of_statement(SourceLocation(caller.filename, resumed[1], "")) + 1)
+        if any((place.filename, place.function) == (caller.filename, lost.function) for place in compilation.stack):
+            return True
+    return any(place.filename == caller.filename and first <= place.line <= last for place in compilation.stack)
 
 
 # --- wrappers of torch's around a module of the user's ---------------------------------------------------

@@ -162,7 +162,7 @@ def _function(run: SectionContext, place: SourceLocation) -> str:
 
 def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> str:
     if broken.skips_function:
-        compiled = compiled_below(run, run.summary_of[compilation.compile_id.key])
+        compiled = compiled_below(run, run.summary_of[compilation.compile_id.key], compilation)
         return f"all of {run.name_of(compilation)}" + (
             f"; what it calls is compiled by itself: {compiled}" if compiled else "")
     if compilation.outcome != "compiled":
