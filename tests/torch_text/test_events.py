@@ -123,6 +123,15 @@ def test_recompile_for_a_type_and_a_value_asks_what_is_seen():
     assert asked == ["type(k)", "L['n']"]
 
 
+def test_the_line_that_torch_guards_for_is_the_users():
+    stack = ('  File "/home/me/m.py", line 4, in f\n    return emb(x)\n'
+             '  File "/venv/lib/python3.11/site-packages/torch/nn/modules/sparse.py", line 189, in forward\n'
+             "    return F.embedding(")
+    (failure,) = guard_failures(f"0/0: x.dim == 1  # return F.embedding(  # nn/modules/sparse.py:189 in forward\n"
+                                f"User stack trace:\n{stack}")
+    assert (failure.cause.filename, failure.cause.line, failure.cause.text) == ("/home/me/m.py", 4, "return emb(x)")
+
+
 def feed(*events):
     reader = EventReader()
     for event in events:

@@ -717,3 +717,10 @@ def test_a_branch_that_no_call_takes_is_not_reached_where_the_other_is_left_out(
     assert re.search(r"continues in `\S+` \(where `x\.sum\(\) < 0` is true; not reached in this run\), "
                      r"`\S+` \(where `x\.sum\(\) < 0` is false; runs in plain Python\)", text)
     assert re.search(r"\*\*`\S+mask` from line \d+ on, where `x\.sum\(\) < 0` is false, runs in plain Python", text)
+
+
+@new_enough
+def test_a_guard_of_a_layer_of_torchs_is_told_with_the_users_line(capture_program):
+    text = index(capture_program(told_programs.size_that_a_layer_uses))
+    assert re.search(r"torch guards it because of `told_programs\.py:\d+`: `return layer\(tokens\) \* 2`\n", text)
+    assert "sparse.py" not in text

@@ -960,3 +960,15 @@ def branch_that_no_call_takes(compiling):
         return x
 
     compiling(mask)(torch.ones(2))
+
+
+def size_that_a_layer_uses(compiling):
+    """What the size is guarded for is a line of ``nn.Embedding``, which the user's line calls."""
+    layer = nn.Embedding(8, 4)
+
+    def embed(tokens):
+        return layer(tokens) * 2
+
+    embed = compiling(embed, dynamic=True)
+    for count in (3, 1):
+        embed(torch.arange(count))

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..records.model import CompileId, GuardFailure, SourceLocation
+from .libraries import is_library
 from .parsed import parsed_expression
 from .stack_frames import FRAME
 
@@ -133,7 +134,8 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
     frames = list(FRAME.finditer(stack))
     comment = re.search(_CAUSE, text)
     if frames:
-        last = frames[-1]
+        # (The user's line is wanted: that of a layer of torch's says nothing of the program.)
+        last = next((frame for frame in reversed(frames) if not is_library(frame["file"])), frames[-1])
         cause = SourceLocation(last["file"], int(last["line"]), last["function"].strip(), (last["text"] or "").strip())
     elif comment:
         cause = SourceLocation(full_path(comment["file"]), int(comment["line"]),

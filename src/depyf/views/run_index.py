@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -14,12 +15,14 @@ from ..records.model import (
     CompiledGraph,
     CompileId,
     Frame,
+    GuardFailure,
     SourceLocation,
 )
+from ..torch_text.libraries import is_library
 from ..torch_text.resumes import plain_name, resumed_function
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
-from .changes import Change, changes
+from .changes import Change, changes, in_words
 from .dump.guards.facts import is_literal
 from .dump.guards.keys import is_read_by_place
 from .dump.guards.sizes import range_left
@@ -268,6 +271,33 @@ class RunIndex:
         """Return the range that the guards of what was compiled leave for something open: ``"2 to 256"``."""
         version = self.version(compilation)
         return range_left(version.sizes, version.conditions, user_expression(source)) if version is not None else ""
+
+    def line_guarded_for(self, failure: GuardFailure) -> SourceLocation | None:
+        """Return the user's line because of which torch guards what failed; ``None`` where no record has it.
+
+        Of a condition on sizes torch names one line, that of a layer of its own if the size was first used there. Which
+        line of the user's calls the layer says the record of the symbol.
+        """
+        if failure.cause is None or not self._is_torchs(failure.cause.filename):
+            return failure.cause
+        version = self.version_of(failure.entry)
+        made = version.compilation if version is not None else None
+        if made is None:
+            return None
+        names = self.stack_names(made)
+        subject = in_words(failure.subject, names)
+        return next((each.location for each in made.symbols
+                     if each.kind == "created" and each.source and in_words(each.source, names) == subject
+                     and each.location is not None and not self._is_torchs(each.location.filename)), None)
+
+    def _is_torchs(self, filename: str) -> bool:
+        """Return whether a path is of a library's file, as it is or as torch shortens it: ``nn/modules/sparse.py``."""
+        return is_library(filename) or filename in self._short_paths_of_torch
+
+    @cached_property
+    def _short_paths_of_torch(self) -> frozenset[str]:
+        return frozenset(re.split(r"[\\/]torch[\\/]", lines.filename)[-1] for compilation in self.capture.compilations
+                         for lines in compilation.traced if is_library(lines.filename))
 
     def symbols_in(self, graph: str) -> frozenset[str]:
         """Return the names of symbols in the texts of a graph."""

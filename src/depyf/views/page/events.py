@@ -83,8 +83,9 @@ def recompile_data(run: Run, summary: FunctionSummary) -> Json:
 def _failure(run: Run, failures: list[GuardFailure]) -> Json:
     causes: dict[int, str] = {}
     for failure in failures:
-        if failure.cause is not None:
-            causes.setdefault(run.place(failure.cause), failure.cause.text)
+        place = run.index.line_guarded_for(failure)
+        if place is not None:
+            causes.setdefault(run.place(place), place.text)
     return {
         "texts": list(dict.fromkeys(without_addresses(failure.text) for failure in failures)),
         "entries": list(dict.fromkeys(str(failure.entry) for failure in failures if failure.entry)),

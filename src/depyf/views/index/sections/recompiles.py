@@ -81,8 +81,8 @@ def _several(run: SectionContext, compilation: Compilation) -> bool:
 
 
 def _causes(run: SectionContext, change: Change) -> tuple[str, ...]:
-    places = (failure.cause for failure in change.failures if failure.cause is not None)
-    return tuple(dict.fromkeys(f"{run.place(place)}: {code(place.text)}" for place in places))
+    places = map(run.line_guarded_for, change.failures)
+    return tuple(dict.fromkeys(f"{run.place(place)}: {code(place.text)}" for place in places if place is not None))
 
 
 def _torchs_words(change: Change) -> str:
