@@ -16,8 +16,10 @@ from typing import Any
 
 from .recompiled_frame import code_in_words, held_value
 
+#: (Of what is passed, and of the program's globals. Functions of torch, which each graph has dozens of guards on, are
+#: reached by globals of Dynamo's, and seldom others.)
 _GUARD = re.compile(
-    r"___check_obj_id\((?P<source>[^\n]*), (?P<id>\d+)\), "
+    r"___check_obj_id\((?P<source>[LG]\['(?!__)[^\n]*), (?P<id>\d+)\), "
     r"type=<class '(?:code|function|builtin_function_or_method)'>")
 
 
