@@ -94,9 +94,10 @@ def test_each_rule_for_breaks_has_a_program():
 
 
 # --- without torch --------------------------------------------------------------------------------------
-def broken_at(text, line, registry_id="GB0170", reason="Data-dependent branching", explanation=""):
+def broken_at(text, line, registry_id="GB0170", reason="Data-dependent branching", explanation="",
+              context=""):
     where = SourceLocation("/home/a/model.py", line, "f", text.splitlines()[line - 1])
-    broken = GraphBreak(CompileId(0, 0), reason, explanation, registry_id=registry_id, stack=(where,))
+    broken = GraphBreak(CompileId(0, 0), reason, explanation, registry_id=registry_id, stack=(where,), context=context)
     return Sources([SourceFile(where.filename, text)]).site(broken)
 
 
@@ -170,6 +171,16 @@ def test_an_assertion_that_a_handler_waits_for_is_not_rewritten():
     text = "def f(x):\n    try:\n        assert x.any()\n    except AssertionError:\n        x = 1\n    return x\n"
     advice = on_break(broken_at(text, 3, "GB0034", "Data-dependent assertion"))
     assert not advice.is_mechanical and "(line 4)" in advice.change
+
+@pytest.mark.parametrize("line, registry_id, context", [
+    ("self.spent.append(time.perf_counter() - began)", "GB0007", "module: time, qualname: perf_counter, skip reason: ..."),
+    ("late = time.monotonic() > self.deadline", "GB0007", "module: time, qualname: monotonic, skip reason: ..."),
+    ("now = datetime.now()", "GB0156", "call_method UserDefinedClassVariable(<class 'datetime.datetime'>) now [] {}"),
+    ("used = torch.cuda.memory_allocated()", "GB0208", "target: <function memory_allocated at 0x7f>")])
+def test_what_tells_of_the_lines_before_it_is_read_around_the_call(line, registry_id, context):
+    """Read before the call, a clock measures nothing."""
+    advice = on_break(broken_at(f"def f(self, x, began):\n    {line}\n    return x\n", 2, registry_id, "", context=context))
+    assert advice.rule == "reading" and "before and after the call of `f`, not in it" in advice.change
 
 
 @pytest.mark.parametrize("side", ["y.add_(1)", "print(y)", "(z := y)", "'text'", "None", "[x]", "lambda: x"])

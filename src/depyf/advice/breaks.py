@@ -16,6 +16,7 @@ from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
 from .later_tests import Depends, later_test, on_number, on_size
 from .model import Advice
+from .readings import on_reading
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .source import Site, called, is_own
 from .while_loops import on_while
@@ -195,6 +196,8 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0025",), r"^Call to `torch\._dynamo\.graph_break\(\)`", calls.on_graph_break),
     Rule(("GB0098", "GB0099"), r"^Skip (calling|inlining) `torch\.compiler\.disable", calls.on_disabled),
     Rule(("GB4198",), r"^Attempted to copy\.deepcopy a tensor", calls.on_deepcopy),
+    Rule(("GB0007", "GB0008", "GB0156", "GB0208"), r"marked as skipped|^Unsupported method call|returned non-Tensor$",
+         on_reading),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),

@@ -167,12 +167,21 @@ def on_skipped(site: Site) -> Advice | None:
                 f"the result to `{function}`: `True` or `False`", "torch does not trace what it calls",
                 f"a version for each of the two; `{function}`, and each compiled function that calls it, has one more "
                 "parameter")
-    given = next((each.id for each in calls[0].args if isinstance(each, ast.Name)), "")
-    inputs = " Where its arguments are made in the function, end the compiled function there" if given else ""
+    inputs = ". Where its arguments are made in the function, end the compiled function there" if _needs_names(
+        site, calls[0]) else ""
     return Advice(
         "skipped", f"call `{shown}` before the compiled function is called, and pass the result to `{function}`, as a "
-        f"tensor if it is a number that changes.{inputs}", "torch does not trace what it calls; a value from outside "
+        f"tensor if it is a number that changes{inputs}", "torch does not trace what it calls; a value from outside "
         "is an input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
+
+
+def _needs_names(site: Site, call: ast.Call) -> bool:
+    """Return whether a call may need what the function makes: a name is an argument, or its lines set one of it."""
+    if any(isinstance(each, ast.Name) for each in call.args):
+        return True
+    stored = {each.id for each in ast.walk(site.function) if isinstance(each, ast.Name)
+              and isinstance(each.ctx, ast.Store)} if site.function is not None else set()
+    return any(isinstance(each, ast.Name) and each.id in stored for each in ast.walk(call))
 
 
 def _comparison_of(test: ast.expr, call: ast.Call) -> ast.expr | None:
