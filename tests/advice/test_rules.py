@@ -183,6 +183,19 @@ def test_what_tells_of_the_lines_before_it_is_read_around_the_call(line, registr
     assert advice.rule == "reading" and "before and after the call of `f`, not in it" in advice.change
 
 
+@pytest.mark.parametrize("line, operator, change", [
+    ("return F.ctc_loss(x, y, n, m)", "aten._ctc_loss.Tensor", "have `f` return what `F.ctc_loss` is given, and call that outside"),
+    ("self.ctc(x, y, n, m)", "aten._ctc_loss.default", "keep the line out of `f`"),
+    ("torch.nonzero(x, out=y)", "aten.nonzero.out", "have `f` return what `torch.nonzero` is given"),
+    ("y = x.nonzero()", "aten.nonzero.default", "set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`"),
+    ("y = boxes.nms(x)", "boxes.nms.default", "set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`")])
+def test_the_setting_for_open_sizes_is_named_where_torch_makes_a_symbol(line, operator, change):
+    """Where it has no implementation that gives a symbol, the setting does nothing (GB0037)."""
+    advice = on_break(broken_at(f"def f(self, x, y, n, m):\n    {line}\n", 2, "GB0036", "Dynamic shape operator",
+                                f"Operator `{operator}`'s output shape depends on input Tensor data."))
+    assert advice.change.startswith(change)
+
+
 @pytest.mark.parametrize("side", ["y.add_(1)", "print(y)", "(z := y)", "'text'", "None", "[x]", "lambda: x"])
 def test_sides_with_an_effect_or_of_no_tensor_are_left(side):
     assert on_break(broken_at(f"def f(x, y):\n    if x.sum() > 0:\n        y = {side}\n    return y\n", 2)) is None

@@ -14,10 +14,11 @@ from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
-from .later_tests import Depends, later_test, on_number, on_size
+from .later_tests import Depends, later_test, on_number
 from .model import Advice
 from .readings import on_reading
 from .scalars import has_scalars, in_arithmetic, without_scalar
+from .shapes import on_shape
 from .source import Site, called, is_own
 from .while_loops import on_while
 
@@ -188,9 +189,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist_inside),
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
-    Rule(("GB0036",), r"^Dynamic shape operator$", _setting(
-        "capture_dynamic_output_shape_ops", "True", "the size of the result is then a symbol of the graph",
-        "a line that tests the size of the result breaks the graph again", on_size)),
+    Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
     Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),
     Rule(("GB0025",), r"^Call to `torch\._dynamo\.graph_break\(\)`", calls.on_graph_break),
