@@ -116,6 +116,12 @@ def test_and_or_not_become_operators_on_tensors():
     assert "torch.where(~x.any() & (x.sum() > 0) | y.all(), x, y)" in after(text, 2)
 
 
+@pytest.mark.parametrize("test", ["max(x, y) > 1", "sum(y) > 1", "abs(x) > 1", "x.max() > len(y)"])
+def test_what_is_made_of_tensors_by_a_built_in_function_may_be_one(test):
+    text = f"def f(x, y):\n    if {test}:\n        x = x + 1\n    return x\n"
+    assert f"torch.where({test}, x + 1, x)" in after(text, 2)
+
+
 @pytest.mark.parametrize("test, line", [
     ("not math.isfinite(x.item())", "torch._assert_async(torch.isfinite(x), 'bad')"),
     ("math.isnan(float(x))", "torch._assert_async(~torch.isnan(x), 'bad')"),
@@ -201,7 +207,9 @@ def test_sides_with_an_effect_or_of_no_tensor_are_left(side):
     assert on_break(broken_at(f"def f(x, y):\n    if x.sum() > 0:\n        y = {side}\n    return y\n", 2)) is None
 
 
-@pytest.mark.parametrize("test", ["x is None", "x in y", "x"])
+@pytest.mark.parametrize("test", [
+    "x is None", "x in y", "x", "any(each > 1 for each in y)", "all(y)", "max(y) > 1", "len(y) > 1 and x.any()",
+    "not isinstance(y, str)", "1 < min(each.p for each in y)"])
 def test_tests_that_may_be_of_no_tensor_are_left(test):
     assert on_break(broken_at(f"def f(x, y):\n    if {test}:\n        y = x\n    return y\n", 2)) is None
 

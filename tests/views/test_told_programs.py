@@ -724,3 +724,9 @@ def test_a_guard_of_a_layer_of_torchs_is_told_with_the_users_line(capture_progra
     text = index(capture_program(told_programs.size_that_a_layer_uses))
     assert re.search(r"torch guards it because of `told_programs\.py:\d+`: `return layer\(tokens\) \* 2`\n", text)
     assert "sparse.py" not in text
+
+def test_the_line_that_calls_any_is_the_place_of_a_break_in_it(capture_program):
+    text = index(capture_program(told_programs.any_of_a_generator))
+    assert "builtins.py" not in text
+    assert len(re.findall(r"\* `told_programs\.py:\d+` in `.*sample`: `if any\(", text)) == 2
+    assert "**change**" not in text  # (`torch.where` takes no value of Python's)

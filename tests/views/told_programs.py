@@ -972,3 +972,12 @@ def size_that_a_layer_uses(compiling):
     embed = compiling(embed, dynamic=True)
     for count in (3, 1):
         embed(torch.arange(count))
+
+def any_of_a_generator(compiled):
+    """`any` is C: torch traces a function of its own in its place, and the graph breaks in that."""
+    def sample(logits, requests):
+        if any(each["p"] < 1.0 for each in requests):
+            logits = logits * 2
+        return logits
+
+    compiled(sample)(torch.ones(3), [{"p": torch.tensor(0.5)}])

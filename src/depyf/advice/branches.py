@@ -11,6 +11,7 @@ Only sides without an effect are rewritten so, since ``torch.where`` computes bo
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import re
 from collections.abc import Sequence
@@ -75,6 +76,8 @@ def _truth(node: ast.expr) -> ast.expr | None:
             return _inverted(part) if part is not None else None
         case ast.Compare(left, [*operators], [*others]) if not any(
                 isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in operators):
+            if all(isinstance(each, ast.Constant) or _is_pythons(each) for each in (left, *others)):
+                return None
             sides = [without_scalar(each) for each in (left, *others)]
             pairs: list[ast.expr] = [ast.Compare(sides[at], [operator], [sides[at + 1]])
                                      for at, operator in enumerate(operators)]
@@ -144,11 +147,28 @@ def _of_call(call: ast.Call) -> ast.expr | None:
         case ast.Call(ast.Attribute(ast.Name("torch"), "allclose"), arguments, keywords):
             torch = ast.Attribute(ast.Name("torch", ast.Load()), "isclose", ast.Load())
             return _all(ast.Call(torch, arguments, keywords))
+    if _is_pythons(call):
+        return None
     if called(call) in _TRUTHS:
         return call
     if isinstance(call.func, ast.Attribute):
         return ast.Compare(call, [ast.NotEq()], [ast.Constant(0)])
     return None
+
+
+def _is_pythons(node: ast.expr) -> bool:
+    """Return whether a call of a built-in function gives a value of Python's, or needs one: ``any(...)``, ``len(x)``.
+
+    (Of tensors ``abs`` and ``sum`` give a tensor, as ``max`` and ``min`` of several arguments do.)
+    """
+    match node:
+        case ast.Call(ast.Name("abs" | "sum" | "float" | "int" | "bool")):
+            return False
+        case ast.Call(ast.Name("max" | "min"), [_, _, *_]):
+            return False
+        case ast.Call(ast.Name(name)):
+            return hasattr(builtins, name)
+    return False
 
 
 def _all(node: ast.expr) -> ast.expr:

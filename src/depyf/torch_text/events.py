@@ -31,7 +31,7 @@ from ..records.model import (
     TracedLines,
     UserFunction,
 )
-from .libraries import is_library
+from .libraries import is_library, is_polyfill
 from .stack_frames import FRAME
 
 if TYPE_CHECKING:
@@ -544,11 +544,15 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     stack = tuple(
         SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
         for frame in FRAME.finditer(tail))
+    whole = _with_inner(stack, inner)
+    # (The line that calls `any` is the place: that torch traces another function for it, nobody needs to know.)
+    polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_polyfill(place.filename), reversed(whole)))
+    polyfills *= polyfills < len(whole)
     return GraphBreak(
         compile_id, fields["reason"][0] if fields["reason"] else "",
         "\n".join(fields["explanation"]), tuple(fields["hint"]), "\n".join(fields["context"]),
-        f"GB{int(url['number']):04d}" if url else "", url.group(0) if url else "", _with_inner(stack, inner), skips,
-        text.removesuffix("\nNoneType: None\n").strip(), len(inner), gave_up)
+        f"GB{int(url['number']):04d}" if url else "", url.group(0) if url else "", whole[: len(whole) - polyfills],
+        skips, text.removesuffix("\nNoneType: None\n").strip(), max(len(inner) - polyfills, 0), gave_up)
 
 
 def _with_inner(stack: tuple[SourceLocation, ...], inner: Sequence[SourceLocation]) -> tuple[SourceLocation, ...]:

@@ -12,3 +12,8 @@ _LIBRARY = (
 def is_library(filename: str) -> bool:
     """Return whether a path is of a file of torch's or of the standard library, on whatever machine."""
     return re.search(_LIBRARY, filename) is not None
+
+
+def is_polyfill(filename: str) -> bool:
+    """Return whether a path is of the functions that torch traces in the place of those of C, as ``any``."""
+    return re.search(r"[\\/]torch[\\/]_dynamo[\\/]polyfills[\\/]", filename) is not None

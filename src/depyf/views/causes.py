@@ -212,6 +212,8 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
             r"unsupported operator: (?P<what>\S+)")),
     (r"^Attempted to copy\.deepcopy a tensor", _always("torch cannot trace `copy.deepcopy` of a tensor")),
     (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
+    (r"^Generator reconstruction with mutations", _always(
+        "a generator is at work where the graph breaks, and torch cannot make it anew for the code behind the break")),
     (r"^Backend compiler exception|^Backend compiler failed", _always("the backend could not compile the graph")),
 )
 
