@@ -202,6 +202,19 @@ def test_the_setting_for_open_sizes_is_named_where_torch_makes_a_symbol(line, op
     assert advice.change.startswith(change)
 
 
+@pytest.mark.parametrize("lines, rule", [
+    ("out, _ = self.rnn(x)", "allow_rnn"),
+    ("packed = pack_padded_sequence(x, n)\n    out, _ = self.rnn(packed)", "packed"),
+    ("out, _ = self.rnn(rnn.pack_sequence(x))", "packed"),
+    ("packed = pack_padded_sequence(x, n)\n    out, _ = self.rnn(x)", "allow_rnn")])
+def test_of_a_packed_sequence_nothing_is_traced(lines, rule):
+    text = f"def f(self, x, n):\n    {lines}\n"
+    advice = on_break(broken_at(text, len(text.splitlines()), "GB0014"))
+    assert advice.rule == rule and advice.settings == (
+        ("torch._dynamo.config.allow_rnn = True",) if rule == "allow_rnn" else ())
+    assert "padded" in (advice.cost if rule == "allow_rnn" else advice.change)
+
+
 @pytest.mark.parametrize("side", ["y.add_(1)", "print(y)", "(z := y)", "'text'", "None", "[x]", "lambda: x"])
 def test_sides_with_an_effect_or_of_no_tensor_are_left(side):
     assert on_break(broken_at(f"def f(x, y):\n    if x.sum() > 0:\n        y = {side}\n    return y\n", 2)) is None

@@ -375,7 +375,7 @@ def test_a_method_is_told_from_another_of_its_name(capture_program):
     assert any(re.match(r"`Turning\.forward` runs in plain Python: line \d+ \(`if x\.sum\(\) < 1`\) breaks the graph inside "
                         r"the loop at line \d+", line) for line in verdict(RunIndex(capture)))
     text = index(capture)
-    assert re.search(r"in plain Python: the call in `told_programs\.py:\d+`; `Turning\.forward`, called there, runs in "
+    assert re.search(r"in plain Python: `[^`]+` in `told_programs\.py:\d+`; `Turning\.forward`, called there, runs in "
                      "plain Python, too", text)
     assert "the choice by" not in text
 
@@ -730,3 +730,20 @@ def test_the_line_that_calls_any_is_the_place_of_a_break_in_it(capture_program):
     assert "builtins.py" not in text
     assert len(re.findall(r"\* `told_programs\.py:\d+` in `.*sample`: `if any\(", text)) == 2
     assert "**change**" not in text  # (`torch.where` takes no value of Python's)
+
+
+@new_enough
+def test_a_call_of_a_library_that_runs_in_plain_python_is_named(capture_program):
+    """Its method has the name of the user's, which goes on behind the break."""
+    text = index(capture_program(functools.partial(told_programs.packed_sequences, numbers=False)))
+    assert re.search(r"in plain Python: `self\.rnn\(packed\)` in `told_programs\.py:\d+`; `forward`, called there, runs in", text)
+    assert "**change**: give the module the padded batch, not the packed one" in text
+
+
+@new_enough
+def test_of_the_message_of_an_error_the_first_sentence_is_the_heading(capture_program):
+    capture = capture_program(functools.partial(told_programs.packed_sequences, numbers=True))
+    text = index(capture)
+    assert "\n### Could not guard on data-dependent expression Eq(u0, u1)\n" in text
+    assert "why: a decision depends on a number that only the data tells: `Eq(u0, u1)`" in text
+    assert "Torch explains: Could not guard on" in text and "User Stack" in text

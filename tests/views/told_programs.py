@@ -981,3 +981,20 @@ def any_of_a_generator(compiled):
         return logits
 
     compiled(sample)(torch.ones(3), [{"p": torch.tensor(0.5)}])
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = torch.nn.GRU(2, 2)
+
+    def forward(self, packed):
+        out, _ = self.rnn(packed)
+        return out.data * 2
+
+
+def packed_sequences(compiling, numbers):
+    """Break in a module of torch's, in a method of the same name as the user's."""
+    packed = torch.nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 2), torch.tensor([3, 2]))
+    with torch._dynamo.config.patch(allow_rnn=True, capture_scalar_outputs=numbers):
+        compiling(Recurrent())(packed)

@@ -17,6 +17,7 @@ from .data_loops import on_numbers, on_turn
 from .later_tests import Depends, later_test, on_number
 from .model import Advice
 from .readings import on_reading
+from .recurrent import on_packed, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .shapes import on_shape
 from .source import Site, called, is_own
@@ -188,6 +189,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist_inside),
+    Rule(("GB0033",), r"^Data dependent operator", on_packed),
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
@@ -209,10 +211,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0091",), r"^Read uninitialized cell", calls.on_named_in_comprehension),
     Rule(("GB0123", "GB9186"), r"^Unsupported Tensor\.backward\(\)|^using `torch\.autograd\.grad`", _on_autograd),
     Rule(("GB8985",), r"^requires_grad_\(\) intermediate leaked", _on_requires_grad),
-    Rule(("GB0014",), r"^Attempted to wrap RNN", _setting(
-        "allow_rnn", "True", "torch then traces what the module computes, step by step",
-        "the loop over time is unrolled: compile time and kernels grow with the length of the sequence, and each "
-        "length has a version of its own")),
+    Rule(("GB0014",), r"^Attempted to wrap RNN", on_recurrent),
     Rule(("GB8977",), r"^Invalid call to __build_class__", _setting(
         "enable_trace_load_build_class", "True", "torch then traces the definition of the class",
         "a class outside of the function is made once only, and costs nothing in a call")),

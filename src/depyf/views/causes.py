@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Callable, Iterable
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 
 from ..advice.calls import is_step_of_scheduler
+from ..advice.source import parsed_statement
 from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
 from ..torch_text.libraries import is_library
@@ -19,6 +21,8 @@ from .markdown import code
 
 #: Longer calls are shown without their arguments.
 _SHORT = 24
+#: Longer headings are messages of errors, of which the first sentence is shown.
+_LONG = 200
 #: Torch's heading of a number that is taken out of a tensor.
 _ITEM = r"^Unsupported Tensor\.item\(\)"
 _QUOTED = r"`(?P<what>[^`]+)`"
@@ -29,12 +33,26 @@ def cause(broken: GraphBreak) -> str:
 
     Names of the program stand in backticks, as in torch's sentences.
     """
-    for heading, say in _KINDS:
-        if re.search(heading, broken.reason):
+    for pattern, say in _KINDS:
+        if re.search(pattern, broken.reason):
             sentence = say(broken)
             if sentence:
                 return sentence
-    return broken.reason.rstrip(".") or "torch gives no reason"
+    return heading(broken) or "torch gives no reason"
+
+
+def heading(broken: GraphBreak) -> str:
+    """Return torch's heading of a graph break, without its full stop; ``""`` where it gives none.
+
+    Of an error that broke the graph torch gives the whole message, with stacks: its first line is the heading, without
+    remarks in parentheses.
+    """
+    reason = broken.reason.rstrip(".")
+    if len(reason) <= _LONG:
+        return reason
+    first = reason.partition("\n")[0]
+    sentence = re.split(r"(?<=[.!?])\s|\s\((?=unhinted|Size-like)", first)[0].rstrip(". ")
+    return textwrap.shorten(sentence, _LONG, placeholder=" ...")
 
 
 def statement(line: str) -> str:
@@ -71,6 +89,25 @@ def in_plain_python(broken: GraphBreak) -> str:
         if not isinstance(tensor, (ast.Name, ast.Attribute)):  # (what computes it is in the graph)
             return f"the number is taken out of {code(ast.get_source_segment(text, tensor) or whole)}"
     return code(whole if len(whole) <= _SHORT else f"{ast.get_source_segment(text, call.func)}(...)")
+
+
+def outer_call(line: str) -> str:
+    """Return the call that a line of the user's makes, with what is in it; ``""`` where it makes several, or none."""
+    node = parsed_statement(line)
+    calls = list(_outer_calls(node)) if node is not None else []
+    if len(calls) != 1:
+        return ""
+    whole = ast.unparse(calls[0])
+    return whole if len(whole) <= _SHORT else f"{ast.unparse(calls[0].func)}(...)"
+
+
+def _outer_calls(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls in a node that are in no other one."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Call):
+            yield child
+        else:
+            yield from _outer_calls(child)
 
 
 def in_two_steps(broken: GraphBreak) -> tuple[str, str] | None:
@@ -158,6 +195,11 @@ def _always(sentence: str) -> Callable[[GraphBreak], str]:
     return lambda broken: sentence
 
 
+def _undecided(broken: GraphBreak) -> str:
+    tested = re.match(r"Could not guard on data-dependent expression (?P<what>.+?) \(unhinted: ", broken.reason)
+    return f"a decision depends on a number that only the data tells: `{tested['what']}`" if tested is not None else ""
+
+
 def _graph_break(broken: GraphBreak) -> str:
     if broken.location is not None and is_library(broken.location.filename):
         return "a library asks for a graph break here (`torch._dynamo.graph_break()`); your program need not change"
@@ -205,6 +247,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Attempted to (call|inline) function marked as skipped", _skipped),
     (r"^Unsupported method call", _method),
     (r"^Unsupported context manager", _named("torch cannot enter the context manager `{}`")),
+    (r"^Could not guard on data-dependent expression", _undecided),
     (r"^Dynamic shape operator", _named("the size of what `{}` returns depends on values in a tensor")),
     (r"^TypeError when making fake tensor call", _failing_call),
     (r"^Operator does not support running with fake tensors",

@@ -12,10 +12,13 @@ from urllib.parse import quote
 
 
 def one_line(text: str, longest: int = 0) -> str:
-    """Return the text on one line, unprintable characters escaped, cut to ``longest`` characters (0: not cut)."""
+    """Return the text on one line, unprintable characters escaped, cut to ``longest`` characters (0: not cut).
+
+    It is cut behind a word where one ends near.
+    """
     text = " ".join(text.split())
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return text[: longest - 3] + "..." if 0 < longest < len(text) else text
+    return re.sub(r"(?<=\S)\s\S{0,16}$", " ", text[: longest - 3]) + "..." if 0 < longest < len(text) else text
 
 
 def code(text: str, longest: int = 0) -> str:

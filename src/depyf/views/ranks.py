@@ -16,6 +16,7 @@ from ..records.model import Capture, Compilation
 from ..records.run_directory import RANK, rank_folders
 from ..torch_text.resumes import plain_name
 from . import rank_classes
+from .causes import heading
 from .changes import changes
 from .dump.folder import Folder
 from .formatting import OUTCOME_OF_ONE, seconds
@@ -180,7 +181,7 @@ Facts = Callable[[Sequence[Compilation], Mapping[str, str]], Sequence[str]]
 
 
 def _breaks(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Sequence[str]:
-    return [f"graph break at {_place(b.location, short)}: {prose(b.reason, 100)}"
+    return [f"graph break at {_place(b.location, short)}: {prose(heading(b), 100)}"
             for c in compilations for b in c.breaks]
 
 

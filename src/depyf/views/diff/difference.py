@@ -18,6 +18,7 @@ from ...records.store import NOT_ENDED
 from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
 from .. import cache_keys
+from ..causes import heading
 from ..dump.outline import layer_pattern, layer_ranges
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, stage_name
 from ..function_summary import FunctionSummary
@@ -345,7 +346,7 @@ def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
             where = broken.location
             shown = _place(run, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
             text = where.text if where and where.text else where and where.line
-            yield _Fact(f"{shown} ({prose(broken.reason, 100)})",
+            yield _Fact(f"{shown} ({prose(heading(broken), 100)})",
                         (VALUES.sub("_", broken.reason), where and base_name(where.filename), text))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ...records.model import Compilation, GraphBreak, GuardFailure
 from ...torch_text import events
 from ..advice import in_order
-from ..causes import cause
+from ..causes import cause, heading
 from ..changes import in_words, row
 from ..function_summary import FunctionSummary
 from ..grouping import breaks_by_place, failures_by_kind, path_to
@@ -59,7 +59,7 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
             "resumes": [[name, branch_data(run.index.frames.get(name))] for name in resumes],
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
-        "title": without_addresses(first.reason) or "Torch gives no reason", "id": first.registry_id,
+        "title": without_addresses(heading(first)) or "Torch gives no reason", "id": first.registry_id,
         "url": first.url if _TORCHS_PAGE.fullmatch(first.url) else "",
         "explanation": without_addresses(first.explanation),
         "hints": [without_addresses(hint) for hint in run.advice.torchs_hints(broken for broken, _ in group)],

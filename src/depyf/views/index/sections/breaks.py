@@ -7,7 +7,7 @@ import re
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name
-from ...causes import cause, in_plain_python, statement
+from ...causes import cause, heading, in_plain_python, outer_call, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ...markdown import code, count, fenced, link, prose, some
@@ -57,7 +57,7 @@ def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBrea
 def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     first = group[0][0]
     ids = f"[{first.registry_id}]({first.url})" if first.url else first.registry_id
-    title = prose(first.reason) or "Torch gives no reason"
+    title = prose(heading(first)) or "Torch gives no reason"
     lines = ["", f"### {title}" + (f" ({ids})" if ids else "") + _times(group), ""]
     by_line = _by_line(run, breaks_by_place(group))
     for line, remarks, places in by_line[:PLACES]:
@@ -75,7 +75,9 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
 def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     """Torch's explanations, whole, each once."""
     lines: list[str] = []
-    for text in dict.fromkeys(broken.explanation for broken, _ in group if broken.explanation):
+    whole = (broken.explanation or (broken.reason if heading(broken) != broken.reason.rstrip(".") else "")
+             for broken, _ in group)
+    for text in dict.fromkeys(filter(None, whole)):
         head, _, rest = text.partition("\n")
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
         if rest:
@@ -98,7 +100,7 @@ def _by_line(
         text = statement(_text(broken))
         inside = f" in {code(_function(run, where))}" if where and where.function else ""
         line = f"{run.place(where) or 'a place that torch does not name'}{inside}{': ' + code(text) if text else ''}"
-        remarks = [f"why: {prose(why)}"] if why != broken.reason.rstrip(".") else []
+        remarks = [f"why: {prose(why)}"] if why not in (heading(broken), broken.reason.rstrip(".")) else []
         groups.setdefault((line, *remarks, *run.advice.lines_on(broken, compilation)), []).append(members)
     # (The function that the line stands in comes first.)
     return [(line, remarks, sorted(places, key=lambda members: len(path_to(*members[0]))))
@@ -171,7 +173,8 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     if len(path) > 1 and not _is_resumed(run, path[-1], compilation):
         inner = next((step for step in path[1:] if not is_library(step.filename)), path[1])
         called = _function(run, inner)
-        return f"the call in {run.place(path[0])}; {code(called)}, called there, {_fate_of(run, inner, called)}"
+        call = code(outer_call(path[0].text)) if outer_call(path[0].text) else "the call"
+        return f"{call} in {run.place(path[0])}; {code(called)}, called there, {_fate_of(run, inner, called)}"
     tested = {frame.branch.condition for name in run.resume_names(compilation)
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
     if len(tested) == 1 and _IN_BRANCH.search(broken.reason):  # (of a test of several parts, the one that broke it)
@@ -221,7 +224,9 @@ def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compila
         frame = run.frames.get(name)
         if frame is not None and plain_name(frame.code_name) == plain_name(place.function):
             resumed = run.source.function_at(frame.location) if frame.location is not None else None
-            # (Functions of several classes can have one name.)
+            # (Functions of several classes can have one name, as those of other files.)
+            if frame.location is not None and frame.location.filename != place.filename:
+                continue
             if broken_in is None or resumed is None or broken_in.node is resumed.node:
                 return True
     return False
