@@ -215,6 +215,24 @@ def test_of_a_packed_sequence_nothing_is_traced(lines, rule):
     assert "padded" in (advice.cost if rule == "allow_rnn" else advice.change)
 
 
+@pytest.mark.parametrize("line, registry_id, change", [
+    ("if random.randint(0, 1) == 0:\n        x = x * 2", "GB0170", "evaluate `random.randint(0, 1) == 0` before"),
+    ("if w > 1:\n        x = x * 2", "GB0170", "call `random.randint(1, 3)` before"),
+    ("x = x[random.randrange(x.size(0) - w):]", "GB0213", "call `random.randint(1, 3)`, `random.randrange(x.size(0) - w)` before"),
+    ("for _ in range(rng.randint(1, 2)):\n        x = x * 2", "GB4841", "call `random.randint(1, 3)`, `rng.randint(1, 2)` before")])
+def test_random_numbers_of_python_are_drawn_before_the_call(line, registry_id, change):
+    """Torch holds them as tensors, but the program has no tensor to give to `torch.where`."""
+    text = f"def f(x, rng):\n    w = random.randint(1, 3)\n    {line}\n    return x\n"
+    context = "" if registry_id == "GB4841" else "attempted to jump with UnspecializedPythonVariable()"
+    advice = on_break(broken_at(text, 3, registry_id, "", context=context))
+    assert advice.rule == "drawn" and advice.change.startswith(change)
+
+
+def test_a_number_of_pythons_is_given_to_no_operation_on_tensors():
+    text = "def f(x, n):\n    if n > 1:\n        x = x * 2\n    return x\n"
+    assert after(text, 2) and not after(text, 2, context="attempted to jump with UnspecializedPythonVariable()")
+
+
 @pytest.mark.parametrize("side", ["y.add_(1)", "print(y)", "(z := y)", "'text'", "None", "[x]", "lambda: x"])
 def test_sides_with_an_effect_or_of_no_tensor_are_left(side):
     assert on_break(broken_at(f"def f(x, y):\n    if x.sum() > 0:\n        y = {side}\n    return y\n", 2)) is None

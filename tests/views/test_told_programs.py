@@ -747,3 +747,9 @@ def test_of_the_message_of_an_error_the_first_sentence_is_the_heading(capture_pr
     assert "\n### Could not guard on data-dependent expression Eq(u0, u1)\n" in text
     assert "why: a decision depends on a number that only the data tells: `Eq(u0, u1)`" in text
     assert "Torch explains: Could not guard on" in text and "User Stack" in text
+
+
+@new_enough
+def test_random_numbers_are_the_cause_where_torch_holds_them_as_tensors(capture_program):
+    (sentence,) = verdict(RunIndex(capture_program(told_programs.arithmetic_on_a_random_number)))
+    assert "torch holds a random number as a tensor while it traces, and does not know this operation on it" in sentence

@@ -998,3 +998,14 @@ def packed_sequences(compiling, numbers):
     packed = torch.nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 2), torch.tensor([3, 2]))
     with torch._dynamo.config.patch(allow_rnn=True, capture_scalar_outputs=numbers):
         compiling(Recurrent())(packed)
+
+
+def arithmetic_on_a_random_number(compiling):
+    import random
+
+    def mask(x):
+        width = random.randint(1, 3)
+        start = random.randint(0, x.size(0) - width)
+        return x[start:]
+
+    compiling(mask)(torch.ones(8))

@@ -16,6 +16,7 @@ from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
 from .later_tests import Depends, later_test, on_number
 from .model import Advice
+from .random_numbers import is_number, on_drawn
 from .readings import on_reading
 from .recurrent import on_packed, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
@@ -166,6 +167,17 @@ def _on_data_operator(site: Site) -> Advice | None:
     return calls.on_data_operator(site)
 
 
+def _on_drawn(site: Site) -> Advice | None:
+    """Return the advice on a random number of Python's, where that is what broke the graph."""
+    # (Of a `range` up to such a number torch does not say what it is of.)
+    return on_drawn(site) if is_number(site) or site.broken.registry_id == "GB4841" else None
+
+
+def _of_tensor(propose: Callable[[Site], Advice | None]) -> Callable[[Site], Advice | None]:
+    """Return a rule that holds for values in tensors, and not for numbers of Python's that torch holds as such."""
+    return lambda site: None if is_number(site) else propose(site)
+
+
 def _on_attribute(site: Site) -> Advice | None:
     """Return the advice on a counter that is an attribute of a function."""
     match site.statement:
@@ -181,10 +193,13 @@ def _on_attribute(site: Site) -> Advice | None:
 RULES: tuple[Rule, ...] = (
     Rule(("GB0264", "GB0119", "GB0467", "GB0142", "GB4347"),
          r"Parameter\(\)|^Uninitialized nn|^setattr|^Unsupported context|^Missing tp_iternext", libraries.on_set_up),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_while),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_data_branch),
+    Rule(("GB0170", "GB0035", "GB0124", "GB0178", "GB0213", "GB4841"),
+         r"^Data-dependent (branching|jump)|^Unsupported (Tensor\.item|python_type)\(\)|^unimplemented builtin op|"
+         r"^constant fold", _on_drawn),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_while)),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_data_branch)),
     Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_turn),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_turn)),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_arithmetic),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),

@@ -160,7 +160,7 @@ def on_skipped(site: Site) -> Advice | None:
         return Advice("skipped", f"move `{shown}` before or after the call of `{function}`",
                       "torch does not trace what it calls", "it then runs before or after all of the function")
     if isinstance(site.statement, (ast.If, ast.While)):
-        test = _comparison_of(site.statement.test, calls[0])
+        test = test_of_call(site.statement.test, calls[0])
         if test is not None:
             return Advice(
                 "skipped", f"evaluate `{unparsed(test, site.text)}` before the compiled function is called, and pass "
@@ -184,7 +184,7 @@ def _needs_names(site: Site, call: ast.Call) -> bool:
     return any(isinstance(each, ast.Name) and each.id in stored for each in ast.walk(call))
 
 
-def _comparison_of(test: ast.expr, call: ast.Call) -> ast.expr | None:
+def test_of_call(test: ast.expr, call: ast.Call) -> ast.expr | None:
     """Return the part of a test that has a call and needs nothing of the function; ``None`` for none."""
     parts = [each for each in ast.walk(test) if isinstance(each, (ast.Compare, ast.Call))
              and any(inner is call for inner in ast.walk(each))]

@@ -33,6 +33,8 @@ def cause(broken: GraphBreak) -> str:
 
     Names of the program stand in backticks, as in torch's sentences.
     """
+    if "UnspecializedPythonVariable" in broken.context:
+        return _of_number(broken)
     for pattern, say in _KINDS:
         if re.search(pattern, broken.reason):
             sentence = say(broken)
@@ -193,6 +195,16 @@ def _failing_call(broken: GraphBreak) -> str:
 
 def _always(sentence: str) -> Callable[[GraphBreak], str]:
     return lambda broken: sentence
+
+
+def _of_number(broken: GraphBreak) -> str:
+    """Return the cause where torch holds a number of Python's as a tensor: one that it does not know yet."""
+    line = broken.location.text if broken.location is not None else ""
+    number = "a random number" if re.search(r"\brandom\.\w+\(|\.random\(", line) else (
+        "a number of Python's, as random ones are,")
+    needed = "does not know this operation on it" if broken.reason.startswith("unimplemented builtin op") else (
+        "this line needs its value")
+    return f"torch holds {number} as a tensor while it traces, and {needed}"
 
 
 def _undecided(broken: GraphBreak) -> str:
