@@ -753,3 +753,13 @@ def test_of_the_message_of_an_error_the_first_sentence_is_the_heading(capture_pr
 def test_random_numbers_are_the_cause_where_torch_holds_them_as_tensors(capture_program):
     (sentence,) = verdict(RunIndex(capture_program(told_programs.arithmetic_on_a_random_number)))
     assert "torch holds a random number as a tensor while it traces, and does not know this operation on it" in sentence
+
+
+@new_enough
+def test_the_function_that_draws_torchs_random_numbers_is_explained(capture_program, tmp_path):
+    text = index(capture_program(told_programs.random_number_that_is_printed))
+    (name,) = re.findall(r"\* \*\*`(__gen_rand_values_\d+)`\*\* \(in transformed code\): draws the random numbers", text)
+    (transformed,) = (tmp_path / "dump").glob("__transformed_code_0_for_*f.py")
+    assert f"# {name}() draws the random numbers of random.random, randint" in transformed.read_text()
+    (full,) = (tmp_path / "dump").glob("full_code_for_*f_0.py")
+    assert f"\ndef {name}():\n" in full.read_text()

@@ -1009,3 +1009,14 @@ def arithmetic_on_a_random_number(compiling):
         return x[start:]
 
     compiling(mask)(torch.ones(8))
+
+
+def random_number_that_is_printed(compiling):
+    import random
+
+    def f(x):
+        width = random.randint(1, 3)
+        print(end=str(width)[:0])
+        return x * width
+
+    compiling(f)(torch.ones(8))

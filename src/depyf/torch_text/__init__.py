@@ -9,6 +9,7 @@
     cpp_fused_relu_0(in_out_ptr0)                              generated.py: a Launch, with what it reads and writes
     {"dynamo_start": {...}, "frame_id": 0, ...}                events.py: a Compilation
 
+``random_values`` knows the function that draws random numbers;
 ``modules`` reads the stacks of modules, ``global_names`` the names that Dynamo gives to globals, ``libraries`` tells
 files of libraries from the user's; ``wrapping``, ``subscripts`` and ``legal`` change the text of graphs.
 """

@@ -25,6 +25,8 @@ _SHORT = 24
 _LONG = 200
 #: Torch's heading of a number that is taken out of a tensor.
 _ITEM = r"^Unsupported Tensor\.item\(\)"
+#: Torch's headings of breaks at which it needs a number that it holds as a tensor.
+_NEEDS_NUMBER = r"^Data-dependent|^Unsupported Tensor\.item\(\)|^unimplemented builtin op|^constant fold"
 _QUOTED = r"`(?P<what>[^`]+)`"
 
 
@@ -33,7 +35,7 @@ def cause(broken: GraphBreak) -> str:
 
     Names of the program stand in backticks, as in torch's sentences.
     """
-    if "UnspecializedPythonVariable" in broken.context:
+    if "UnspecializedPythonVariable" in broken.context and re.search(_NEEDS_NUMBER, broken.reason):
         return _of_number(broken)
     for pattern, say in _KINDS:
         if re.search(pattern, broken.reason):

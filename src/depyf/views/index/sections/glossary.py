@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....torch_text import random_values
 from ..written import WORDS
 from .context import SectionContext
 
@@ -29,4 +30,8 @@ def glossary(run: SectionContext) -> list[str]:
     words = _WORDS if any(c.breaks for c in run.capture.compilations) else _WORDS[:3]
     if any("__nested_resume_fns" in frame.arguments for frame in run.frames.values()):
         words = (*words, _NESTED)
+    texts = (entry.transformed.source.text for frame in run.frames.values() for entry in frame.entries)
+    drawn = next((name for text in texts for name in random_values.random_values(text)), "")
+    if drawn:
+        words = (*words, f"**`{drawn}`** (in transformed code): {random_values.MEANING}.")
     return [f"## {WORDS}", "", *(f"* {text}" for text in words)]
