@@ -5,6 +5,7 @@
 
 import difflib
 import functools
+import inspect
 import os
 import pathlib
 import re
@@ -763,3 +764,23 @@ def test_the_function_that_draws_torchs_random_numbers_is_explained(capture_prog
     assert f"# {name}() draws the random numbers of random.random, randint" in transformed.read_text()
     (full,) = (tmp_path / "dump").glob("full_code_for_*f_0.py")
     assert f"\ndef {name}():\n" in full.read_text()
+
+
+@new_enough
+@pytest.mark.parametrize("name, told", [
+    ("branch_in_a_with", r"line \d+ \(`if y.sum\(\) > 0`\) breaks the graph inside the `with` at line {with Entered()}"),
+    ("call_in_a_with", r"line \d+ \(`return y .+`\), reached from line \d+, breaks the graph inside the `with` at line {with Entered()}"),
+    ("branch_in_a_try", r"breaks the graph inside the `try` at line {try}")])
+def test_what_keeps_torch_from_continuing_is_the_statement_around(name, told, capture_program):
+    function = getattr(told_programs, name)
+    lines, first = inspect.getsourcelines(function)
+    number = {text: str(first + at) for at, text in enumerate(line.strip().rstrip(":") for line in lines)}
+    told = re.sub(r"\{(.*?)\}", lambda match: number[match[1]], told)
+    (sentence,) = verdict(RunIndex(capture_program(lambda compiling: compiling(function)(torch.ones(2)))))
+    assert re.search(told + ", and torch cannot continue there", sentence)
+
+
+@new_enough
+def test_a_context_that_torch_enters_again_is_in_nobodys_way(capture_program):
+    capture = capture_program(lambda compiling: compiling(told_programs.branch_under_no_grad)(torch.ones(2)))
+    assert "`with`" not in "".join(verdict(RunIndex(capture)))

@@ -1020,3 +1020,45 @@ def random_number_that_is_printed(compiling):
         return x * width
 
     compiling(f)(torch.ones(8))
+
+
+class Entered:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+def doubled(y):
+    return y * 2 if y.sum() > 0 else y
+
+
+def branch_in_a_with(y):
+    with torch.no_grad():
+        with Entered():
+            y = y + 1
+            if y.sum() > 0:
+                y = y * 2
+    return y
+
+
+def call_in_a_with(y):
+    with Entered():
+        return doubled(y + 1)
+
+
+def branch_in_a_try(y):
+    try:
+        if y.sum() > 0:
+            y = y * 2
+    except ValueError:
+        y = y + 1
+    return y
+
+
+def branch_under_no_grad(y):
+    with torch.no_grad():
+        if y.sum() > 0:
+            y = y * 2
+        return y + 1

@@ -67,6 +67,21 @@ class UserSource(Sources):
                  if isinstance(loop, _LOOPS) and _repeats(loop, place.line)]
         return max(lines, default=None)
 
+    def tries_around(self, place: SourceLocation) -> list[int]:
+        """Return the lines of the ``try`` statements of its function in whose body a place is, the outermost first."""
+        function = self.function_at(place)
+        return [] if function is None else sorted(
+            each.lineno for each in _within(function.node) if isinstance(each, ast.Try)
+            and each.body[0].lineno <= place.line <= (each.body[-1].end_lineno or place.line))
+
+    def contexts_of(self, place: SourceLocation, line: int) -> list[str]:
+        """Return what the ``with`` statement at a line enters, around a place in the same function."""
+        function = self.function_at(place)
+        return [] if function is None else [
+            ast.unparse(item.context_expr) for each in _within(function.node)
+            if isinstance(each, (ast.With, ast.AsyncWith)) and each.lineno <= line <= each.body[0].lineno
+            and place.line <= (each.end_lineno or place.line) for item in each.items]
+
     def line(self, place: SourceLocation) -> str:
         """Return the text of a line, without its indentation."""
         lines = self.text(place.filename).splitlines()

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
+from ..torch_text.entered import NOT_AGAIN, entered_contexts
 from ..torch_text.events import graph_break
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
@@ -202,7 +203,8 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     if broken is not None:
         where, how = _place(run, broken, compilation), _no_way_on(run, broken, compilation)
         path = path_to(broken, compilation)
-        called = f", reached from line {path[0].line}," if len(path) > 1 and broken.gave_up.startswith(_IN_LOOP) else ""
+        named = len(path) > 1 and broken.gave_up.startswith((_IN_LOOP, NOT_AGAIN))
+        called = f", reached from line {path[0].line}," if named else ""
         return f"{name} runs in plain Python: {where}{called} {how}"
     if failure is not None and failure.reason:
         return f"{name} runs in plain Python: {prose(graph_break(compilation.compile_id, failure.reason).reason)}"
@@ -216,9 +218,38 @@ def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> s
         own = path_to(broken, compilation)[:1]
         loop = run.source.loop_around(own[0]) if own else None
         return "breaks the graph inside " + (f"the loop at line {loop}" if loop else "a loop")
+    blocks = _blocks_around(run, broken, compilation)
+    if blocks:
+        return f"breaks the graph inside {' and '.join(blocks)}, and torch cannot continue there"
     if broken.gave_up:
         return f"breaks the graph, and torch cannot continue after it: {prose(broken.gave_up.partition(chr(10))[0])}"
     return f"breaks the graph where torch cannot continue after it: {prose(cause(broken))}"
+
+
+def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> list[str]:
+    """Return the statements of a function around a break that keep torch from continuing behind it; none if not known.
+
+    A `try` always does (``BlockStackEntry.can_restore``, torch/_dynamo/symbolic_convert.py), a `with` where torch
+    cannot enter its context again. Of a call torch says that; at a branch, which it could split else, the only context
+    that is not of torch's own is the one.
+    """
+    path = path_to(broken, compilation)
+    under_context = broken.gave_up.startswith(NOT_AGAIN)
+    if not path or broken.gave_up and not under_context:
+        return []
+    place = path[0]
+    tries = run.source.tries_around(place) if len(path) == 1 else []
+    at_branch = len(path) == 1 and re.match(r"Data-dependent (branching|jump)", broken.reason) and not tries
+    found = []
+    if under_context or at_branch:
+        entered = {line: run.source.contexts_of(place, line)
+                   for line in entered_contexts(broken.raw, place.filename)}
+        others = [line for line, contexts in entered.items()
+                  if not contexts or not all(each.startswith("torch.") for each in contexts)]
+        found = [f"the `with` at line {line}" for line in others] if len(others) == 1 else []
+        if under_context and not found:
+            found = ["a `with`"]
+    return [f"the `try` at line {line}" for line in tries[-1:]] + found
 
 
 def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
