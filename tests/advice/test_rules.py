@@ -667,6 +667,18 @@ def test_the_test_that_breaks_the_graph_next_is_named(line, registry_id, reason,
         assert "line 3" not in advice.cost
 
 
+@pytest.mark.parametrize("loop, told", [
+    ("for b in y:\n        if b.item() > 0.5:\n            n += 1", "line 4 (`b.item() > 0.5`) breaks the graph next, inside the loop at line 3: "),
+    ("for b in y:\n        if scale > 0.5:\n            n += 1", "line 4 (`scale > 0.5`) breaks the graph next, inside the loop at line 3: "),
+    ("for b in y:\n        if n > 0.5:\n            n += 1", ""),
+    ("if (y > 1).any():\n        n += 1", "")])
+def test_that_a_loop_behind_a_number_loses_the_whole_function_is_told(loop, told):
+    text = f"def f(y, n):\n    scale = y.max().item()\n    {loop}\n    return n * scale\n"
+    advice = on_break(broken_at(text, 2, "GB0124", "Unsupported Tensor.item() call"))
+    assert advice.rule == "capture_scalar_outputs"
+    assert advice.cost.startswith(told) and ("gives up all of `f`" in advice.cost) == bool(told)
+
+
 def test_a_test_of_what_a_setting_lets_torch_trace_breaks_the_graph():
     """What the cost of the settings says is so."""
     torch = pytest.importorskip("torch")

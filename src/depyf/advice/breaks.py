@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..frozen import frozen
 from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
-from .later_tests import Depends, later_test, on_number
+from .later_tests import Depends, later_test, on_number, test_in_loop
 from .model import Advice
 from .random_numbers import is_number, on_drawn
 from .readings import on_reading
@@ -87,7 +88,18 @@ def _on_item(site: Site) -> Advice | None:
             without_scalar(test) is not test or not _indexes(site)) else None
     if _indexes(site):
         return lists.on_index(site)  # (torch raises an error for it where the setting is on)
-    return _scalars(site)
+    return _on_scalar(site)
+
+
+def _on_scalar(site: Site) -> Advice | None:
+    """Return the advice to set the setting for numbers, with what it costs where a loop behind the line breaks."""
+    advice, behind = _scalars(site), test_in_loop(site)
+    if advice is None or behind is None or site.function is None:
+        return advice
+    test, loop = behind
+    name = site.function.name
+    return replace(advice, cost=f"{test} breaks the graph next, inside the loop at line {loop}: torch then gives up "
+                                f"all of `{name}`, also what is before the loop; mend that line first")
 
 
 def _on_arithmetic(site: Site) -> Advice | None:
@@ -162,8 +174,8 @@ def _on_requires_grad(site: Site) -> Advice:
 def _on_data_operator(site: Site) -> Advice | None:
     if "_local_scalar_dense" in site.broken.explanation:
         if ".tolist()" in (site.where.text if site.where else ""):
-            return _on_tolist(site) or on_numbers(site) or _scalars(site)
-        return lists.on_index(site) if _indexes(site) else _scalars(site)
+            return _on_tolist(site) or on_numbers(site) or _on_scalar(site)
+        return lists.on_index(site) if _indexes(site) else _on_scalar(site)
     return calls.on_data_operator(site)
 
 

@@ -35,6 +35,35 @@ def later_test(site: Site, depends: Depends) -> str:
     return ""
 
 
+def test_in_loop(site: Site) -> tuple[str, int] | None:
+    """Return a test in a loop behind a statement that a value in a tensor decides, and the line of the loop.
+
+    ``("line 14 (`b.item() > 0.5`)", 13)``: the graph breaks there, and a break in a loop gives up the whole function
+    that the loop is in, also what stands before it.
+    """
+    statement, function = site.statement, site.function
+    if statement is None or function is None:
+        return None
+    end = statement.end_lineno or statement.lineno
+    names = {node.id for target in getattr(statement, "targets", ()) for node in ast.walk(target)
+             if isinstance(node, ast.Name)}
+    for loop in _after(function, end):
+        if isinstance(loop, (ast.For, ast.While)):
+            for node in ast.walk(loop):
+                if isinstance(node, (ast.If, ast.While, ast.Assert, ast.IfExp)) and node is not loop and (
+                        _is_of_tensor(node.test) or isinstance(node, ast.If) and on_number(node.test, names)):
+                    return f"line {node.test.lineno} (`{unparsed(node.test, site.text)}`)", loop.lineno
+        elif isinstance(loop, ast.Name) and isinstance(loop.ctx, ast.Store):
+            names.discard(loop.id)
+    return None
+
+
+def _is_of_tensor(test: ast.expr) -> bool:
+    """Return whether a test is of a value in a tensor, as far as its text tells."""
+    return any(isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and (
+        node.func.attr == "item" or node.func.attr in ("any", "all") and not node.args) for node in ast.walk(test))
+
+
 def _is_given(value: ast.expr, function: Function) -> bool:
     """Return whether a number is that of an argument: torch may compile a version for each such number instead."""
     match value:
