@@ -876,6 +876,7 @@ def number_that_python_tests(compiling):
     for p in (0.9, 0.8):
         compiled(torch.ones(2, 4), [{"p": p}, {"p": 0.95}])
 
+
 def scaled_by(factor):
     def scale(x):
         return x * factor
@@ -973,6 +974,7 @@ def size_that_a_layer_uses(compiling):
     for count in (3, 1):
         embed(torch.arange(count))
 
+
 def any_of_a_generator(compiled):
     """`any` is C: torch traces a function of its own in its place, and the graph breaks in that."""
     def sample(logits, requests):
@@ -983,7 +985,7 @@ def any_of_a_generator(compiled):
     compiled(sample)(torch.ones(3), [{"p": torch.tensor(0.5)}])
 
 
-class Recurrent(torch.nn.Module):
+class OfPacked(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.rnn = torch.nn.GRU(2, 2)
@@ -997,7 +999,7 @@ def packed_sequences(compiling, numbers):
     """Break in a module of torch's, in a method of the same name as the user's."""
     packed = torch.nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 2), torch.tensor([3, 2]))
     with torch._dynamo.config.patch(allow_rnn=True, capture_scalar_outputs=numbers):
-        compiling(Recurrent())(packed)
+        compiling(OfPacked())(packed)
 
 
 def arithmetic_on_a_random_number(compiling):
