@@ -625,7 +625,7 @@ def test_the_limit_is_told_by_what_made_the_versions(capture_program):
     text = index(capture)
     assert text.index("how to fix it: `self.seen`") < text.index("how to fix it: `x.shape[0]`: size 0")
     (sentence,) = verdict(RunIndex(capture_program(told_programs.limit_in_one_grad_mode)))
-    assert sentence.endswith("run in plain Python. Most of these were compiled since `self.seen` changed.")
+    assert sentence.endswith("run in plain Python. They differ most in `self.seen`.")
 
 
 @new_enough
@@ -784,3 +784,10 @@ def test_what_keeps_torch_from_continuing_is_the_statement_around(name, told, ca
 def test_a_context_that_torch_enters_again_is_in_nobodys_way(capture_program):
     capture = capture_program(lambda compiling: compiling(told_programs.branch_under_no_grad)(torch.ones(2)))
     assert "`with`" not in "".join(verdict(RunIndex(capture)))
+
+
+@new_enough
+def test_the_rest_of_a_function_that_is_given_up_is_told_first(capture_program):
+    text = index(capture_program(told_programs.break_in_a_loop_behind_a_break))
+    assert re.search(r"^\*\*`loop_behind` from line \d+ on runs in plain Python: line \d+ \(`if row\.sum\(\) > 0`\) breaks "
+                     r"the graph inside the loop at line \d+\.\*\*$", text, re.M)

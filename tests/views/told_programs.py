@@ -1064,3 +1064,16 @@ def branch_under_no_grad(y):
         if y.sum() > 0:
             y = y * 2
         return y + 1
+
+
+def loop_behind(x):
+    x = x + 1
+    torch._dynamo.graph_break()
+    for row in x:
+        if row.sum() > 0:
+            x = x * 2
+    return x
+
+
+def break_in_a_loop_behind_a_break(compiling):
+    compiling(loop_behind)(torch.ones(2, 2))

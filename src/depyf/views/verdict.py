@@ -47,6 +47,7 @@ def verdict(run: RunIndex) -> list[str]:
     for summary in units:
         others = together.get(id(summary), [])
         lines += _of_several(run, others) if len(others) > 1 else _of_unit(run, summary)
+    lines += [line for summary in run.summaries for line in _of_rests(run, summary)]
     lines = list(dict.fromkeys(lines))
     if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
@@ -163,6 +164,14 @@ def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
     return []
 
 
+def _of_rests(run: RunIndex, summary: FunctionSummary) -> list[str]:
+    """Return a sentence on each part of a function behind a break that torch gave up at the next one."""
+    kept = {c.compile_id.frame_key for c in summary.done}
+    lost = {c.compile_id.frame_key: c for c in _lost(c for c in summary.compilations if resumed_function(c.function))
+            if c.compile_id.frame_key not in kept and _break_of_loss([c]) is not None}
+    return [f"{why_plain(run, compilation)}." for compilation in lost.values()]
+
+
 def since_then(run: RunIndex, lost: Compilation, name: str = "it") -> str:
     """Return a sentence on the versions that a function had when torch gave it up; ``""`` where it had none.
 
@@ -261,22 +270,24 @@ def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
 
 
 def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
-    """Return what most versions of a function were compiled for, as the end of a sentence.
+    """Return what has the most values in the versions of a function, as the end of a sentence.
 
     That is the reason for the limit; the call that came to it may have been another for a reason of its own.
     """
-    frame = [each for each in run.capture.compilations
-             if each.compile_id.frame_key == compilation.compile_id.frame_key]
     own = {change.subject: change for change in reversed(run.changes(compilation))}
-    most = Counter(dict.fromkeys(reversed(own), 0))  # (of those that are as many, the first of this call)
-    for each in frame:
-        most.update({change.subject for change in run.changes(each)})
-    if not most:
+    values: dict[str, set[str]] = {subject: set() for subject in reversed(own)}
+    times: Counter[str] = Counter()
+    for each in run.capture.compilations:
+        if each.compile_id.frame_key == compilation.compile_id.frame_key:
+            for change in run.changes(each):
+                times[change.subject] += 1
+                values.setdefault(change.subject, set()).update((*change.was, change.now))
+            for difference in run.differences(each):
+                values.setdefault(difference.subject, set()).update((difference.was, difference.now))
+    if not values:
         return ""
-    subject = most.most_common(1)[0][0]
-    if subject in own:
-        return f": {own[subject].sentence()}"
-    return f". Most of these were compiled since {code(subject)} changed"
+    subject = max(values, key=lambda each: (len(values[each]), times[each]))  # (of two, the first of this call)
+    return f": {own[subject].sentence()}" if subject in own else f". They differ most in {code(subject)}"
 
 
 def _place(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
