@@ -98,9 +98,9 @@ def test_a_value_of_an_object_that_a_version_leaves_open():
 
 
 def test_a_key_that_the_function_itself_sets():
-    at = Circumstances(filled=frozenset({"seen"}))
-    assert "set it before the first call" in on_change(ValueChange("'a' in self.seen", ("False",), "True"), at).text
-    assert "passing that spares one" in on_change(ValueChange("'a' in features", ("False",), "True"), at).text
+    change = "'a' in self.seen", ("False",), "True"
+    assert "set it before the first call" in told(*change, cause="seen[name] = seen.get(name, 0) + 1").text
+    assert "passing that spares one" in told(*change, cause="if name in seen:").text
 
 
 def test_other_hints_of_torchs_are_passed_on():

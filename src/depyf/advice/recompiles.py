@@ -381,11 +381,19 @@ _OF_STATE = (
 )
 
 
+def _sets_item(line: ast.stmt | None, owner: ast.expr) -> bool:
+    """Return whether a line sets an item of something: ``seen[key] = 1`` of ``self.seen``."""
+    match line:
+        case ast.Assign([ast.Subscript(of)]) | ast.AugAssign(ast.Subscript(of)):
+            return _last_name(of) == _last_name(owner) != ""
+    return False
+
+
 def _key(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on a key that a dictionary has in some calls and lacks in others."""
     match parsed_expression(change.subject):
         case ast.Compare(ast.Constant(), [ast.In()], [owner]) if not at.in_library:
-            if _last_name(owner) in at.filled:
+            if _sets_item(parsed_statement(change.cause), owner):
                 return "the compiled function sets it itself; set it before the first call, and it is there in each"
             return ("calls with it and calls without it have a version each, two in all; where some value of it "
                     "changes nothing, passing that spares one")
