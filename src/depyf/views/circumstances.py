@@ -40,6 +40,7 @@ class CircumstancesOfRun:
         self.run = run
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
         self._of_sizes: dict[tuple[tuple[int, int], str], list[str]] = {}
+        self._of_tests: dict[str, list[tuple[ast.expr, str, str]]] = {}
 
     def of(self, compilation: Compilation) -> Circumstances:
         """Return the circumstances of a recompile."""
@@ -244,19 +245,27 @@ class CircumstancesOfRun:
     def _python_tests(self, compilation: Compilation) -> dict[str, str]:
         """Return what tests in a function and its file read, with the places (:class:`Circumstances`)."""
         where = compilation.location
-        tree = self.run.source.tree(where.filename) if where is not None else None
-        if where is None or tree is None:
+        if where is None:
             return {}
         definition = self.run.source.function_at(where)
         own = {id(node) for node in ast.walk(definition.node)} if definition is not None else set()
         result: dict[str, str] = {}
-        for node in _tested(tree):
-            text = ast.unparse(node)
+        for node, text, part in self._tests_in(where.filename):
             # (``self`` is another object in another class.)
-            name = text if id(node) in own else "" if text.startswith("self.") else last_part(text)
-            place = code(self.run.short_place(SourceLocation(where.filename, node.lineno)))
-            result |= dict.fromkeys({name, last_part(name) if not name.startswith("self.") else ""} - {""}, place)
+            names = {text} if id(node) in own else set()
+            names |= {part} if part and not text.startswith("self.") else set()
+            if names:
+                place = code(self.run.short_place(SourceLocation(where.filename, node.lineno)))
+                result |= dict.fromkeys(names, place)
         return result
+
+    def _tests_in(self, filename: str) -> list[tuple[ast.expr, str, str]]:
+        """Return what tests in a file read, with its text and the last part of that; once for all its functions."""
+        if filename not in self._of_tests:
+            tree = self.run.source.tree(filename)
+            read = [(each, ast.unparse(each)) for each in _tested(tree)] if tree is not None else []
+            self._of_tests[filename] = [(each, text, last_part(text)) for each, text in read]
+        return self._of_tests[filename]
 
     def _filled(self, compilation: Compilation) -> frozenset[str]:
         """Return the variables and attributes whose items the file of the function sets by key and in no other way."""
