@@ -700,3 +700,11 @@ def test_a_test_of_what_a_setting_lets_torch_trace_breaks_the_graph():
         torch._dynamo.reset()
         with settings:
             assert torch._dynamo.explain(function)(value).graph_break_count == 1
+
+
+def test_a_recompile_that_is_refused_at_the_limit_counts_once():
+    failed = GuardFailure(CompileId(0, 0), "", "L['x']", "3", "4", subject="x.size()[0]")
+    counted = Outcome(Capture(compilations=tuple(
+        Compilation(CompileId(0, number), outcome=outcome, guard_failures=(failed,) * (number > 0))
+        for number, outcome in enumerate(("compiled", "compiled", "limit")))))
+    assert (counted.recompiles, counted.skipped) == (1, 1)

@@ -54,8 +54,8 @@ class Outcome:
 
     @property
     def recompiles(self) -> int:
-        """The number of recompiles."""
-        return sum(bool(each.guard_failures) for each in self._compilations)
+        """The number of recompiles. (One that torch refuses at the recompile limit counts as lost.)"""
+        return sum(bool(each.guard_failures) and each.outcome != "limit" for each in self._compilations)
 
     @property
     def operations(self) -> int:
