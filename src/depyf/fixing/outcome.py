@@ -54,7 +54,7 @@ class Outcome:
 
     @property
     def recompiles(self) -> int:
-        """The number of recompiles. (One that torch refuses at the recompile limit counts as lost.)"""
+        """The number of recompiles, without those that torch refused at the limit, which count as lost."""
         return sum(bool(each.guard_failures) and each.outcome != "limit" for each in self._compilations)
 
     @property
