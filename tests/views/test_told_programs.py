@@ -670,8 +670,8 @@ def test_which_function_a_version_is_for_stands_in_its_guards_and_in_the_differe
     first, second, sin, cos = compiled = versions(run, {})
     scale, other = (rf"check_same_object\(function\.__code__, 'code of {name} at told_programs\.py:\d+'\)"
                     for name in ("scale", "<lambda>"))
-    assert re.search(scale, "\n".join(call_guards(first, decide=deciding(first, compiled))))
-    assert re.search(other, "\n".join(call_guards(second, decide=deciding(second, compiled))))
+    assert re.search(scale, "\n".join(call_guards(first, decide=deciding(compiled))))
+    assert re.search(other, "\n".join(call_guards(second, decide=deciding(compiled))))
     assert re.search(r"function\.__code__: one certain code of scale at \S+ -> one certain code of <lambda> at",
                      "\n".join(as_comment(first, second)))
     assert "one certain builtin_function_or_method torch.cos" in " ".join(" ".join(as_comment(sin, cos)).split())
@@ -690,7 +690,7 @@ def test_a_value_inside_of_a_function_that_differs_stands_in_the_guards(capture_
 
     ((run,),) = [function.frames for function in capture_program(numbers).functions]
     compiled = versions(run, {})
-    shown = ["\n".join(call_guards(version, decide=deciding(version, compiled))) for version in compiled]
+    shown = ["\n".join(call_guards(version, decide=deciding(compiled))) for version in compiled]
     assert ["cell_contents is False" in shown[0], "cell_contents is True" in shown[1]] == [True, True]
 
 

@@ -148,11 +148,11 @@ def _frame(
         asked = f": torch was asked to, and left it to plain Python{why}" if frame.asked else ""
         parts.append("\n".join(comment(f"{frame.name} was not compiled in this run{asked}.", 0, 0)))
         return "\n\n\n".join(parts)
+    decide = deciding(compiled)
     for version in compiled:
         before = nearest(version, compiled)
         difference = as_comment(before, version, MOST_LINES) if before is not None else []
-        parts.append("\n".join([*difference, *call_guards(
-            version, of_some(version, compiled), deciding(version, compiled))]))
+        parts.append("\n".join([*difference, *call_guards(version, of_some(version, compiled), decide)]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))

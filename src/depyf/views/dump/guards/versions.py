@@ -157,11 +157,16 @@ def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
     return {text: number for text, number in having.items() if number < len(others)}
 
 
-def deciding(version: Version, compiled: Sequence[Version]) -> frozenset[str]:
-    """Return the texts of its conditions that want another thing of an object than those of another version do."""
-    others = [other.facts for other in compiled if other is not version]
-    return frozenset(fact.condition.text for subject, fact in version.facts.items()
-                     if any(subject in facts and facts[subject].text != fact.text for facts in others))
+def deciding(compiled: Sequence[Version]) -> frozenset[str]:
+    """Return the texts of conditions that want another thing of an object than those of another version do."""
+    wanted: dict[str, str] = {}
+    differ: set[str] = set()
+    for version in compiled:
+        for subject, fact in version.facts.items():
+            if wanted.setdefault(subject, fact.text) != fact.text:
+                differ.add(subject)
+    return frozenset(version.facts[subject].condition.text for version in compiled for subject in differ
+                     if subject in version.facts)
 
 
 def _number(entry: CacheEntry) -> int:
