@@ -791,3 +791,16 @@ def test_the_rest_of_a_function_that_is_given_up_is_told_first(capture_program):
     text = index(capture_program(told_programs.break_in_a_loop_behind_a_break))
     assert re.search(r"^\*\*`loop_behind` from line \d+ on runs in plain Python: line \d+ \(`if row\.sum\(\) > 0`\) breaks "
                      r"the graph inside the loop at line \d+\.\*\*$", text, re.M)
+
+
+@new_enough
+def test_a_counter_at_which_the_last_version_does_not_look_keeps_no_call_from_it(capture_program):
+    text = index(capture_program(told_programs.progress_behind_a_break))
+    assert "1 recompile" in text and "no version serves" not in text and "it grows" not in text
+
+
+@new_enough
+def test_a_parameter_is_nothing_that_is_passed(capture_program):
+    (line,) = [line for line in index(capture_program(told_programs.parameters_that_are_frozen)).splitlines()
+               if line.startswith("* `") and "requires_grad`: each" in line]
+    assert "detach" not in line and "before the first call only" in line

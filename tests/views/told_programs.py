@@ -1077,3 +1077,38 @@ def loop_behind(x):
 
 def break_in_a_loop_behind_a_break(compiling):
     compiling(loop_behind)(torch.ones(2, 2))
+
+
+class Bar:
+    """Shows how far something is."""
+
+    def __init__(self):
+        self.n, self.shown = 2, {}
+
+    def update(self):
+        self.n += 1
+        self.shown.update(rate=0.1)
+        if self.n % 2 == 0:
+            print(end="")
+
+
+def progress_behind_a_break(compiling):
+    """The second version ends before it looks at the counter, and serves all later calls."""
+    bar = Bar()
+
+    def step(x):
+        y = x + 1
+        bar.update()
+        return y * 2
+
+    compiled = compiling(step)
+    for _ in range(5):
+        compiled(torch.ones(3))
+
+
+def parameters_that_are_frozen(compiling):
+    layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
+    compiled = compiling(layer)
+    compiled(x)
+    layer.bias.requires_grad_(False)
+    compiled(x)

@@ -374,6 +374,10 @@ _OF_STATE = (
      "`torch.no_grad()`"),
     (r"\.dtype$", "each dtype has a version of its own; convert it before the call: `.to(dtype)`"),
     (r"\.stride\(\d+\)$", _EACH_LAYOUT),
+    (r"[.\]][\w\[\]']+\.requires_grad$", "each combination of what asks for gradients has a version of its own; call "
+     "`requires_grad_` before the first call only"),
+    (r"\.grad$", "with a gradient and without one there is a version each; `zero_grad(set_to_none=False)` keeps what "
+     "has one"),
     (r"\.requires_grad$", "tensors with and without gradients have a version each; pass the result of `.detach()` "
      "where none are needed"),
     (r"\.(?:ndim|device)$", "each has a version of its own; pass tensors of one kind"),

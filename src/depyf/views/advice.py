@@ -13,7 +13,7 @@ from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, las
 from ..records.model import Compilation, GraphBreak
 from ..torch_text.events import graph_break
 from ..torch_text.resumes import resumed_function
-from .changes import CLOSURE_HINT, Change
+from .changes import CLOSURE_HINT, Change, in_words
 from .circumstances import CircumstancesOfRun
 from .markdown import code, prose, some
 from .run_index import RunIndex
@@ -199,10 +199,18 @@ class Adviser:
 
     def _on_change(self, change: Change, compilation: Compilation) -> RecompileAdvice | None:
         advice = on_change(_value_change(change), self._circumstances.of(compilation))
+        if advice is not None and advice.comes_first and not self._looks_at(compilation, change.subject):
+            return None
         if advice is None and "(" in change.subject and (begin := self._break_before(compilation)):
             # (A value that comes of the break.)
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
         return advice
+
+    def _looks_at(self, compilation: Compilation, subject: str) -> bool:
+        """Return whether the version that was compiled looks at something: else it serves whatever that becomes."""
+        version = self.run.version(compilation)
+        names = self.run.stack_names(compilation)
+        return version is None or any(in_words(each, names) == subject for each in version.facts)
 
     def _others(self, compilations: Sequence[Compilation]) -> Iterator[tuple[str, RecompileAdvice | None]]:
         """Yield what else versions differ in from those that failed before them, with advice on it.

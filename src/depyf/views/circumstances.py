@@ -316,7 +316,9 @@ def _is_called_through(wrapper: Compilation, called: Compilation) -> bool:
 
 
 #: Methods that make a list, set or dictionary longer.
-_ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add", "update", "setdefault"})
+_ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add"})
+#: Methods that set items of a dictionary by their keys, which may be there.
+_SETTING = frozenset({"update", "setdefault"})
 
 
 def _added_to(function: ast.AST) -> set[str]:
@@ -327,7 +329,8 @@ def _added_to(function: ast.AST) -> set[str]:
 def _set_by_key(tree: ast.AST) -> list[ast.expr]:
     """Return what has an item that is set by a key."""
     return [node.value for node in ast.walk(tree)
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)]
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
+            or isinstance(node, ast.Attribute) and node.attr in _SETTING]
 
 
 def _added(tree: ast.AST) -> Iterator[ast.expr]:

@@ -61,7 +61,9 @@ def _guards(run: SectionContext) -> list[str]:
         measured = f", which takes {took:.2f} ms" if took else ""
         lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
                       f"guards{measured}."]
-        advice = on_guards([guard.source for guard in entry.guards])
+        changed = [failure.source for other in run.capture.compilations
+                   if other.compile_id.frame_key == each.compile_id.frame_key for failure in other.guard_failures]
+        advice = on_guards(entry.guards, changed)
         if advice is not None:
             advised.setdefault(advice.change, advice)
     for advice in advised.values():
