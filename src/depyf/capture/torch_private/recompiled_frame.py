@@ -13,6 +13,10 @@ from ..static_lookup import MISSING
 from . import private_api
 
 
+class _NotKnown(LookupError):
+    """A value that cannot be looked up without running code of the user's."""
+
+
 def seen_in_recompiled_frame(expression: str) -> str:
     """Return the value of a guarded expression in the frame that torch is about to compile again, as text.
 
@@ -47,7 +51,7 @@ def held_value(expression: str, local: Any, namespace: Any) -> Any:
     """
     try:
         return _static_value(ast.parse(expression.strip(), mode="eval").body, local, namespace)
-    except (SyntaxError, LookupError, AttributeError, TypeError, ValueError):
+    except (SyntaxError, KeyError, IndexError, AttributeError, TypeError, ValueError, _NotKnown):
         return MISSING
 
 
@@ -88,7 +92,7 @@ def _of_plain_tensor(value: Any, method: str) -> Any:
     """Return ``value.size()`` or ``value.stride()`` of a tensor that is not of a class of the user's."""
     torch = sys.modules["torch"]
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
-        raise LookupError("not a plain tensor")
+        raise _NotKnown("not a plain tensor")
     return tuple(getattr(torch.Tensor, method)(value))
 
 
@@ -130,4 +134,4 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
             held = object.__getattribute__(_static_value(inner, local, namespace), "__dict__")
             if isinstance(held, dict):
                 return held[name]
-    raise LookupError(ast.dump(node))
+    raise _NotKnown(ast.dump(node))
