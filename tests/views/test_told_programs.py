@@ -804,3 +804,16 @@ def test_a_parameter_is_nothing_that_is_passed(capture_program):
     (line,) = [line for line in index(capture_program(told_programs.parameters_that_are_frozen)).splitlines()
                if line.startswith("* `") and "requires_grad`: each" in line]
     assert "detach" not in line and "before the first call only" in line
+
+def test_of_a_call_that_torch_has_no_record_of_nothing_is_said(capture_program):
+    text = index(capture_program(told_programs.call_without_tensors))
+    assert re.findall(r"in plain Python: (.*)", text) == [
+        f"`self.bar.update()` in `told_programs.py:{told_programs.WithBar.step.__code__.co_firstlineno + 2}`"]
+
+
+@new_enough
+def test_a_wrapper_that_was_compiled_is_known_by_its_place(capture_program):
+    text = index(capture_program(told_programs.step_of_an_optimizer))
+    assert re.search(r"in plain Python: `optimizer\.step\(\)` in `told_programs\.py:\d+`; "
+                     r"`Optimizer\.profile_hook_step\.wrapper`, called there, is compiled by itself, without a graph\n",
+                     text)

@@ -1112,3 +1112,39 @@ def parameters_that_are_frozen(compiling):
     compiled(x)
     layer.bias.requires_grad_(False)
     compiled(x)
+
+    def __init__(self):
+        self.count = 0
+
+    def update(self):
+        self.count += 1
+        print(end="")
+
+
+class WithBar:
+    def __init__(self):
+        self.bar = Bar()
+
+    def step(self, x):
+        x = x + 1
+        self.bar.update()
+        return x * 2
+
+
+def call_without_tensors(compiling):
+    compiling(WithBar().step)(torch.ones(3))
+
+
+def step_of_an_optimizer(compiling):
+    layer = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+
+    def update(x):
+        y = x[x.sum(1) > -100] * 2
+        optimizer.step()
+        return y
+
+    run = compiling(update)
+    for gradient in (torch.ones(4), None):
+        layer.weight.grad, layer.bias.grad = torch.ones(4, 4), gradient
+        run(torch.ones(6, 4))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from ..advice.source import Sources
 from ..frozen import frozen
 from ..records.model import SourceFile, SourceLocation
+from ..torch_text.resumes import plain_name
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -49,6 +50,12 @@ class UserSource(Sources):
         if definition is None or name and definition.name.rpartition(".")[2] != name:
             return name
         return definition.name
+
+    def are_in_one_function(self, place: SourceLocation, other: SourceLocation) -> bool:
+        """Return whether two places are in one function: by its name and file where the text does not tell."""
+        named = [(each.filename, plain_name(each.function)) for each in (place, other)]
+        functions = [self.function_at(each) for each in (place, other)]
+        return named[0] == named[1] and (None in functions or functions[0] is functions[1])
 
     def end_of_statement(self, place: SourceLocation) -> int:
         """Return the last line of the simple statement that a place is in; its own line where the text tells none."""

@@ -6,7 +6,7 @@ import re
 
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
-from ....torch_text.resumes import plain_name
+from ....torch_text.resumes import plain_name, resumed_function
 from ...causes import cause, heading, in_plain_python, outer_call, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
@@ -174,7 +174,7 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
         inner = next((step for step in path[1:] if not is_library(step.filename)), path[1])
         called = _function(run, inner)
         call = code(outer_call(path[0].text)) if outer_call(path[0].text) else "the call"
-        return f"{call} in {run.place(path[0])}; {code(called)}, called there, {_fate_of(run, inner, called)}"
+        return "; ".join(filter(None, (f"{call} in {run.place(path[0])}", _fate_of(run, inner, code(called)))))
     tested = {frame.branch.condition for name in run.resume_names(compilation)
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
     if len(tested) == 1 and _IN_BRANCH.search(broken.reason):  # (of a test of several parts, the one that broke it)
@@ -182,25 +182,31 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     return in_plain_python(broken) or "the operation of this line that torch could not trace"
 
 
-def _fate_of(run: SectionContext, place: SourceLocation, name: str) -> str:
-    """Return what became of a function that is called where the graph broke, as a clause without its subject.
+def _fate_of(run: SectionContext, place: SourceLocation, called: str) -> str:
+    """Return what became of a function that is called where the graph broke, as a clause; ``""`` if that is not known.
 
     Args:
         run: the facts.
         place: in the function.
-        name: of the function.
+        called: the function, as Markdown.
     """
-    fates = [each for each in run.summaries if each.compilations and run.name_in_text(each) == code(name)]
-    if any(not each.done for each in fates):
-        return "runs in plain Python, too"
-    if fates or not is_library(place.filename):
-        no_graph = fates and not any(run.graph_names(c) for each in fates for c in each.done)
-        return "is compiled by itself" + (", without a graph" if no_graph else "")
-    # (Torch does not compile functions of its own files by themselves.)
-    below = [code(each.title) for each in run.summaries if any(
-        run.graph_names(c) and any((step.filename, step.function) == (place.filename, place.function)
-                                   for step in c.stack) for c in each.done)]
-    return "runs in plain Python, too" + (f"; what it calls is compiled by itself: {some(below, 3)}" if below else "")
+    mine = [each for each in run.capture.compilations if each.location is not None
+            and not resumed_function(each.function) and run.source.are_in_one_function(place, each.location)]
+    outcomes = {each.outcome for each in mine}
+    if "compiled" in outcomes:
+        of = {id(summary): summary for summary in (run.summary_of[each.compile_id.key] for each in mine)}
+        no_graph = not any(run.graph_names(c) for summary in of.values() for c in summary.done)
+        return f"{called}, called there, is compiled by itself" + (", without a graph" if no_graph else "")
+    plain = f"{called}, called there, runs in plain Python, too"
+    if outcomes:
+        return plain if "unknown" not in outcomes else ""
+    # (Torch leaves most functions of its own files to plain Python. One of the user's may have been compiled before
+    # the records began.)
+    below = some([code(each.title) for each in run.summaries if any(run.graph_names(c) and any(
+        run.source.are_in_one_function(place, step) for step in c.stack) for c in each.done)], 3)
+    if is_library(place.filename):
+        return plain + (f"; what it calls is compiled by itself: {below}" if below else "")
+    return f"what {called} calls there is compiled by itself: {below}" if below else ""
 
 
 #: Torch's headings of breaks that a branch itself makes.
