@@ -23,6 +23,7 @@ from depyf.program.summary import summary
 from depyf.records import store
 from depyf.records.model import SourceFile, SourceLocation
 from depyf.torch_text.libraries import is_library
+from depyf.views.advice import Adviser
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.changes import as_comment
 from depyf.views.dump.guards.versions import deciding, versions
@@ -817,3 +818,18 @@ def test_a_wrapper_that_was_compiled_is_known_by_its_place(capture_program):
     assert re.search(r"in plain Python: `optimizer\.step\(\)` in `told_programs\.py:\d+`; "
                      r"`Optimizer\.profile_hook_step\.wrapper`, called there, is compiled by itself, without a graph\n",
                      text)
+
+
+@new_enough
+def test_the_break_that_a_function_is_compiled_by_itself_for_is_that_of_its_call(capture_program):
+    run = RunIndex(capture_program(told_programs.two_calls_of_which_one_breaks))
+    (called,) = [each for each in run.capture.compilations if each.function == "positive"]
+    inner = told_programs.positive.__code__.co_firstlineno + 1
+    assert f"its caller breaks at `told_programs.py:{inner}`; begin" in Adviser(run).on_outer_break(called)
+
+
+@new_enough
+def test_the_step_of_an_optimizer_is_compiled_by_itself_whatever_broke_before(capture_program):
+    run = RunIndex(capture_program(told_programs.step_of_an_optimizer))
+    (recompiled,) = [each for each in run.capture.compilations if each.guard_failures]
+    assert recompiled.function == "step" and not Adviser(run).on_outer_break(recompiled)

@@ -1148,3 +1148,15 @@ def step_of_an_optimizer(compiling):
     for gradient in (torch.ones(4), None):
         layer.weight.grad, layer.bias.grad = torch.ones(4, 4), gradient
         run(torch.ones(6, 4))
+
+
+def positive(x):
+    return x[x.sum(1) > 0] * 2
+
+
+def two_calls_of_which_one_breaks(compiling):
+    def caller(x):
+        x = x + torch.tensor(x.sum().item())
+        return positive(x)
+
+    compiling(caller)(torch.ones(6, 4))

@@ -10,11 +10,12 @@ from functools import cached_property
 from ..advice import Advice, on_break
 from ..advice.libraries import SET_UP
 from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, last_part, on_change
-from ..records.model import Compilation, GraphBreak
+from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.resumes import resumed_function
 from .changes import CLOSURE_HINT, Change, in_words
 from .circumstances import CircumstancesOfRun
+from .grouping import path_from_frame
 from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost
@@ -128,10 +129,9 @@ class Adviser:
         """Return the break before what is compiled by itself, as a clause, and the change there; ``None`` for none."""
         summary = self.run.summary_of[compilation.compile_id.key]
         if resumed_function(compilation.function):
-            of, advised = "before it", self._advised(self._leading_to(compilation)) or self._advised(
-                summary.compilations)
+            of, advised = "before it", self._advised(self._leading_to(compilation))
         elif not is_outermost(summary):
-            of, advised = "of its caller", self._outer_breaks
+            of, advised = "of its caller", self._breaks_of_call(compilation)
         else:
             return None
         for broken, advice in advised.items():
@@ -146,6 +146,28 @@ class Adviser:
         return [] if frame is None else [
             each for each in self.run.summary_of[resumed.compile_id.key].compilations
             if frame.name in self.run.resume_names(each)]
+
+    def _breaks_of_call(self, called: Compilation) -> dict[GraphBreak, Advice]:
+        """Return the breaks for which a compiled function calls another in plain Python, with the advice on them.
+
+        That is what torch compiled of those on the stack and came last: in the others stands how it came to be called.
+        None where they are not known, or there is no advice on one of them: then the change of others is not enough.
+        """
+        for step in reversed(called.stack):
+            of_step = [each for each in self.run.capture.compilations if each.location is not None
+                       and each.function == step.function and self.run.source.are_in_one_function(step, each.location)]
+            if of_step:
+                breaks = [broken for each in of_step for broken in each.breaks
+                          if broken.skips_function or self._is_at(path_from_frame(broken, each), step)]
+                advised = {broken: self.on_break(broken) for broken in breaks}
+                known = {broken: advice for broken, advice in advised.items() if advice is not None}
+                return known if len(known) == len(advised) else {}
+        return {}
+
+    def _is_at(self, path: Sequence[SourceLocation], step: SourceLocation) -> bool:
+        """Return whether a path begins in the statement that a function is at."""
+        ends = [self.run.source.end_of_statement(each) for each in (*path[:1], step)]
+        return len(ends) == 2 and ends[0] == ends[1]
 
     def _advised(self, compilations: Iterable[Compilation]) -> dict[GraphBreak, Advice]:
         """Return the breaks of compilations that there is advice on."""
