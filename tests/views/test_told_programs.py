@@ -833,3 +833,9 @@ def test_the_step_of_an_optimizer_is_compiled_by_itself_whatever_broke_before(ca
     run = RunIndex(capture_program(told_programs.step_of_an_optimizer))
     (recompiled,) = [each for each in run.capture.compilations if each.guard_failures]
     assert recompiled.function == "step" and not Adviser(run).on_outer_break(recompiled)
+
+
+@new_enough
+def test_a_test_of_a_counter_does_not_come_of_the_break_before_it(capture_program):
+    text = index(capture_program(told_programs.counter_behind_a_break))
+    assert "`(1 + self.micro) % 3`: not 0 → 0" in text and "begin there" not in text

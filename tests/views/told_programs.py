@@ -1160,3 +1160,22 @@ def two_calls_of_which_one_breaks(compiling):
         return positive(x)
 
     compiling(caller)(torch.ones(6, 4))
+
+
+class Micro:
+    def __init__(self):
+        self.micro = 0
+
+    def step(self, x):
+        y = x * 2
+        print(end=str(y.sum().item())[:0])
+        self.micro += 1
+        if self.micro % 3 == 0:
+            y = y + 1
+        return y * 3
+
+
+def counter_behind_a_break(compiling):
+    run = compiling(Micro().step)
+    for _ in range(4):
+        run(torch.ones(3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from ..advice.libraries import SET_UP
 from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, last_part, on_change
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
+from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
 from .changes import CLOSURE_HINT, Change, in_words
 from .circumstances import CircumstancesOfRun
@@ -29,6 +31,8 @@ _HELD = re.compile(r"\[(?:\d+|[i-n])\]$")
 _COMPARED = 4
 #: Recompiles of a function that are looked at for it.
 _LOOKED_AT = 12
+#: Functions that tell what an object is like: torch answers for them.
+_OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
 #: What a call cannot keep by itself, as it is what a tensor is like, and what has two versions at most.
 _ORDINARY = re.compile(
     r"\.shape\[|\.dtype$|\.device$|\.requires_grad$|\.training$|^torch\.is_grad_enabled|^len\(kwargs\)$")
@@ -223,8 +227,7 @@ class Adviser:
         advice = on_change(_value_change(change), self._circumstances.of(compilation))
         if advice is not None and advice.comes_first and not self._looks_at(compilation, change.subject):
             return None
-        if advice is None and "(" in change.subject and (begin := self._break_before(compilation)):
-            # (A value that comes of the break.)
+        if advice is None and _comes_of_break(change) and (begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
         return advice
 
@@ -284,6 +287,13 @@ def _value_change(change: Change) -> ValueChange:
         change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), hint,
         next((failure.cause.text for failure in change.failures if failure.cause is not None), ""),
         first.source.startswith("G["))
+
+
+def _comes_of_break(change: Change) -> bool:
+    """Return whether what changed is what a call returned, and lay on the stack when the graph had ended."""
+    parsed = parsed_expression(change.subject) if change.on_stack else None
+    return parsed is not None and any(isinstance(node, ast.Call) and ast.unparse(node.func) not in _OF_OBJECTS
+                                      for node in ast.walk(parsed))
 
 
 def _subject_text(change: Change) -> str:
