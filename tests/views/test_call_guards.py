@@ -8,11 +8,11 @@ from depyf.torch_text.guard_failures import guard_failures
 from depyf.views.dump.graph_changes import like_before
 from depyf.views.dump.guards import changes as of_versions
 from depyf.views.dump.guards.arithmetic import plain_sums
-from depyf.views.dump.guards.call import LONGEST, call_guards
+from depyf.views.dump.guards.call import LONGEST, TO_DECIDE, call_guards
 from depyf.views.dump.guards.changes import as_comment
 from depyf.views.dump.guards.sizes import open_sizes, range_left
 from depyf.views.dump.guards.symbols import symbol_table
-from depyf.views.dump.guards.versions import of_some
+from depyf.views.dump.guards.versions import deciding, of_some
 from depyf.views.dump.guards.whole import guards_file
 from depyf.views.line_breaks import WIDTH
 
@@ -469,3 +469,30 @@ def test_statements_between_differences_that_are_equal_are_none():
     lines = like_before(new, {"g": old}).splitlines()
     assert not any("s = x - t" in line or "a = s.abs()" in line for line in lines)
     assert "#   + n = -x" in lines and "#   - b = a.clamp(1)" in lines
+
+
+def test_what_two_versions_want_different_of_each_layer_stands_in_both():
+    def guards(frozen):
+        return [about(f"L['self'].layers[{k}].{name} is {frozen == (name == 'scale')}", f"L['self'].layers[{k}].{name}")
+                for k in range(3) for name in ("scale", "shift")]
+
+    compiled = all_versions([guards(True), guards(False)], "self")
+    decide = deciding(compiled)
+    for version_, (scale, shift) in zip(compiled, [(True, False), (False, True)]):
+        lines = call_guards(version_, of_some(version_, compiled), decide)
+        at = lines.index("        # values")
+        assert lines[at + 1 : at + 3] == [f"        all(self.layers[i].scale is {scale} for i in range(3))",
+                                          f"        and all(self.layers[i].shift is {shift} for i in range(3))"]
+        assert not any("versions apart" in line for line in lines)
+
+
+def test_how_much_of_what_tells_versions_apart_has_no_room_is_said():
+    def guards(number):
+        return [*(about(f"L['x{k}'] == {k}", f"L['x{k}']") for k in range(60)),
+                *(about(f"L['self'].a{k} == {number}", f"L['self'].a{k}") for k in range(60))]
+
+    compiled = all_versions([guards(1), guards(2)], "self")
+    lines = call_guards(compiled[1], of_some(compiled[1], compiled), deciding(compiled))
+    shown = sum("self.a" in line for line in lines)
+    assert shown >= TO_DECIDE and len(lines) <= LONGEST
+    assert f"        # {60 - shown} conditions that tell versions apart stand in {compiled[1].guards_file} only" in lines

@@ -18,7 +18,7 @@ from ...line_breaks import WIDTH, broken
 from ...markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from .facts import INTERNALS, Fact, state_in_words, state_of
-from .layers import Block, Item, fold, spelled
+from .layers import Block, Item, expand, fold, one_by_one, spelled
 from .sizes import symbol_names
 from .versions import Version, signature
 from .whole import definition, sections
@@ -29,6 +29,8 @@ LONGEST = 40
 VALUES = 8
 #: Lines that are reserved for values that tell this version from all others.
 RESERVED = 4
+#: Lines that are reserved for values of which another version wants another one.
+TO_DECIDE = 12
 _INDENT = 8
 #: More versions than any function has.
 _ANY = 1 << 30
@@ -70,11 +72,12 @@ def call_guards(
     if version.why_dead:
         lines += comment(f"dead: {version.why_dead}", 4, 2)
     lines.append("    return (")
-    counted = _Counted(version)
+    counted = _Counted(version, decide)
     writer = _Writer(LONGEST - len(lines) - 1)
     room = writer.room - counted.at_most()
-    values = _values(version, telling or {})
-    reserved = _reserved_lines(values, telling or {})
+    deciding = _deciding_values(version, telling or {}, decide)
+    values = [*deciding, *_values(version, telling or {}, decide)]
+    reserved = _reserved_lines(values[len(deciding) :], telling or {}, min(sum(map(_height, deciding)), TO_DECIDE))
     for title, shown in (
         ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS, decide)]),
         ("sizes", list(_sizes(version))),
@@ -258,7 +261,7 @@ def _without_repetition(items: Iterable[Item[tuple[Condition, ...]]]) -> list[It
     return list(result.values())
 
 
-def _all_of(block: Block[tuple[Condition, ...]]) -> str:
+def _all_of(block: Block[Any]) -> str:
     parts = [each.text if isinstance(each, Item) else _all_of(each) for each in block.body]
     parts = [f"({part})" if is_loose(part) else part for part in parts]
     return f"all({' and '.join(parts)} {block.loop()})"
@@ -295,25 +298,51 @@ def _is_about_sizes(one: Condition) -> bool:
     return one.section == ARGUMENTS and ".shape[" in one.text and one.tensor is None
 
 
-def _reserved_lines(values: Sequence[_Shown], telling: Mapping[str, int]) -> int:
-    """Return the number of lines reserved for the values that tell this version from every other."""
-    own = sum(telling.get(each.covers[0].text) == 0 for each in values)
-    return min(own, RESERVED) + bool(own)
+def _height(shown: _Shown) -> int:
+    """Return about how many lines something takes."""
+    return len(broken(f"and {shown.text}", _INDENT))
 
 
-def _values(version: Version, telling: Mapping[str, int]) -> list[_Shown]:
+def _reserved_lines(values: Sequence[_Shown], telling: Mapping[str, int], deciding: int) -> int:
+    """Return the number of lines reserved for the values that tell this version from every other.
+
+    Args:
+        deciding: lines for those of which another version wants another one.
+    """
+    own = max(min(sum(telling.get(each.covers[0].text) == 0 for each in values), RESERVED), deciding)
+    return own + bool(own)
+
+
+def _deciding_values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
+    """Return the conditions on objects and globals of which another version wants another thing.
+
+    One that holds for several layers stands once. The fewer versions want the same, the earlier it stands.
+    """
+    by_text: dict[str, list[Condition]] = {}
+    for one in version.conditions:
+        if one.section in (OBJECTS, GLOBALS) and one.text in decide:
+            by_text.setdefault(version.sizes.check(one) if one.tensor is not None else one.text, []).append(one)
+    folded = fold([Item(text, members[0].subject, text) for text, members in by_text.items()])
+    shown = [_Shown(each.text if isinstance(each, Item) else _all_of(each), covers=tuple(
+        one for _, text in expand([each]) for one in by_text.get(text, ()))) for each in one_by_one(folded)]
+    return sorted(shown, key=lambda each: min((telling.get(one.text, _ANY) for one in each.covers), default=_ANY))
+
+
+def _values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
     """Return the conditions on attributes of objects and globals, the most telling first: what few versions have.
 
-    Then those on values that are most likely to change.
+    Then those on values that are most likely to change. Those that decide are left out.
     """
-    shown = [*_values_of(version, OBJECTS, telling), *_values_of(version, GLOBALS, telling)]
+    shown = [*_values_of(version, OBJECTS, telling, decide), *_values_of(version, GLOBALS, telling, decide)]
     return sorted(shown, key=lambda each: telling.get(each.covers[0].text) != 0)
 
 
-def _values_of(version: Version, section: str, telling: Mapping[str, int]) -> list[_Shown]:
+def _values_of(
+    version: Version, section: str, telling: Mapping[str, int], decide: Collection[str]
+) -> list[_Shown]:
     groups: dict[str, list[Condition]] = {}
     for one in version.conditions:
-        if one.section != section:
+        if one.section != section or one.text in decide:
             continue
         tells, read = one.text in telling, version.fact_of(one)
         if one.tensor is not None and (section == GLOBALS or tells):
@@ -343,15 +372,16 @@ def _is_value_of_program(one: Condition, subject: str, fact: Fact) -> bool:
 class _Counted:
     """The conditions that are not shown, counted by section."""
 
-    def __init__(self, version: Version) -> None:
+    def __init__(self, version: Version, decide: Collection[str]) -> None:
         self._version = version
+        self._decide = decide
         implied = version.sizes.implied
         self._left = {id(one): one for one in version.conditions if one.text not in implied}
         self._implied = {id(one) for one in version.conditions if one.text in implied}
 
     def at_most(self) -> int:
         """Return the greatest number of lines that there can be."""
-        return len(sections(self._version)) + 4
+        return len(sections(self._version)) + 4 + bool(self._decide)
 
     def take(self, shown: Iterable[Condition]) -> None:
         for one in shown:
@@ -359,6 +389,11 @@ class _Counted:
             self._implied.discard(id(one))
 
     def lines(self) -> Iterator[str]:
+        deciding = sum(one.text in self._decide for one in self._left.values())
+        if deciding:
+            more = "conditions that tell versions apart stand" if deciding > 1 else (
+                "condition that tells versions apart stands")
+            yield f"{deciding} {more} in {self._version.guards_file} only"
         if self._implied:
             yield f"{len(self._implied)} more on sizes and strides that the shapes and ranges above say"
         for title, members in sections(self._version):

@@ -205,6 +205,16 @@ def expand(folded: Sequence[Item[Payload] | Block[Payload]]) -> list[tuple[str, 
     return result
 
 
+def one_by_one(folded: Iterable[Item[Payload] | Block[Payload]]) -> Iterator[Item[Payload] | Block[Payload]]:
+    """Yield the items, and for each text of a block a block that has it alone."""
+    for each in folded:
+        if isinstance(each, Item):
+            yield each
+        else:
+            for part in one_by_one(each.body):
+                yield Block(each.container, each.letter, each.numbers, (part,))
+
+
 def unfolded(
     folded: Iterable[Item[Payload] | Block[Payload]], loops: str = "", times: int = 1
 ) -> Iterator[tuple[Item[Payload], str, int]]:
