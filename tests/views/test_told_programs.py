@@ -665,6 +665,7 @@ def test_a_number_that_python_tests_is_to_be_no_tensor(capture_program):
     text = index(capture_program(told_programs.number_that_python_tests))
     assert re.search(r"a tensor in its place would break the graph at the test of it \(at `told_programs\.py:\d+`\)", text)
 
+
 def test_which_function_a_version_is_for_stands_in_its_guards_and_in_the_differences(capture_program):
     """The guard is on the id of the code, so that its text is the same in versions for other functions."""
     ((run,),) = [function.frames for function in capture_program(told_programs.functions_of_other_code).functions]
@@ -726,6 +727,7 @@ def test_a_guard_of_a_layer_of_torchs_is_told_with_the_users_line(capture_progra
     text = index(capture_program(told_programs.size_that_a_layer_uses))
     assert re.search(r"torch guards it because of `told_programs\.py:\d+`: `return layer\(tokens\) \* 2`\n", text)
     assert "sparse.py" not in text
+
 
 def test_the_line_that_calls_any_is_the_place_of_a_break_in_it(capture_program):
     text = index(capture_program(told_programs.any_of_a_generator))
@@ -805,6 +807,7 @@ def test_a_parameter_is_nothing_that_is_passed(capture_program):
     (line,) = [line for line in index(capture_program(told_programs.parameters_that_are_frozen)).splitlines()
                if line.startswith("* `") and "requires_grad`: each" in line]
     assert "detach" not in line and "before the first call only" in line
+
 
 def test_of_a_call_that_torch_has_no_record_of_nothing_is_said(capture_program):
     text = index(capture_program(told_programs.call_without_tensors))
