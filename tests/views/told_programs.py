@@ -1079,7 +1079,7 @@ def break_in_a_loop_behind_a_break(compiling):
     compiling(loop_behind)(torch.ones(2, 2))
 
 
-class Bar:
+class Meter:
     """Shows how far something is."""
 
     def __init__(self):
@@ -1094,7 +1094,7 @@ class Bar:
 
 def progress_behind_a_break(compiling):
     """The second version ends before it looks at the counter, and serves all later calls."""
-    bar = Bar()
+    bar = Meter()
 
     def step(x):
         y = x + 1
