@@ -123,6 +123,13 @@ def test_recompile_for_a_type_and_a_value_asks_what_is_seen():
     assert asked == ["type(k)", "L['n']"]
 
 
+@pytest.mark.parametrize("text", [
+    "'NoneType' object has no attribute 'size'", "'int' object is not subscriptable", "list index out of range", "'key'"])
+def test_the_text_of_an_exception_is_no_name_of_what_changed(text):
+    (failure,) = guard_failures(f"0/0: {text}")
+    assert (failure.subject, failure.source) == (f"a guard could not be evaluated: {text}", "")
+
+
 def test_the_line_that_torch_guards_for_is_the_users():
     stack = ('  File "/home/me/m.py", line 4, in f\n    return emb(x)\n'
              '  File "/venv/lib/python3.11/site-packages/torch/nn/modules/sparse.py", line 189, in forward\n'

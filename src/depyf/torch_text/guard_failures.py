@@ -43,6 +43,14 @@ _DUPLICATES = r"Duplicate tensors found: (?P<names>.+)"
 _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
 _CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)"
 
+#: What Python says of an expression that it cannot evaluate; of an exception that a guard raises torch tells the text.
+_EXCEPTION = (
+    r"(?s)'[\w.]+' object (?:has no attribute '.*|is not \w+.*)|object of type '.*' has no len\(\)"
+    r"|\w+ index out of range|unsupported operand type\(s\) for .*|.* not supported between instances of .*"
+    r"|name '\w+' is not defined|'[^'\n]*'|[A-Z]\w*(?:Error|Exception): .*|Dimension out of range .*")
+#: The subject of a condition that raised an exception, of which torch does not say which one it is.
+NOT_EVALUATED = "a guard could not be evaluated: "
+
 #: What a version expects of a function: a certain code, or only that it is one.
 SAME_CODE, A_FUNCTION = "the same code", "a function"
 
@@ -160,6 +168,8 @@ def comparison(condition: str, seen: Seen) -> Comparison:
         result = form(condition, seen)
         if result is not None:
             return result
+    if re.fullmatch(_EXCEPTION, condition):
+        return Comparison(NOT_EVALUATED + condition)
     tree = parsed_expression(condition)
     if tree is None:
         return Comparison(condition)

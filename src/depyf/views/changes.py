@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..advice.recompiles import NUMBER
 from ..frozen import frozen
 from ..records.model import Compilation, GuardFailure
-from ..torch_text.guard_failures import SAME_CODE, comparison
+from ..torch_text.guard_failures import NOT_EVALUATED, SAME_CODE, comparison
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import user_expression
 from .markdown import code, one_line, prose, some
@@ -30,10 +30,24 @@ _CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
 CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
+#: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
+A_VIEW = "a view of another tensor"
+_WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
+_VIEWED = re.compile(r"(?P<view>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[^\[\]]*\])*)\._base\b")
 #: Things that changed at once that one row tells.
 _MOST = 3
 #: Types of objects that Python makes anew each time that an attribute is read.
 _BOUND = ("builtin_function_or_method", "method", "method-wrapper")
+
+
+def is_without_tensor(subject: str) -> bool:
+    """Return whether a guard could not read the sizes of a tensor, as there was none."""
+    return _WITHOUT_TENSOR.match(subject) is not None
+
+
+def viewed(conditions: Iterable[str]) -> set[str]:
+    """Return the values of which conditions look at the tensor that they are a view of: ``x`` of ``x._base``."""
+    return {match["view"] for condition in conditions for match in _VIEWED.finditer(condition)}
 
 
 def is_made_anew(failure: GuardFailure) -> bool:
@@ -112,6 +126,8 @@ class Change:
         if not self.lasts:
             of = self.entries or "a version"
             return f"{code(self.subject)} is a new bound method at each call, so {of} could serve one call only"
+        if self.subject.startswith(NOT_EVALUATED):
+            return prose(self.subject)
         if self.keywords:
             return ", ".join(f"{code(name)} is passed: {'no → yes' if given else 'yes → no'}"
                              for name, given in self.keywords)
@@ -133,7 +149,7 @@ class Change:
         if self.keywords:
             return " and ".join(f"{code(name)} was {'not ' if given else ''}passed and is {'' if given else 'not '}now"
                                 for name, given in self.keywords)
-        if was in ("the same object", SAME_CODE):
+        if was in ("the same object", SAME_CODE) or self.subject.startswith(NOT_EVALUATED):
             return self.row()
         if _RANGE.search(was) and now:
             return f"{self.subject_text()} had to be {was} and is {now}"
@@ -188,7 +204,8 @@ def changes(
 
 
 def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
-    subject = failure.subject or comparison(failure.text, lambda expression: "").subject  # (of an older dump)
+    subject = failure.subject if failure.subject != failure.text else ""
+    subject = subject or comparison(failure.text, lambda expression: "").subject  # (of an older dump)
     closure = CLOSURE_HINT.search(failure.hint)
     if closure is not None:
         subject = _CELL.sub(lambda _: closure["name"], subject)

@@ -22,7 +22,7 @@ from ..torch_text.libraries import is_library
 from ..torch_text.resumes import plain_name, resumed_function
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
-from .changes import Change, changes, in_words
+from .changes import A_VIEW, Change, changes, in_words, is_without_tensor, viewed
 from .dump.guards.facts import is_literal
 from .dump.guards.keys import is_read_by_place
 from .dump.guards.sizes import range_left
@@ -192,6 +192,8 @@ class RunIndex:
 
         That is the value, where nothing else does, and the keyword arguments, where their number changed.
         """
+        if (view := self._view(change)):
+            return replace(change, subject=view, was=(A_VIEW,) * len(change.was), now="no view")
         known = self.version_of(change.failures[0].entry) if is_read_by_place(change.subject) else None
         if known is not None:
             change = replace(change, subject=known.keys.named(change.subject))
@@ -211,6 +213,17 @@ class RunIndex:
         if new is None or old is None:
             return change
         return replace(change, keywords=keywords(old, new, int(change.now) - int(change.was[0])))
+
+    def _view(self, change: Change) -> str:
+        """Return the argument that is no view of a tensor, where versions read the sizes of that tensor; else ``""``.
+
+        (Torch compares those sizes without asking whether there is such a tensor.)
+        """
+        if not is_without_tensor(change.subject):
+            return ""
+        known = (self.version_of(failure.entry) for failure in change.failures)
+        views = [viewed(each.text for each in version.conditions) if version else set() for version in known]
+        return min(views[0]) if len(views[0]) == 1 and all(each == views[0] for each in views) else ""
 
     def _value(self, compile_id: CompileId | None, subject: str) -> str:
         """Return the value that a version wants of something; ``""`` where it names none."""
