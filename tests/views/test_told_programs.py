@@ -24,6 +24,8 @@ from depyf.records import store
 from depyf.records.model import SourceFile, SourceLocation
 from depyf.torch_text.libraries import is_library
 from depyf.views.advice import Adviser
+
+from depyf.views.changes import with_stack_names
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.changes import as_comment
 from depyf.views.dump.guards.versions import deciding, versions
@@ -848,3 +850,23 @@ def test_a_guard_that_reads_the_tensor_of_a_view_is_told_as_such(capture_program
     text = index(capture_program(told_programs.view_and_no_view))
     assert "` `x`: a view of another tensor → no view\n" in text
     assert "a copy is no view: pass `x.clone()` in each call" in text
+
+
+@pytest.mark.parametrize("text, told", [
+    ("___stack0[1].item() == 2", "p[0].item() == 2"), ("___stack0[i].item()", "(t[0], p[0])[i].item()"),
+    ("len(___stack0): 1 -> 2", "len((t[0], p[0])): 1 -> 2"), ("___stack1.shape[0]", "(a + b).shape[0]"),
+    ("___stack1 == 2", "(a + b) == 2"), ("f(___stack1, ___stack2)", "f(a + b, x.y[0])"),
+    ("___stack1: 1 -> 2", "a + b: 1 -> 2"), ("___stack2[0].z", "x.y[0][0].z"), ("___stack3[0]", "___stack3[0]"),
+    ("___stack4[0].x", "(c if d else e).x")])
+def test_a_value_on_the_stack_stands_in_parentheses_where_it_has_to(text, told):
+    names = {"___stack0": "t[0], p[0]", "___stack1": "a + b", "___stack2": "x.y[0]", "___stack4": "[c if d else e]"}
+    assert with_stack_names(text, names) == told
+
+
+@new_enough
+def test_a_difference_names_the_element_of_a_tuple_on_the_stack_as_the_index_does(capture_program):
+    capture = capture_program(told_programs.places_in_tensors)
+    assert "`t[0].item()`: no longer 0" in index(capture)
+    (compiled,) = [f for function in capture.functions for f in function.frames if f.stack]
+    old, new = versions(compiled, {})
+    assert any("t[0].item() == 1" in line for line in as_comment(old, new))

@@ -1184,3 +1184,15 @@ def view_and_no_view(compiling):
     f = compiling(lambda x: x * 2, dynamic=True)
     f(torch.rand(4, 6, 6)[:, 1:5, 2:6])
     f(torch.rand(4, 4, 4))
+
+
+def counted_at(confusion, t, p):
+    confusion[t[0], p[0]] += 1
+    return confusion.sum()
+
+
+def places_in_tensors(compiling):
+    f = compiling(counted_at)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        for i, j in ((0, 0), (1, 2)):
+            f(torch.zeros(3, 3), torch.tensor([i, 1]), torch.tensor([j, 2]))

@@ -23,7 +23,9 @@ from .markdown import code, one_line, prose, some
 
 _SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
 _STACK_VALUE = re.compile(r"___stack\d+")
-_STACK = re.compile(r"\b___stack\d+\b(?P<part>\.|\[)?")
+_STACK = re.compile(r"\b(?P<place>___stack\d+)\b(?:\[(?P<index>\d+)\])?")
+#: What stands before and behind an expression that is part of no larger one than a call, or of a row in words.
+_OPENED, _CLOSED = re.compile(r"(?:^|[(\[{,:]|->)\s*$"), re.compile(r"\s*(?:$|[)\]},:]|->)")
 #: What a wrapper of the user's function takes by name.
 _KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 _CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
@@ -217,18 +219,48 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
     text = _KEYWORD.sub(r"\g<name>", one_line(user_expression(expression)))
     text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
 
-    def named(match: re.Match[str]) -> str:
-        place, part = match[0].rstrip(".["), match["part"] or ""
-        known = names.get(place, "")
-        if not known:
-            return match[0]
-        return (f"({known})" if part and not _is_atom(known) else known) + part
-
-    text = _STACK.sub(named, text)
+    text = with_stack_names(text, names)
     for known in names.values():
         if f"{known}.__self__" in text and isinstance(parsed_expression(known), ast.Attribute):
             text = text.replace(f"{known}.__self__", known.rpartition(".")[0])  # (what a bound method is of)
     return text
+
+
+def with_stack_names(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with the user's expressions in place of ``___stack0``, in parentheses where Python wants them.
+
+    ``___stack0[1]`` of a tuple or list that the user's line makes is its element.
+    """
+    def named(match: re.Match[str]) -> str:
+        known, behind = names.get(match["place"], ""), text[match.end():]
+        if not known:
+            return match[0]
+        if match["index"] is None:
+            return _as_part(known, text[: match.start()], behind)
+        element = _element(known, int(match["index"]))
+        index = f"[{match['index']}]"
+        return _as_part(element, text[: match.start()], behind) if element else (
+            _as_part(known, text[: match.start()], index) + index)
+
+    return _STACK.sub(named, text)
+
+
+def _element(display: str, index: int) -> str:
+    """Return an element of a tuple or list; ``""`` where the text is none, or the element is not known."""
+    node = parsed_expression(display)
+    if not isinstance(node, (ast.Tuple, ast.List)) or index >= len(node.elts) or any(
+            isinstance(each, ast.Starred) for each in node.elts):
+        return ""
+    return ast.get_source_segment(display, node.elts[index]) or ""
+
+
+def _as_part(expression: str, before: str, behind: str) -> str:
+    """Return an expression as it stands between two texts: in parentheses where it would read otherwise."""
+    if _is_atom(expression):
+        return expression
+    alone = _OPENED.search(before) is not None and _CLOSED.match(behind) is not None
+    loose = isinstance(parsed_expression(expression), (ast.Tuple, ast.NamedExpr))
+    return expression if alone and not loose else f"({expression})"
 
 
 def value(text: str) -> str:
@@ -250,7 +282,6 @@ def _is_python(text: str) -> bool:
 
 
 def _is_atom(text: str) -> bool:
-    node = parsed_expression(text)
-    if node is None:
-        return False
-    return isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant))
+    """Return whether an expression is whole in front of a dot."""
+    node, longer = parsed_expression(text), parsed_expression(f"{text}.part")
+    return node is not None and isinstance(longer, ast.Attribute) and ast.dump(longer.value) == ast.dump(node)

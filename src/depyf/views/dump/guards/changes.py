@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ....decompiler.dynamo.global_names import BUILTINS_PREFIX, module_of_import
 from ....frozen import frozen
 from ....torch_text.wrapping import comment
+from ...changes import with_stack_names
 from ...markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition
 from .facts import INTERNALS, Fact, state_in_words, state_of
@@ -158,8 +159,7 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
     stack = {f"___stack{number}": name for number, name in enumerate(new.frame.stack) if name}
     for line in [change.text for change in differences] if not longest else _brief(differences):
         # What torch names by its place at the break has been an expression of the user's.
-        line = re.sub(r"\b___stack\d+\b", lambda match: stack.get(match[0], match[0]), line)
-        lines += comment(f"  {line}", 0, 6)
+        lines += comment(f"  {with_stack_names(line, stack)}", 0, 6)
     if longest and len(lines) > longest:
         lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {whole or new.guards_file}"]
     elif longest and any(change.seen_by for change in differences):
