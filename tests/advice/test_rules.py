@@ -708,3 +708,25 @@ def test_a_recompile_that_is_refused_at_the_limit_counts_once():
         Compilation(CompileId(0, number), outcome=outcome, guard_failures=(failed,) * (number > 0))
         for number, outcome in enumerate(("compiled", "compiled", "limit")))))
     assert (counted.recompiles, counted.skipped) == (1, 1)
+
+
+@pytest.mark.parametrize("over, line, change", [
+    ("for t, p in zip(ys, self.zs)", "m[p, t] += 1",
+     "`m.index_put_((self.zs, ys), torch.tensor(1, dtype=m.dtype), accumulate=True)`"),
+    ("for t in ys", "self.m[t] += 0.5",
+     "`self.m.index_put_((ys,), torch.tensor(0.5, dtype=self.m.dtype), accumulate=True)`"),
+    ("for t, p in zip(ys, zs)", "m[t] += 1", None), ("for t, p in zip(ys, zs)", "m[t, p] += p", None),
+    ("for i, t in enumerate(ys)", "m[i, t] += 1", None), ("for t in ys", "m[t] = 1", None)])
+@pytest.mark.parametrize("error", [
+    {"registry_id": "GB0033", "reason": "Data dependent operator", "explanation": "aten._local_scalar_dense.default"},
+    {"registry_id": "", "reason": "Could not extract specialized integer from data-dependent expression u0"}])
+def test_counting_by_tensors_is_done_at_once_and_the_setting_is_no_help(over, line, change, error):
+    advice = on_break(broken_at(f"def f(self, m, ys, zs):\n    {over}:\n        {line}\n", 3, **error))
+    assert advice is None if change is None else advice.change.endswith(change)
+
+
+def test_the_setting_helps_where_the_number_may_be_none_of_an_index():
+    error = {"registry_id": "GB0033", "reason": "Data dependent operator",
+             "explanation": "aten._local_scalar_dense.default"}
+    for line in ("y = x[: n[0]]", "y = torch.zeros(n[i])"):
+        assert on_break(broken_at(f"def f(x, n, i):\n    {line}\n", 2, **error)).rule == "capture_scalar_outputs"

@@ -870,3 +870,15 @@ def test_a_difference_names_the_element_of_a_tuple_on_the_stack_as_the_index_doe
     (compiled,) = [f for function in capture.functions for f in function.frames if f.stack]
     old, new = versions(compiled, {})
     assert any("t[0].item() == 1" in line for line in as_comment(old, new))
+
+
+@new_enough
+def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program):
+    """Torch's account of the break is of the loop alone; the error stands in its traceback."""
+    capture = capture_program(told_programs.index_in_a_loop)
+    text = index(capture)
+    assert "### Could not extract specialized integer from data-dependent expression u0\n" in text
+    assert "why: a size or an index has to be a number while the graph is captured, and only the data tells it" in text
+    assert "why torch gives the function up: graph break in loop" in text
+    (sentence,) = verdict(RunIndex(capture))
+    assert re.search(r"breaks the graph inside the loop at line \d+\.?$", sentence)

@@ -1196,3 +1196,15 @@ def places_in_tensors(compiling):
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         for i, j in ((0, 0), (1, 2)):
             f(torch.zeros(3, 3), torch.tensor([i, 1]), torch.tensor([j, 2]))
+
+
+def counted_at_each(confusion, ys, zs):
+    for t, p in zip(ys, zs):
+        confusion[t, p] += 1
+    return confusion.sum()
+
+
+def index_in_a_loop(compiling):
+    f = compiling(counted_at_each)
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        f(torch.zeros(3, 3), torch.tensor([0, 1]), torch.tensor([0, 2]))

@@ -23,6 +23,7 @@ from .recurrent import on_packed, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .shapes import on_shape
 from .source import Site, called, is_own
+from .tensor_indices import is_indexed_by_tensors, on_count
 from .while_loops import on_while
 
 
@@ -175,6 +176,8 @@ def _on_data_operator(site: Site) -> Advice | None:
     if "_local_scalar_dense" in site.broken.explanation:
         if ".tolist()" in (site.where.text if site.where else ""):
             return _on_tolist(site) or on_numbers(site) or _on_scalar(site)
+        if is_indexed_by_tensors(site):
+            return on_count(site)
         return lists.on_index(site) if _indexes(site) else _on_scalar(site)
     return calls.on_data_operator(site)
 
@@ -218,6 +221,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist_inside),
     Rule(("GB0033",), r"^Data dependent operator", on_packed),
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
+    Rule((), r"^Could not extract specialized integer from data-dependent expression", on_count),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
     Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),

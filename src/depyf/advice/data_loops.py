@@ -20,7 +20,7 @@ from .source import Site, called
 
 def on_turn(site: Site) -> Advice | None:
     """Return the advice on a test in a loop that ends it, or that is its own test."""
-    node, loop = site.statement, _loop_around(site)
+    node, loop = site.statement, loop_around(site)
     if isinstance(node, ast.While):
         loop = node
     elif not isinstance(node, ast.If) or not any(
@@ -69,7 +69,7 @@ def _choices(loop: ast.For) -> Iterator[ast.expr]:
                 yield each.slice
 
 
-def _loop_around(site: Site) -> ast.For | ast.While | None:
+def loop_around(site: Site) -> ast.For | ast.While | None:
     """Return the innermost loop of the function that the statement is in."""
     found = [loop for loop in _loops(site.function) if any(each is site.statement for each in ast.walk(loop))
              and loop is not site.statement]

@@ -513,6 +513,12 @@ _END = r"(?m)^(?:User code traceback:|Traceback \(most recent call last\):)"
 _URL = r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?"
 _WRAPPED = (r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
             r"Encountered graph break that we cannot resume from)")
+#: Torch's heading of a break that a loop does not let it continue from, and the error that broke the graph there. (Of
+#: an error that is no account of a break, torch tells that alone in the traceback.)
+_IN_LOOP = "graph break in loop"
+_ERROR_IN_LOOP = (
+    r"(?ms)^torch\._dynamo\.exc\.UserError: (?P<message>(?:(?!^Traceback ).)*?)"
+    r"\n+The above exception was the direct cause of the following exception:\n(?!.*The above exception was)")
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
 
 
@@ -536,8 +542,12 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     _, another, second = account.partition(_ANOTHER)
     if another:
         also = _fields(second.strip())
-        gave_up = "\n".join(filter(None, (also["reason"][0].partition("\n")[0], *also["explanation"])))
+        gave_up = _account_of_giving_up(also)
     fields = _fields(account)
+    error = re.search(_ERROR_IN_LOOP, text) if fields["reason"][0].startswith(_IN_LOOP) else None
+    if error is not None:
+        account, gave_up = error["message"], _account_of_giving_up(fields)
+        fields = _fields(account)
     url = re.search(_URL, account)
     tail = text[end.end() :] if end else ""
     tail = tail.split("\nTraceback (most recent call last)")[0]
@@ -553,6 +563,10 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
         "\n".join(fields["explanation"]), tuple(fields["hint"]), "\n".join(fields["context"]),
         f"GB{int(url['number']):04d}" if url else "", url.group(0) if url else "", whole[: len(whole) - polyfills],
         skips, text.removesuffix("\nNoneType: None\n").strip(), max(len(inner) - polyfills, 0), gave_up)
+
+
+def _account_of_giving_up(fields: Mapping[str, list[str]]) -> str:
+    return "\n".join(filter(None, (fields["reason"][0].partition("\n")[0], *fields["explanation"])))
 
 
 def _with_inner(stack: tuple[SourceLocation, ...], inner: Sequence[SourceLocation]) -> tuple[SourceLocation, ...]:

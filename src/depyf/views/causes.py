@@ -262,6 +262,8 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Unsupported method call", _method),
     (r"^Unsupported context manager", _named("torch cannot enter the context manager `{}`")),
     (r"^Could not guard on data-dependent expression", _undecided),
+    (r"^Could not extract specialized integer from data-dependent expression", _always(
+        "a size or an index has to be a number while the graph is captured, and only the data tells it")),
     (r"^Dynamic shape operator", _named("the size of what `{}` returns depends on values in a tensor")),
     (r"^TypeError when making fake tensor call", _failing_call),
     (r"^Operator does not support running with fake tensors",
