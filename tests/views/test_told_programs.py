@@ -24,7 +24,6 @@ from depyf.records import store
 from depyf.records.model import SourceFile, SourceLocation
 from depyf.torch_text.libraries import is_library
 from depyf.views.advice import Adviser
-
 from depyf.views.changes import with_stack_names
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.changes import as_comment

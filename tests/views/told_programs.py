@@ -1113,6 +1113,8 @@ def parameters_that_are_frozen(compiling):
     layer.bias.requires_grad_(False)
     compiled(x)
 
+
+class Bar:
     def __init__(self):
         self.count = 0
 
