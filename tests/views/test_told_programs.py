@@ -881,3 +881,9 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
     assert "why torch gives the function up: graph break in loop" in text
     (sentence,) = verdict(RunIndex(capture))
     assert re.search(r"breaks the graph inside the loop at line \d+\.?$", sentence)
+
+
+@new_enough
+def test_a_cache_that_torch_leaves_aside_is_told(capture_program):
+    text = index(capture_program(told_programs.function_with_a_cache))
+    assert "\n* torch leaves the `lru_cache` of `rotary` aside and traces what it wraps wherever that is called" in text

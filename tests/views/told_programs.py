@@ -1210,3 +1210,12 @@ def index_in_a_loop(compiling):
     f = compiling(counted_at_each)
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         f(torch.zeros(3, 3), torch.tensor([0, 1]), torch.tensor([0, 2]))
+
+
+@functools.lru_cache(maxsize=None)
+def rotary(n):
+    return torch.arange(n).float().cos()
+
+
+def function_with_a_cache(compiling):
+    compiling(lambda x: x * rotary(4) + rotary(4))(torch.ones(4))

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ...records.model import Capture
 from ..dump.folder import INDEX
+from ..ignored_caches import ignored_caches
 from ..markdown import code, count, link, prose, some
 from .sections.breaks import breaks
 from .sections.compiled import functions, timeline
@@ -47,9 +48,11 @@ def _joined(parts: Iterable[Sequence[str]]) -> str:
 
 def _notes(run: SectionContext, notes_file: str) -> list[str]:
     notes = run.capture.notes
+    caches = ignored_caches(run.capture)
     lines: list[str] = []
-    if notes:
-        lines += [f"## {NOTES}", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES_SHOWN])]
+    if notes or caches:
+        lines += [f"## {NOTES}", "", *([f"* {caches}"] if caches else []),
+                  *(f"* {prose(note, 300)}" for note in notes[:NOTES_SHOWN])]
         if len(notes) > NOTES_SHOWN:
             rest = count(len(notes) - NOTES_SHOWN, "note")
             lines.append(f"* ... and {rest} more in {link(code(notes_file), notes_file)}" if notes_file else
