@@ -844,6 +844,7 @@ def test_a_test_of_a_counter_does_not_come_of_the_break_before_it(capture_progra
     text = index(capture_program(told_programs.counter_behind_a_break))
     assert "`(1 + self.micro) % 3`: not 0 → 0" in text and "begin there" not in text
 
+
 def test_a_guard_that_reads_the_tensor_of_a_view_is_told_as_such(capture_program):
     """Torch tells the exception that its condition raises, of which the text is no name of anything."""
     text = index(capture_program(told_programs.view_and_no_view))

@@ -1182,6 +1182,7 @@ def counter_behind_a_break(compiling):
     for _ in range(4):
         run(torch.ones(3))
 
+
 def view_and_no_view(compiling):
     f = compiling(lambda x: x * 2, dynamic=True)
     f(torch.rand(4, 6, 6)[:, 1:5, 2:6])
