@@ -158,8 +158,8 @@ class Adviser:
         None where they are not known, or there is no advice on one of them: then the change of others is not enough.
         """
         for step in reversed(called.stack):
-            of_step = [each for each in self.run.capture.compilations if each.location is not None
-                       and each.function == step.function and self.run.source.are_in_one_function(step, each.location)]
+            of_step = [each for each in self._by_function.get(step.function, ()) if each.location is not None
+                       and self.run.source.are_in_one_function(step, each.location)]
             if of_step:
                 breaks = [broken for each in of_step for broken in each.breaks
                           if broken.skips_function or self._is_at(path_from_frame(broken, each), step)]
@@ -167,6 +167,14 @@ class Adviser:
                 known = {broken: advice for broken, advice in advised.items() if advice is not None}
                 return known if len(known) == len(advised) else {}
         return {}
+
+    @cached_property
+    def _by_function(self) -> dict[str, list[Compilation]]:
+        """The compilations by the name of what was compiled."""
+        result: dict[str, list[Compilation]] = {}
+        for each in self.run.capture.compilations:
+            result.setdefault(each.function, []).append(each)
+        return result
 
     def _is_at(self, path: Sequence[SourceLocation], step: SourceLocation) -> bool:
         """Return whether a path begins in the statement that a function is at."""
