@@ -16,10 +16,10 @@ import copy
 import re
 from collections.abc import Sequence
 
-from .handlers import name_of, without_runtime_error
+from .handlers import without_runtime_error
 from .model import Advice, Edit, indented
 from .scalars import in_arithmetic, without_scalar
-from .source import Site, called
+from .source import Site, called, last_name
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
 _COST = ("both sides are computed at each call, and have to broadcast to one shape and dtype; for sides that are "
@@ -301,7 +301,7 @@ def _raising(site: Site, node: ast.If) -> Advice | None:
             truth = condition(test)
             if truth is None:
                 return None
-            return _asserted(site, _inverted(truth), arguments[0] if arguments else None, name_of(error))
+            return _asserted(site, _inverted(truth), arguments[0] if arguments else None, last_name(error))
     return None
 
 

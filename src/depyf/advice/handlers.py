@@ -14,6 +14,8 @@ import ast
 import builtins
 from collections.abc import Iterable
 
+from .source import last_name
+
 #: The names of what catches a ``RuntimeError``.
 _CATCH_IT = frozenset(each.__name__ for each in RuntimeError.__mro__)
 
@@ -46,12 +48,4 @@ def _caught(caught: ast.expr) -> list[str]:
 
 def _names(classes: Iterable[ast.expr]) -> list[str]:
     """Return the names of classes, without the modules that they are taken from."""
-    return [name for name in map(name_of, classes) if name]
-
-
-def name_of(node: ast.expr) -> str:
-    """Return the name that a class is written with; ``""`` where it is no name."""
-    match node:
-        case ast.Name(name) | ast.Attribute(_, name):
-            return name
-    return ""
+    return [name for name in map(last_name, classes) if name]

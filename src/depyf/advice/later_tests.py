@@ -47,14 +47,14 @@ def test_in_loop(site: Site) -> tuple[str, int] | None:
     end = statement.end_lineno or statement.lineno
     names = {node.id for target in getattr(statement, "targets", ()) for node in ast.walk(target)
              if isinstance(node, ast.Name)}
-    for loop in _after(function, end):
-        if isinstance(loop, (ast.For, ast.While)):
-            for node in ast.walk(loop):
-                if isinstance(node, (ast.If, ast.While, ast.Assert, ast.IfExp)) and node is not loop and (
-                        _is_of_tensor(node.test) or isinstance(node, ast.If) and on_number(node.test, names)):
-                    return f"line {node.test.lineno} (`{unparsed(node.test, site.text)}`)", loop.lineno
-        elif isinstance(loop, ast.Name) and isinstance(loop.ctx, ast.Store):
-            names.discard(loop.id)
+    for node in _after(function, end):
+        if isinstance(node, (ast.For, ast.While)):
+            for each in ast.walk(node):
+                if isinstance(each, (ast.If, ast.While, ast.Assert, ast.IfExp)) and each is not node and (
+                        _is_of_tensor(each.test) or isinstance(each, ast.If) and on_number(each.test, names)):
+                    return f"line {each.test.lineno} (`{unparsed(each.test, site.text)}`)", node.lineno
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.discard(node.id)
     return None
 
 

@@ -53,6 +53,11 @@ class Site:
         return one_line(ast.get_source_segment(self.text, node) or "", node)
 
 
+def last_name(node: ast.expr) -> str:
+    """Return the last name of a variable or attribute, ``seen`` of ``self.seen``; ``""`` for another expression."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
 def one_line(text: str, node: ast.expr) -> str:
     """Return the text of an expression where it stands on one line, else what Python writes for it."""
     return text if text and "\n" not in text else ast.unparse(node)

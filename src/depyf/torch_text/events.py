@@ -513,9 +513,9 @@ _END = r"(?m)^(?:User code traceback:|Traceback \(most recent call last\):)"
 _URL = r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?"
 _WRAPPED = (r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
             r"Encountered graph break that we cannot resume from)")
-#: Torch's heading of a break that a loop does not let it continue from, and the error that broke the graph there. (Of
-#: an error that is no account of a break, torch tells that alone in the traceback.)
-_IN_LOOP = "graph break in loop"
+#: Torch's heading of a break that a loop does not let it continue from.
+IN_LOOP = "graph break in loop"
+#: The error that broke the graph there. (Where it is no account of a break, torch tells it in the traceback alone.)
 _ERROR_IN_LOOP = (
     r"(?ms)^torch\._dynamo\.exc\.UserError: (?P<message>(?:(?!^Traceback ).)*?)"
     r"\n+The above exception was the direct cause of the following exception:\n(?!.*The above exception was)")
@@ -544,7 +544,7 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
         also = _fields(second.strip())
         gave_up = _account_of_giving_up(also)
     fields = _fields(account)
-    error = re.search(_ERROR_IN_LOOP, text) if fields["reason"][0].startswith(_IN_LOOP) else None
+    error = re.search(_ERROR_IN_LOOP, text) if fields["reason"][0].startswith(IN_LOOP) else None
     if error is not None:
         account, gave_up = error["message"], _account_of_giving_up(fields)
         fields = _fields(account)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from ..advice.recompiles import Circumstances, last_part
+from ..advice.source import last_name
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
@@ -272,7 +273,7 @@ class CircumstancesOfRun:
         tree = self.run.source.tree(compilation.location.filename) if compilation.location is not None else None
         if tree is None:
             return frozenset()
-        by_key, added = map(_last, _set_by_key(tree)), map(_last, _added(tree))
+        by_key, added = map(last_name, _set_by_key(tree)), map(last_name, _added(tree))
         return frozenset({*by_key} - {*added} - {""})
 
     def _set_once(self, compilation: Compilation) -> frozenset[str]:
@@ -341,11 +342,6 @@ def _added(tree: ast.AST) -> Iterator[ast.expr]:
                 yield owner
             case ast.AugAssign(target):
                 yield target
-
-
-def _last(node: ast.expr) -> str:
-    """Return the last name of a variable or attribute; ``""`` for another expression."""
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _sets(tree: ast.AST) -> Iterator[tuple[str, bool]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
 from ..torch_text.entered import NOT_AGAIN, entered_contexts
-from ..torch_text.events import graph_break
+from ..torch_text.events import IN_LOOP, graph_break
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from .causes import cause, statement
@@ -30,8 +30,6 @@ _WRAPPERS = (
     (re.compile(r"torch[\\/]nn[\\/]parallel[\\/]data_parallel\.py$"), "DataParallel"),
     (re.compile(r"torch[\\/]distributed[\\/]fsdp[\\/]fully_sharded_data_parallel\.py$"), "FullyShardedDataParallel"),
 )
-#: How torch's account begins of why it gave a function up.
-_IN_LOOP = "graph break in loop"
 #: The file in which compiled code is entered.
 _ENTRY = re.compile(r"_dynamo[\\/]eval_frame\.py$")
 
@@ -142,7 +140,7 @@ def _of_several(run: RunIndex, summaries: list[FunctionSummary]) -> list[str]:
     names = [run.name_of(_first(summary)[0]) for summary in summaries]
     where = _at(run, broken.location)
     how = ", which each of them comes to inside a loop, breaks the graph" if broken.gave_up.startswith(
-        _IN_LOOP) else f" {_no_way_on(run, broken, lost)}"
+        IN_LOOP) else f" {_no_way_on(run, broken, lost)}"
     below = dict.fromkeys(each for summary in summaries for each in called_below(run, summary))
     compiled = f" What they call is compiled by itself: {_some_of(list(below))}." if below else ""
     since = "".join(since_then(run, _lost(_first(summary))[0], name) for summary, name in zip(summaries, names))
@@ -212,7 +210,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     if broken is not None:
         where, how = _place(run, broken, compilation), _no_way_on(run, broken, compilation)
         path = path_to(broken, compilation)
-        named = len(path) > 1 and broken.gave_up.startswith((_IN_LOOP, NOT_AGAIN))
+        named = len(path) > 1 and broken.gave_up.startswith((IN_LOOP, NOT_AGAIN))
         called = f", reached from line {path[0].line}," if named else ""
         return f"{name} runs in plain Python: {where}{called} {how}"
     if failure is not None and failure.reason:
@@ -223,7 +221,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
 
 
 def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
-    if broken.gave_up.startswith(_IN_LOOP):
+    if broken.gave_up.startswith(IN_LOOP):
         own = path_to(broken, compilation)[:1]
         loop = run.source.loop_around(own[0]) if own else None
         return "breaks the graph inside " + (f"the loop at line {loop}" if loop else "a loop")
