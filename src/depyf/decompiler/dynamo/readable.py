@@ -82,7 +82,7 @@ class Readable:
             words[name] = text
             self.constants[text] = name
         if words:
-            _Constants(words).visit(self.tree)
+            _Constants({name: ast.parse(text, mode="eval").body for name, text in words.items()}).visit(self.tree)
 
     def _name_slices(self) -> None:
         """Write slices as such, where the program does nothing but subscript with them: ``x[:, mask]``."""
@@ -97,7 +97,7 @@ class Readable:
         chosen = {name: literal for name, literal in known.items() if uses[name] == subscripting[name]
                   and ast.unparse(literal) not in written}  # (else it would not be known what is the constant)
         if chosen:
-            _Slices(chosen).visit(self.tree)
+            _Constants(chosen).visit(self.tree)
             self.constants |= {ast.unparse(literal): name for name, literal in chosen.items()}
 
     def name_sizes(self) -> None:
@@ -163,12 +163,12 @@ class Readable:
 class _Constants(Transformer):
     """A rewriting of the names of constants as the expressions that say them."""
 
-    def __init__(self, words: Mapping[str, str]) -> None:
-        self._words = words
+    def __init__(self, said: Mapping[str, ast.expr]) -> None:
+        self._said = said
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        text = self._words.get(node.id)
-        return node if text is None else ast.parse(text, mode="eval").body
+        said = self._said.get(node.id)
+        return node if said is None else copied(said)
 
 
 def _slice(meaning: str) -> ast.Slice | None:
@@ -182,25 +182,6 @@ def _slice(meaning: str) -> ast.Slice | None:
 def _indices(node: ast.Subscript) -> list[ast.expr]:
     """Return what something is subscripted with: one expression, or those of a tuple."""
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-
-class _Slices(Transformer):
-    """A rewriting of the names of constants that are slices, in subscripts."""
-
-    def __init__(self, literals: Mapping[str, ast.Slice]) -> None:
-        self._literals = literals
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.slice, ast.Tuple):
-            node.slice.elts = [self._written(each) for each in node.slice.elts]
-        else:
-            node.slice = self._written(node.slice)
-        return node
-
-    def _written(self, node: ast.expr) -> ast.expr:
-        literal = self._literals.get(node.id) if isinstance(node, ast.Name) else None
-        return node if literal is None else copied(literal)
 
 
 class _Sizes(Transformer):
