@@ -10,11 +10,13 @@ from dataclasses import field
 from ..frozen import frozen
 from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
 from ..torch_text.parsed import parsed_expression
-from .source import parsed_statement
+from .source import last_name, parsed_statement
 
 #: How torch's hint on a whole number of a module begins.
 _OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be static"
 _LIMIT = "`torch._dynamo.config.recompile_limit`"
+#: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
+A_VIEW = "a view of another tensor"
 #: A variable, or an attribute of one.
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 #: A number as text.
@@ -175,13 +177,8 @@ def _is_stored_in(subject: str, target: ast.expr) -> bool:
         return True
     match target, parsed_expression(subject):
         case ast.Subscript(owner, key), ast.Subscript(of) if not isinstance(key, ast.Constant):
-            return _last_name(owner) == _last_name(of) != ""
+            return last_name(owner) == last_name(of) != ""  # (A function that is called may have it as a variable.)
     return False
-
-
-def _last_name(node: ast.expr) -> str:
-    """Return ``seen`` of ``seen`` and of ``self.seen``, which a function that is called may have as ``seen``."""
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def last_part(expression: str) -> str:
@@ -350,6 +347,14 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
             "tensor of fixed size instead")
 
 
+def _view(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on a tensor that was a view of another one."""
+    if A_VIEW not in change.was:
+        return None
+    return ("guards look at the tensor that it is a view of; a copy is no view: pass "
+            f"`{change.subject}.clone()` in each call")
+
+
 def _state(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on what torch's state is at the call, and on what a tensor is like."""
     if any(map(_LAYOUT.match, (change.now, *change.was))):
@@ -389,7 +394,7 @@ def _sets_item(line: ast.stmt | None, owner: ast.expr) -> bool:
     """Return whether a line sets an item of something: ``seen[key] = 1`` of ``self.seen``."""
     match line:
         case ast.Assign([ast.Subscript(of)]) | ast.AugAssign(ast.Subscript(of)):
-            return _last_name(of) == _last_name(owner) != ""
+            return last_name(of) == last_name(owner) != ""
     return False
 
 
@@ -477,4 +482,4 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
 
 _RULES: tuple[Rule, ...] = (
     _of_each_object, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size,
-    _bound_method, _packed_arguments, _length, _condition, _state, _key, _other_kind, _value)
+    _bound_method, _packed_arguments, _length, _condition, _view, _state, _key, _other_kind, _value)

@@ -32,8 +32,6 @@ _CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
 CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
-#: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
-A_VIEW = "a view of another tensor"
 _WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
 _VIEWED = re.compile(r"(?P<view>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[^\[\]]*\])*)\._base\b")
 #: Things that changed at once that one row tells.

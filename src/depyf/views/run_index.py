@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from ..advice.recompiles import A_VIEW
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -22,7 +23,7 @@ from ..torch_text.libraries import is_library
 from ..torch_text.resumes import plain_name, resumed_function
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
-from .changes import A_VIEW, Change, changes, in_words, is_without_tensor, viewed
+from .changes import Change, changes, in_words, is_without_tensor, viewed
 from .dump.guards.facts import is_literal
 from .dump.guards.keys import is_read_by_place
 from .dump.guards.sizes import range_left

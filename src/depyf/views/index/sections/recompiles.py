@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....records.model import Compilation, GuardFailure
 from ....torch_text.resumes import resumed_function
-from ...changes import A_VIEW, Change, row
+from ...changes import Change, row
 from ...grouping import kind_of_failure
 from ...markdown import code, count, link, some
 from .context import SectionContext
@@ -63,9 +63,6 @@ def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str
         return [f"* {code(str(compilation.compile_id))}{of}"]
     main = changes[0]
     lines = [f"* {code(str(compilation.compile_id))} {row(changes)}{of}"]
-    if A_VIEW in main.was:
-        lines.append(f"  * guards look at the tensor that it is a view of; a copy is no view: pass "
-                     f"{code(f'{main.subject}.clone()')} in each call")
     besides = run.besides(compilation)
     if besides:
         lines.append(f"  * {besides}")
