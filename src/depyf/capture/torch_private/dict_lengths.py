@@ -13,9 +13,9 @@ from typing import Any
 
 from .recompiled_frame import held_value
 
-#: Such a manager in the printed tree, up to what the dictionary is called.
-_MANAGER = re.compile(
-    r"^(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>[^\n]+?), (?:accessed_by|type)=[^\n]*$", re.M)
+#: Such a manager in the printed tree, and the line of one.
+_MANAGER = "+- DictGuardManager: source="
+_LINE = re.compile(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>.+?), (?:accessed_by|type)=.*")
 
 
 def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
@@ -26,16 +26,25 @@ def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
         values: local variables of the frame that is being compiled.
         namespace: its globals.
     """
+    pieces: list[str] = []
+    done = 0
+    place = text.find(_MANAGER)
+    while place >= 0:  # (The tree of a model has a thousand lines and few of these.)
+        begin, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
+        end = end if end >= 0 else len(text)
+        line = _LINE.fullmatch(text, begin, end)
+        guard = _length(line["source"], values, namespace) if line else ""
+        if line and guard and f": {guard} " not in text:
+            pieces += (text[done:end], f"\n{line['depth']}| +- DICT_LENGTH: {guard} ")
+            done = end
+        place = text.find(_MANAGER, end)
+    return "".join((*pieces, text[done:]))
 
-    def counted(match: re.Match[str]) -> str:
-        source = match["source"]
-        value = held_value(source, values, namespace)
-        if not issubclass(type(value), dict):
-            return match[0]
-        number = dict.__len__(value)
-        guard = f"len({source}) == {number}" if number else f"not {source}"
-        if f": {guard} " in text:
-            return match[0]
-        return f"{match[0]}\n{match['depth']}| +- DICT_LENGTH: {guard} "
 
-    return _MANAGER.sub(counted, text)
+def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
+    """Return the guard on the length of a dictionary; ``""`` where that is not known."""
+    value = held_value(source, values, namespace)
+    if not issubclass(type(value), dict):
+        return ""
+    number = dict.__len__(value)
+    return f"len({source}) == {number}" if number else f"not {source}"

@@ -133,6 +133,8 @@ class _Writer:
         #: By stack trace, and by function: both are few beside the nodes.
         self._places: dict[Any, str] = {}
         self._functions: dict[Any, str] = {}
+        #: By the expression of an open size: sympy takes longer to print one than all else of a node does.
+        self._sizes: dict[Any, str] = {}
 
     def module(self, gm: Any, name: str) -> Iterator[str]:
         """Yield the pieces of the text of a graph module, called ``name``."""
@@ -234,8 +236,17 @@ class _Writer:
     def _described(self, value: Any) -> str:
         if value.layout is not self._dense:
             raise _Unusual
-        sizes, strides = ", ".join(map(str, value.shape)), ", ".join(map(str, value.stride()))
+        sizes, strides = ", ".join(map(self._size, value.shape)), ", ".join(map(self._size, value.stride()))
         return f"{self._dtypes[value.dtype]}[{sizes}][{strides}]{value.device}"
+
+    def _size(self, size: Any) -> str:
+        if type(size) is int:
+            return str(size)
+        expression = size.node.expr  # (``SymNode.str``)
+        text = self._sizes.get(expression)
+        if text is None:
+            text = self._sizes[expression] = str(size)
+        return text
 
     def _statement(self, node: Any, kind: str, target: str) -> str:
         """Return the statement of a node.

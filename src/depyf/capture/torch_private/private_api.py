@@ -263,6 +263,14 @@ TRACE_STRUCTURED = PrivateApi(
     "writes the structured trace; events that nobody wants are left out", "2.3",
     "nothing is lost; compiling takes longer, as torch prints graphs that nobody asked for",
     takes("name", "metadata_fn", "payload_fn"))
+GUARD_BUFFER = PrivateApi(
+    ("torch._dynamo.guards:IndentedBufferWithPrefix",),
+    "takes the lines of a tree of guards that torch prints; ours is faster", "2.4",
+    "nothing: torch prints into its own")
+TRACEBACK = PrivateApi(
+    ("torch.utils._traceback:CapturedTraceback",),
+    "torch's own frames, in events of which we read those of the user", "2.2",
+    "nothing: torch looks up the source lines of its frames, too", has("extract", "summary"))
 INTERN_TABLE = PrivateApi(
     ("torch._logging.structured:INTERN_TABLE",),
     "file names behind the numbers in the structured trace", "2.3",

@@ -6,10 +6,10 @@ import functools
 import logging
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Literal
 
-from . import private_api
+from . import guard_print, private_api
 from .current_compilation import compile_id
 from .shared import SharedPatch, Undo, shared_patch
 
@@ -17,6 +17,9 @@ from .shared import SharedPatch, Undo, shared_patch
 #: ``"object"``: its payload as torch has it before it makes JSON of it, and the numbers of the compilation.
 Wanted = bool | Literal["metadata", "payload", "object"]
 TRACE_LOGGER = private_api.TRACE_LOG.key
+#: Events of sizes, which come with the user's stack, which we read, and torch's own, which takes long to make.
+_WITH_TORCHS_STACK = frozenset({
+    "create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added", "guard_added_fast"})
 
 
 class _TraceHandler(logging.Handler):
@@ -104,12 +107,38 @@ def _choose_trace() -> Undo:
                 kwargs = {**kwargs, "payload_fn": str}
             elif kinds == {"payload"}:
                 metadata_fn = dict
+            elif name == "dynamo_cpp_guards_str" and "payload_fn" in kwargs:
+                kwargs = {**kwargs, "payload_fn": functools.partial(guard_print.printed, kwargs["payload_fn"])}
+            elif name in _WITH_TORCHS_STACK:
+                metadata_fn = _without_torchs_stack(metadata_fn)
         original(name, metadata_fn, *args, **kwargs)
 
     def make(_: SharedPatch[None]) -> Undo:
         return _rebound(private_api.TRACE_STRUCTURED.attribute, original, trace_structured)
 
     return shared_patch("the choice of events").acquire(None, make)
+
+
+class _NoTraceback:
+    """Stands in for torch's ``CapturedTraceback``: a stack without frames."""
+
+    @staticmethod
+    def extract(*args: Any, **kwargs: Any) -> type[_NoTraceback]:
+        return _NoTraceback
+
+    @staticmethod
+    def summary() -> tuple[()]:
+        return ()
+
+
+def _without_torchs_stack(metadata_fn: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function that makes an event's metadata with no frames of torch's own."""
+    name = private_api.TRACEBACK.places[0].rpartition(":")[2]
+    if type(metadata_fn) is not FunctionType or name not in metadata_fn.__code__.co_names:
+        return metadata_fn
+    return FunctionType(
+        metadata_fn.__code__, {**metadata_fn.__globals__, name: _NoTraceback}, metadata_fn.__name__,
+        metadata_fn.__defaults__, metadata_fn.__closure__)
 
 
 def interned_string(number: int) -> str:
