@@ -79,6 +79,7 @@ class _Walk:
             self.roots["global", name] = None
         self.stores = _stores(code)
         self.read = list(self.names)  # of modules and classes, which no string names
+        self.wanted = frozenset(self.read)
         self.names.update(self.strings)
         self.kinds: dict[type, _Kind] = {}
         self.plain: dict[tuple[type, str], bool] = {}
@@ -137,7 +138,7 @@ class _Walk:
             return
         of_kind = self._kind(kind)
         if of_kind.is_type:
-            for name in self.read:
+            for name in self._in_class(value):
                 inner = attribute(value, name)
                 if inner is not MISSING:
                     yield ("attr", name), inner
@@ -150,6 +151,14 @@ class _Walk:
                 yield ("attr", "__dict__"), object.__getattribute__(value, "__dict__")
         if self.stores and kind.__dictoffset__:
             yield ("class", ""), kind
+
+    def _in_class(self, cls: type) -> list[str]:
+        """Return the names that a class or one of its bases has an entry under, in the order of :attr:`read`."""
+        wanted = self.wanted
+        held: set[str] = set()
+        for each in type.__getattribute__(cls, "__mro__"):
+            held |= wanted & vars(each).keys()
+        return [name for name in self.read if name in held]
 
     def _answers(self, path: Path, value: Any) -> dict[str, Any]:
         live = self.live
@@ -235,7 +244,7 @@ class _Walk:
             answers["allocates"] = allocates
         if self.stores and cls.__dictoffset__:
             bases = type.__getattribute__(cls, "__mro__")
-            entries = {name for each in bases for name in vars(each) if name in self.stores}
+            entries = {name for each in bases for name in self.stores & vars(each).keys()}
             generic = class_entry(cls, "__setattr__") is object.__setattr__
             answers["stores"] = [generic, sorted(
                 name for name in entries if not self.live.stores_plainly(path, name, False))]
