@@ -10,7 +10,9 @@ and making the model comes before.  "Files there" is the same until the process 
 program waits for it here, so that a next run begins when nothing else runs).  Ratios are medians of those within a
 round; below the table stand the geometric means of all of them, with standard errors, and of those of depyf to
 ``TORCH_TRACE`` within a round: single ratios scatter by more than what is to be told.  Then come those of the shortest
-run of each model: what disturbs a run only makes it longer.  torch's compile caches are off,
+run of each model: what disturbs a run only makes it longer.  The last ones leave out the time of Python's garbage
+collector: a collection of all objects takes 0.2 s, and a model has one more or one less of them inside of what is
+measured by a few thousand objects.  torch's compile caches are off,
 empty (a folder of its own for each run) or full (of the same peer's first run, which is not counted).  "Entering and
 leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.  Modules are compiled to ``.pyc``
 before, as an installer does.  No texts of earlier runs are kept (``DEPYF_CACHE=off``).
@@ -21,6 +23,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -34,7 +37,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 from _shared import dated, geometric_mean, table
 
@@ -52,6 +55,20 @@ files; "files there": until that one is done, too. "depyf, now": the program mak
 """
 
 
+class Collecting:
+    """Adds up the seconds that the garbage collector takes."""
+
+    def __init__(self) -> None:
+        self.seconds = self._begun = 0.0
+        gc.callbacks.append(self._at)
+
+    def _at(self, phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            self._begun = time.perf_counter()
+        else:
+            self.seconds += time.perf_counter() - self._begun
+
+
 def child(name: str, backend: str, peer: str) -> None:
     """Compile one model in this process and print the seconds."""
     warnings.simplefilter("ignore")
@@ -66,6 +83,7 @@ def child(name: str, backend: str, peer: str) -> None:
 
         model = ARCHITECTURES[name].make().eval()
         inputs = [ARCHITECTURES[name].inputs(length) for length in LENGTHS]
+    collecting = Collecting()
     with torch.no_grad():
         begun = time.perf_counter()
         block: Any = contextlib.nullcontext()
@@ -79,13 +97,28 @@ def child(name: str, backend: str, peer: str) -> None:
                 for one in inputs:
                     compiled(**one)
         left = time.perf_counter() - begun
+        collected = collecting.seconds
         if peer == "depyf":
             block.wait()
-        print(json.dumps([left, time.perf_counter() - begun]))
+        print(json.dumps([left, time.perf_counter() - begun, left - collected]))
 
 
-def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> tuple[float, float]:
-    """Return what one process took, until the program went on and until all files were there.
+class Seconds(NamedTuple):
+    """What one process took.
+
+    Attributes:
+        left: until the program went on.
+        there: until all files were there.
+        uncollected: until the program went on, without the garbage collector.
+    """
+
+    left: float
+    there: float
+    uncollected: float
+
+
+def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> Seconds:
+    """Return what one process took.
 
     Args:
         name: of the model; empty: none.
@@ -109,14 +142,13 @@ def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> tu
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
         if done.returncode:
             raise SystemExit(f"{name} {peer} failed:\n{done.stderr[-3000:]}")
-        left, there = json.loads(done.stdout.splitlines()[-1])
-        return float(left), float(there)
+        return Seconds(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def measure(
     name: str, backend: str, rounds: int, caches: str, peers: Sequence[str],
-) -> dict[str, list[float]]:
-    """Return the seconds of plain runs, and those of each column of the table, by round."""
+) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Return the seconds of plain runs, and those of each column of the table, by round; and without the collector."""
     runs = ("plain", *peers)
     with tempfile.TemporaryDirectory() as folder:
         folders = {run: None if caches == "off" else os.path.join(folder, str(number)) if caches == "full" else ""
@@ -125,12 +157,15 @@ def measure(
             for run in runs:
                 seconds(name, backend, run, folders[run])
         taken: dict[str, list[float]] = {column: [] for column in ("plain", *columns(peers))}
+        uncollected: dict[str, list[float]] = {run: [] for run in runs}
         for number in range(rounds):
             order = runs if number % 2 == 0 else runs[::-1]
             times = {run: seconds(name, backend, run, folders[run]) for run in order}
             for column, each in taken.items():
-                each.append(times["depyf"][1] if column == THERE else times[column][0])
-    return taken
+                each.append(times["depyf"].there if column == THERE else times[column].left)
+            for run in runs:
+                uncollected[run].append(times[run].uncollected)
+    return taken, uncollected
 
 
 def to_plain(taken: dict[str, list[float]], column: str) -> list[float]:
@@ -143,13 +178,21 @@ def columns(peers: Sequence[str]) -> list[str]:
     return [column for peer in peers for column in ([peer, THERE] if peer == "depyf" else [peer])]
 
 
-def means(models: Sequence[dict[str, list[float]]], shown: Sequence[str]) -> str:
-    """Return what the runs of all models say together."""
-    both = {"depyf", "TORCH_TRACE"} <= set(shown)
+def ratios_of_all(models: Sequence[dict[str, list[float]]], shown: Sequence[str]) -> dict[str, list[float]]:
+    """Return the ratios within the rounds of all models, those of depyf to ``TORCH_TRACE`` among them."""
     ratios = {column: [ratio for taken in models for ratio in to_plain(taken, column)] for column in shown}
-    if both:
+    if {"depyf", "TORCH_TRACE"} <= set(shown):
         ratios["depyf to TORCH_TRACE"] = [
             ours / trace for ours, trace in zip(ratios["depyf"], ratios["TORCH_TRACE"])]
+    return ratios
+
+
+def means(
+    models: Sequence[dict[str, list[float]]], uncollected: Sequence[dict[str, list[float]]], shown: Sequence[str],
+) -> str:
+    """Return what the runs of all models say together, and what they say without the garbage collector."""
+    both = {"depyf", "TORCH_TRACE"} <= set(shown)
+    ratios = ratios_of_all(models, shown)
     shortest = {column: [min(taken[column]) / min(taken["plain"]) for taken in models] for column in shown}
     if both:
         shortest["depyf to TORCH_TRACE"] = [min(taken["depyf"]) / min(taken["TORCH_TRACE"]) for taken in models]
@@ -157,7 +200,9 @@ def means(models: Sequence[dict[str, list[float]]], shown: Sequence[str]) -> str
         f"Geometric means of {what}, and their standard errors: "
         + "; ".join(f"{column} {geometric_mean(each)}" for column, each in of.items()) + ".\n"
         for what, of in ((f"all {len(ratios[shown[0]])} runs of each", ratios),
-                         ("the ratios of the shortest run of each model", shortest)))
+                         ("the ratios of the shortest run of each model", shortest),
+                         ("all runs without the garbage collector",
+                          ratios_of_all(uncollected, [column for column in shown if column != THERE]))))
 
 
 def main() -> None:
@@ -177,13 +222,15 @@ def main() -> None:
         return
     compileall.compile_dir(SOURCE, quiet=2)
     seconds(chosen.models[0], chosen.backend, "plain")  # (torch's own modules are compiled by the first who comes)
-    entering = statistics.median(seconds("", chosen.backend, "depyf")[0] for _ in range(chosen.rounds))
+    entering = statistics.median(seconds("", chosen.backend, "depyf").left for _ in range(chosen.rounds))
     shown = columns(chosen.peers)
     rows: list[tuple[str, ...]] = []
     medians: dict[str, list[float]] = {column: [] for column in shown}
-    models = []
+    models, uncollected = [], []
     for name in chosen.models:
-        models.append(measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers))
+        taken, apart = measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers)
+        models.append(taken)
+        uncollected.append(apart)
         for column in shown:
             medians[column].append(statistics.median(to_plain(models[-1], column)))
         plain = statistics.median(models[-1]["plain"])
@@ -196,7 +243,7 @@ def main() -> None:
         f"## {chosen.backend}{caches}\n\n{dated()}, Python {platform.python_version()}, torch {version('torch')}, "
         f"{os.cpu_count()} cores, {chosen.rounds} rounds. Command: "
         f"`{' '.join(['python benchmarks/cold.py', *words])}`.\n\n"
-        + table(("model", "plain", *shown), rows) + f"\n{means(models, shown)}"
+        + table(("model", "plain", *shown), rows) + f"\n{means(models, uncollected, shown)}"
         + f"\nEntering and leaving `prepare_debug` with nothing compiled: {1000 * entering:.0f} ms.\n")
     print(part)
     if chosen.write:

@@ -843,6 +843,7 @@ def test_the_step_of_an_optimizer_is_compiled_by_itself_whatever_broke_before(ca
 def test_a_test_of_a_counter_does_not_come_of_the_break_before_it(capture_program):
     text = index(capture_program(told_programs.counter_behind_a_break))
     assert "`(1 + self.micro) % 3`: not 0 → 0" in text and "begin there" not in text
+    assert "own test of it tells its values apart: each outcome has a version of its own" in text
 
 
 def test_a_guard_that_reads_the_tensor_of_a_view_is_told_as_such(capture_program):

@@ -471,12 +471,15 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
 
 
 def _condition(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on a condition on sizes, or on two names for one tensor."""
+    """Return advice on a condition on sizes or open numbers, or on two names for one tensor."""
     if re.fullmatch(r"[\w.]+ is [\w.]+", change.subject):
         return "one tensor under two names has a version of its own; pass a copy: `.clone()`"
-    if ".shape[" in change.subject and re.search(r"[<>]|==|!=", change.subject):
+    is_computed = isinstance(parsed_expression(change.subject), ast.BinOp)
+    if ".shape[" in change.subject and (is_computed or re.search(r"[<>]|==|!=", change.subject)):
         return (f"the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
                 f"version each: {_LIMIT}")
+    if is_computed:
+        return "the function's own test of it tells its values apart: each outcome has a version of its own"
     return None
 
 
