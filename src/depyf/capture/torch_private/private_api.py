@@ -265,11 +265,11 @@ TRACE_STRUCTURED = PrivateApi(
     takes("name", "metadata_fn", "payload_fn"))
 GUARD_BUFFER = PrivateApi(
     ("torch._dynamo.guards:IndentedBufferWithPrefix",),
-    "takes the lines of a tree of guards that torch prints; ours is faster", "2.4",
+    "takes the lines of a tree of guards that torch prints; ours is faster", "2.9",
     "nothing: torch prints into its own")
 TRACEBACK = PrivateApi(
     ("torch.utils._traceback:CapturedTraceback",),
-    "torch's own frames, in events of which we read those of the user", "2.2",
+    "torch's own frames, in events of which we read those of the user", "2.1",
     "nothing: torch looks up the source lines of its frames, too", has("extract", "summary"))
 INTERN_TABLE = PrivateApi(
     ("torch._logging.structured:INTERN_TABLE",),
