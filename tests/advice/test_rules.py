@@ -13,6 +13,7 @@ import fix_programs
 from depyf import prepare_debug
 from depyf.advice import RULES, Sources, on_break
 from depyf.advice.model import Advice, Edit, edited
+from depyf.advice.tensor_indices import in_steps
 from depyf.fixing.left import left
 from depyf.fixing.outcome import Outcome, same, same_calls
 from depyf.fixing.patch import Patch, unified_diff, with_settings
@@ -66,6 +67,22 @@ def test_what_a_rule_says_in_words_helps(name, tmp_path):
     assert case.rule in [advice.rule for advice in advices if advice]
     assert before.breaks and not after.problems
     assert before.printed == after.printed
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("c[i, j] += 1", "c[i][j] += 1"),
+    ("c[0, i] = c[i, 0, :2]", "c[0][i] = c[i][0, :2]"),
+    ("c[:, i]", "c.select(1, i)"),
+    ("c[:, i] = 1", "c.select(1, i)[:] = 1"),
+    ("c[:, :, i, ::2]", "c.select(2, i)[:, :, ::2]"),
+    ("c[:, t.max().item(), int(t[0])]", "c.select(1, t.max().item()).select(1, int(t[0]))"),
+    ("c[i, ..., None]", "c[i][..., None]"),
+    ("c[i] + c[:, 0] + c[:i, 1]", "c[i] + c[:, 0] + c[:i, 1]"),
+    *((line, None) for line in ("c[k, i]", "c[..., i]", "c[None, i]", "c[1:, i]", "c[t[:1], i]")),
+])
+def test_numbers_of_tensors_stand_alone_as_indices(line, expected):
+    changed = in_steps(ast.parse(line).body[0], {"i", "j"})
+    assert expected == (None if changed is None else ast.unparse(changed))
 
 
 @pytest.mark.slow

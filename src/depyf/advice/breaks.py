@@ -15,7 +15,7 @@ from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
-from .later_tests import Depends, later_test, on_number, test_in_loop
+from .later_tests import Depends, later_index, later_test, on_number, test_in_loop
 from .model import Advice
 from .random_numbers import is_number, on_drawn
 from .readings import on_reading
@@ -23,7 +23,7 @@ from .recurrent import on_packed, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .shapes import on_shape
 from .source import Site, called, is_own
-from .tensor_indices import is_indexed_by_tensors, on_count
+from .tensor_indices import in_steps, is_indexed_by_tensors, numbers_among_indices, on_count
 from .while_loops import on_while
 
 
@@ -94,13 +94,32 @@ def _on_item(site: Site) -> Advice | None:
 
 def _on_scalar(site: Site) -> Advice | None:
     """Return the advice to set the setting for numbers, with what it costs where a loop behind the line breaks."""
+    if site.statement is not None and numbers_among_indices(site.statement):
+        return _on_indices(site, site.statement)
     advice, behind = _scalars(site), test_in_loop(site)
+    later = later_index(site)
+    if advice is not None and later is not None:
+        return replace(advice, change=f"{advice.change}, and {later}") if later else None
     if advice is None or behind is None or site.function is None:
         return advice
     test, loop = behind
     name = site.function.name
     return replace(advice, cost=f"{test} breaks the graph next, inside the loop at line {loop}: torch then gives up "
                                 f"all of `{name}`, also what is before the loop; mend that line first")
+
+
+def _on_indices(site: Site, node: ast.stmt) -> Advice | None:
+    """Return the advice on a line that takes a number out of a tensor and chooses an item by it and other indices."""
+    changed = in_steps(node) if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)) \
+        else None
+    if changed is None:
+        return None
+    advice = rewritten(
+        site, [changed], rule="numbers_as_indices",
+        why="the number is then a symbol of the graph, which may be an index alone and not beside others",
+        cost="what is indexed has to be a tensor; a branch that depends on the number still ends the graph")
+    setting = "torch._dynamo.config.capture_scalar_outputs = True"
+    return replace(advice, change=f"{advice.change}, and set `{setting}`", settings=(setting,))
 
 
 def _on_arithmetic(site: Site) -> Advice | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Set
 
 from .branches import unparsed
 from .source import Function, Site
+from .tensor_indices import in_steps, numbers_among_indices
 
 #: Whether a test depends on variables of these names.
 Depends = Callable[[ast.expr, Set[str]], bool]
@@ -33,6 +34,29 @@ def later_test(site: Site, depends: Depends) -> str:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.discard(node.id)  # (another value from here on)
     return ""
+
+
+def later_index(site: Site) -> str | None:
+    """Return how to index where a number that a statement assigns is an index beside others further down.
+
+    ``"index in steps at line 7: `y = c[i][0]`"``; ``""`` where that cannot be said, ``None`` where there is none.
+    """
+    statement = site.statement
+    if not isinstance(statement, ast.Assign) or site.function is None:
+        return None
+    names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    end = statement.end_lineno or statement.lineno
+    found = [each for each in numbers_among_indices(site.function, names) if each.lineno > end and any(
+        isinstance(node, ast.Name) and node.id in names for node in ast.walk(each.slice))]
+    if not found:
+        return None
+    told = []
+    for item in dict.fromkeys(unparsed(each, site.text) for each in found):
+        changed = in_steps(ast.parse(item).body[0], names)
+        if changed is None:
+            return ""
+        told.append(f"`{ast.unparse(changed)}` for `{item}`")
+    return f"index in steps: {', '.join(told)}"
 
 
 def test_in_loop(site: Site) -> tuple[str, int] | None:

@@ -3,13 +3,20 @@
     for t, p in zip(ys, zs):    ->    counts.index_put_((ys, zs), torch.tensor(1, dtype=counts.dtype), accumulate=True)
         counts[t, p] += 1
 
+    counts[t.item(), p.item()] += 1    ->    counts[t.item()][p.item()] += 1
+    table[:, t.item()]                 ->    table.select(1, t.item())
+
 Of an index that is an element of a tensor torch wants the number, and has none while it captures a graph: with
-``capture_scalar_outputs`` as well, since a symbol is no number.
+``capture_scalar_outputs`` as well, since a symbol is no number. A number that the line itself takes out of a tensor is a
+symbol with that setting, which may be an index alone. Beside other indices torch refuses it, and the program sees the
+error (torch 2.13): "only integers, slices ... are valid indices (got SymInt)".
 """
 
 from __future__ import annotations
 
 import ast
+import copy
+from collections.abc import Set
 
 from .branches import unparsed
 from .data_loops import loop_around
@@ -26,6 +33,77 @@ def is_indexed_by_tensors(site: Site) -> bool:
         return False
     return any(not isinstance(index, ast.Constant) for each in nodes if isinstance(each, ast.Subscript)
                for index in _indices(each))
+
+
+def numbers_among_indices(node: ast.AST, names: Set[str] = frozenset()) -> list[ast.Subscript]:
+    """Return the items that are chosen by several indices of which one is a number out of a tensor.
+
+    Args:
+        node: what is looked through.
+        names: variables that are such numbers.
+    """
+    return [each for each in ast.walk(node) if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Tuple)
+            and any(_is_number(index, names) for index in each.slice.elts)]
+
+
+def in_steps(node: ast.stmt, names: Set[str] = frozenset()) -> ast.stmt | None:
+    """Return a statement with such numbers apart: ``c[i][j]`` for ``c[i, j]``, ``c.select(1, i)`` for ``c[:, i]``.
+
+    ``None`` where one stands behind an index that may be anything but a whole number or ``:``.
+    """
+    steps = _InSteps(names)
+    changed: ast.stmt = steps.visit(copy.deepcopy(node))
+    return None if steps.is_refused else changed
+
+
+class _InSteps(ast.NodeTransformer):
+    def __init__(self, names: Set[str]) -> None:
+        self.names = names
+        self.is_refused = False
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        if not isinstance(node.slice, ast.Tuple) or not any(_is_number(each, self.names) for each in node.slice.elts):
+            return node
+        item, indices = node.value, list(node.slice.elts)
+        while any(_is_number(each, self.names) for each in indices):
+            step = self._step(item, indices)
+            if step is None:
+                self.is_refused = True
+                return node
+            item = step
+        if indices and not (isinstance(node.ctx, ast.Load) and all(map(_is_whole, indices))):
+            item = ast.Subscript(item, ast.Tuple(indices, ast.Load()) if indices[1:] else indices[0], ast.Load())
+        if isinstance(item, ast.Subscript):
+            item.ctx = node.ctx
+        return item
+
+    def _step(self, item: ast.expr, indices: list[ast.expr]) -> ast.expr | None:
+        """Take the first index that is a number from the others; return what it chooses, ``None`` if that is unknown."""
+        first = indices[0]
+        if _is_number(first, self.names) or isinstance(first, ast.Constant) and type(first.value) is int:
+            return ast.Subscript(item, indices.pop(0), ast.Load())
+        dimension = next(place for place, each in enumerate(indices) if not _is_whole(each))
+        if not dimension or not _is_number(indices[dimension], self.names):
+            return None
+        return ast.Call(
+            ast.Attribute(item, "select", ast.Load()), [ast.Constant(dimension), indices.pop(dimension)], [])
+
+
+def _is_whole(index: ast.expr) -> bool:
+    """Return whether an index is ``:``, which chooses all of a dimension."""
+    return isinstance(index, ast.Slice) and index.lower is index.upper is index.step is None
+
+
+def _is_number(index: ast.expr, names: Set[str]) -> bool:
+    match index:
+        case ast.Call(ast.Attribute(_, "item"), [], []):
+            return True
+        case ast.Call(ast.Name("int"), [inner], []):
+            return not isinstance(inner, ast.Constant)
+        case ast.Name(name):
+            return name in names
+    return False
 
 
 def on_count(site: Site) -> Advice | None:
