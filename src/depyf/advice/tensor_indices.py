@@ -7,7 +7,7 @@
     table[:, t.item()]                 ->    table.select(1, t.item())
 
 Of an index that is an element of a tensor torch wants the number, and has none while it captures a graph: with
-``capture_scalar_outputs`` as well, since a symbol is no number. A number that the line itself takes out of a tensor is a
+``capture_scalar_outputs`` as well, since a symbol is no number. A number that the line takes out of a tensor is a
 symbol with that setting, which may be an index alone. Beside other indices torch refuses it, and the program sees the
 error (torch 2.13): "only integers, slices ... are valid indices (got SymInt)".
 """
@@ -79,7 +79,7 @@ class _InSteps(ast.NodeTransformer):
         return item
 
     def _step(self, item: ast.expr, indices: list[ast.expr]) -> ast.expr | None:
-        """Take the first index that is a number from the others; return what it chooses, ``None`` if that is unknown."""
+        """Take the first index that is a number from the others; return what it chooses, ``None`` if unknown."""
         first = indices[0]
         if _is_number(first, self.names) or isinstance(first, ast.Constant) and type(first.value) is int:
             return ast.Subscript(item, indices.pop(0), ast.Load())
