@@ -69,6 +69,25 @@ def test_what_a_rule_says_in_words_helps(name, tmp_path):
     assert before.printed == after.printed
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "told"), [
+    ("number_as_index_later",
+     ", and index in steps: `counts[place][0]` for `counts[place, 0]`, `counts.select(1, place)` for `counts[:, place]`"),
+    ("number_as_index_of_a_list",
+     "; where `scales` is a list, make it a tensor first: with a symbol for its index torch raises an error at line 10 "
+     "(`scales[place - 1]`)"),
+])
+def test_where_the_setting_for_numbers_makes_torch_fail_is_said(name, told, tmp_path):
+    """With the setting alone the program ends in an error (torch 2.13)."""
+    setting = "torch._dynamo.config.capture_scalar_outputs = True"
+    case = CASES[name]
+    found = outcome(case, case.before, tmp_path)
+    sources = Sources(found.capture.sources)
+    (advice,) = [on_break(sources.site(broken)) for each in found.capture.compilations for broken in each.breaks]
+    assert advice.change == f"set `{setting}`{told}"
+    assert outcome(case, with_settings(case.before, [setting]), tmp_path).status
+
+
 @pytest.mark.parametrize(("line", "expected"), [
     ("c[i, j] += 1", "c[i][j] += 1"),
     ("c[0, i] = c[i, 0, :2]", "c[0][i] = c[i][0, :2]"),

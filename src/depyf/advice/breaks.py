@@ -15,7 +15,7 @@ from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
-from .later_tests import Depends, later_index, later_test, on_number, test_in_loop
+from .later_tests import Depends, later_index, later_item, later_test, on_number, test_in_loop
 from .model import Advice
 from .random_numbers import is_number, on_drawn
 from .readings import on_reading
@@ -100,6 +100,10 @@ def _on_scalar(site: Site) -> Advice | None:
     later = later_index(site)
     if advice is not None and later is not None:
         return replace(advice, change=f"{advice.change}, and {later}") if later else None
+    item = later_item(site)
+    if advice is not None and item is not None:
+        return replace(advice, change=f"{advice.change}; where `{item[0]}` is a list, make it a tensor first: with a "
+                                      f"symbol for its index torch raises an error at {item[1]}")
     if advice is None or behind is None or site.function is None:
         return advice
     test, loop = behind

@@ -1,7 +1,8 @@
-"""Tests further down in a function that depend on what a line computes: the graph breaks there next.
+"""What depends further down in a function on what a line computes: the graph breaks there next.
 
 value = int(token)
 if value in self.stop:      a graph has no number to test, even where it has a symbol for it
+return self.words[value]    nor to index a list with: torch raises an error (2.13)
 """
 
 from __future__ import annotations
@@ -57,6 +58,24 @@ def later_index(site: Site) -> str | None:
             return ""
         told.append(f"`{ast.unparse(changed)}` for `{item}`")
     return f"index in steps: {', '.join(told)}"
+
+
+def later_item(site: Site) -> tuple[str, str] | None:
+    """Return what is indexed further down by a number that a statement assigns, and where.
+
+    ``("options", "line 7 (`options[i - 1]`)")``; ``None`` where nothing is.
+    """
+    statement = site.statement
+    if not isinstance(statement, ast.Assign) or site.function is None:
+        return None
+    names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    for node in _after(site.function, statement.end_lineno or statement.lineno):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.discard(node.id)
+        elif isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Dict) \
+                and not isinstance(node.slice, (ast.Tuple, ast.Slice)) and on_number(node.slice, names):
+            return unparsed(node.value, site.text), f"line {node.lineno} (`{unparsed(node, site.text)}`)"
+    return None
 
 
 def test_in_loop(site: Site) -> tuple[str, int] | None:
