@@ -23,7 +23,7 @@ from .recurrent import on_packed, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .shapes import on_shape
 from .source import Site, called, is_own
-from .tensor_indices import in_steps, is_indexed_by_tensors, numbers_among_indices, on_count
+from .tensor_indices import in_steps, is_indexed_by_tensors, numbers_among_indices, on_count, on_elements
 from .while_loops import on_while
 
 
@@ -200,7 +200,7 @@ def _on_data_operator(site: Site) -> Advice | None:
         if ".tolist()" in (site.where.text if site.where else ""):
             return _on_tolist(site) or on_numbers(site) or _on_scalar(site)
         if is_indexed_by_tensors(site):
-            return on_count(site)
+            return on_count(site) or on_elements(site)
         return lists.on_index(site) if _indexes(site) else _on_scalar(site)
     return calls.on_data_operator(site)
 

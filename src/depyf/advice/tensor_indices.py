@@ -6,6 +6,8 @@
     counts[t.item(), p.item()] += 1    ->    counts[t.item()][p.item()] += 1
     table[:, t.item()]                 ->    table.select(1, t.item())
 
+    counts[t[0], p[0]] += 1            ->    counts[t[0].view(1), p[0].view(1)] += 1
+
 Of an index that is an element of a tensor torch wants the number, and has none while it captures a graph: with
 ``capture_scalar_outputs`` as well, since a symbol is no number. A number that the line takes out of a tensor is a
 symbol with that setting, which may be an index alone. Beside other indices torch refuses it, and the program sees the
@@ -18,7 +20,7 @@ import ast
 import copy
 from collections.abc import Set
 
-from .branches import unparsed
+from .branches import rewritten, unparsed
 from .data_loops import loop_around
 from .model import Advice
 from .source import Site
@@ -121,6 +123,45 @@ def on_count(site: Site) -> Advice | None:
             tensors = [unparsed(places[name], site.text) for name in names]
             return _at_once(loop, unparsed(counts, site.text), step, tensors)
     return None
+
+
+def on_elements(site: Site) -> Advice | None:
+    """Return the advice on a simple statement whose items are chosen by elements of tensors: ``c[t[0], p[0]] += 1``."""
+    node = site.statement
+    if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
+        return None
+    elements = _Elements()
+    changed = elements.visit(copy.deepcopy(node))
+    if elements.is_refused or not elements.found:
+        return None
+    return rewritten(
+        site, [changed], rule="elements_as_indices",
+        why="a graph can index with a tensor of one element, and has no number to index with",
+        cost="what is indexed has to be a tensor, and so has each index that is changed")
+
+
+class _Elements(ast.NodeTransformer):
+    """Makes tensors of one dimension of the elements of tensors that are indices."""
+
+    def __init__(self) -> None:
+        self.found = False
+        self.is_refused = False
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        indices = _indices(node)
+        elements = [each for each in indices if not isinstance(each, ast.Constant)]
+        if not any(isinstance(each, ast.Subscript) for each in elements):
+            return node  # (an element itself, or an item that is chosen by variables, which may be numbers)
+        if any(not isinstance(each, ast.Subscript) or any(
+                isinstance(index, ast.Subscript) for index in _indices(each)) for each in elements):
+            self.is_refused = True
+            return node
+        self.found = True
+        changed: list[ast.expr] = [
+            each if isinstance(each, ast.Constant) else
+            ast.Call(ast.Attribute(each, "view", ast.Load()), [ast.Constant(1)], []) for each in indices]
+        item = ast.Subscript(node.value, ast.Tuple(changed, ast.Load()) if changed[1:] else changed[0], node.ctx)
+        return item if not isinstance(node.ctx, ast.Load) else ast.Subscript(item, ast.Constant(0), ast.Load())
 
 
 def _at_once(loop: ast.For, counts: str, step: float, tensors: list[str]) -> Advice:
