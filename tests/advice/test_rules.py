@@ -13,7 +13,7 @@ import fix_programs
 from depyf import prepare_debug
 from depyf.advice import RULES, Sources, on_break
 from depyf.advice.model import Advice, Edit, edited
-from depyf.advice.tensor_indices import in_steps
+from depyf.advice.tensor_indices import _Elements, in_steps
 from depyf.fixing.left import left
 from depyf.fixing.outcome import Outcome, same, same_calls
 from depyf.fixing.patch import Patch, unified_diff, with_settings
@@ -102,6 +102,20 @@ def test_where_the_setting_for_numbers_makes_torch_fail_is_said(name, told, tmp_
 def test_numbers_of_tensors_stand_alone_as_indices(line, expected):
     changed = in_steps(ast.parse(line).body[0], {"i", "j"})
     assert expected == (None if changed is None else ast.unparse(changed))
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("c[t[0]]", "c[t[0].view(1)][0]"),
+    ("c[t[0], 1] = d[t[i]]", "c[t[0].view(1), 1] = d[t[i].view(1)][0]"),
+    ("c[x.shape[0], t[0]] += 1", "c[x.shape[0], t[0].view(1)] += 1"),
+    ("c[t[0]][p[0]]", "c[t[0].view(1)][0][p[0].view(1)][0]"),
+    ("c[i, t] + 1", "c[i, t] + 1"),
+    *((line, None) for line in ("c[t[0]][p[0]] = 1", "c[t[0], i]", "c[t[p[0]]]", "c[t[0] + 1, t[0]]")),
+])
+def test_elements_of_tensors_become_tensors_of_one_element(line, expected):
+    elements = _Elements()
+    changed = elements.visit(ast.parse(line).body[0])
+    assert expected == (None if elements.is_refused else ast.unparse(changed))
 
 
 @pytest.mark.slow

@@ -148,8 +148,12 @@ class _Elements(ast.NodeTransformer):
         self.is_refused = False
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        owner = self.visit(node.value)
+        if owner is not node.value and not isinstance(node.ctx, ast.Load):
+            self.is_refused = True  # (What a tensor of indices chooses is a copy: nothing is stored through it.)
+        node.value = owner
         indices = _indices(node)
-        elements = [each for each in indices if not isinstance(each, ast.Constant)]
+        elements = [each for each in indices if not _is_fixed(each)]
         if not any(isinstance(each, ast.Subscript) for each in elements):
             return node  # (an element itself, or an item that is chosen by variables, which may be numbers)
         if any(not isinstance(each, ast.Subscript) or any(
@@ -158,10 +162,18 @@ class _Elements(ast.NodeTransformer):
             return node
         self.found = True
         changed: list[ast.expr] = [
-            each if isinstance(each, ast.Constant) else
+            each if _is_fixed(each) else
             ast.Call(ast.Attribute(each, "view", ast.Load()), [ast.Constant(1)], []) for each in indices]
         item = ast.Subscript(node.value, ast.Tuple(changed, ast.Load()) if changed[1:] else changed[0], node.ctx)
         return item if not isinstance(node.ctx, ast.Load) else ast.Subscript(item, ast.Constant(0), ast.Load())
+
+
+def _is_fixed(index: ast.expr) -> bool:
+    """Return whether an index is a number of Python's, by its text: a constant, or a size."""
+    match index:
+        case ast.Constant() | ast.Subscript(ast.Attribute(_, "shape")):
+            return True
+    return False
 
 
 def _at_once(loop: ast.For, counts: str, step: float, tensors: list[str]) -> Advice:
