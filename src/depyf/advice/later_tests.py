@@ -40,7 +40,7 @@ def later_test(site: Site, depends: Depends) -> str:
 def later_index(site: Site) -> str | None:
     """Return how to index where a number that a statement assigns is an index beside others further down.
 
-    ``"index in steps at line 7: `y = c[i][0]`"``; ``""`` where that cannot be said, ``None`` where there is none.
+    ``"index in steps: `c[i][0]` for `c[i, 0]`"``; ``""`` where that cannot be said, ``None`` where there is none.
     """
     statement = site.statement
     if not isinstance(statement, ast.Assign) or site.function is None:
