@@ -22,8 +22,8 @@ _never_compiled: set[str] = set()
 
 
 def missing() -> list[private_api.PrivateApi]:
-    """Return the private API that this torch lacks, of the modules that the program has had torch import."""
-    return [api for api in private_api.TABLE if api.imported() and not api.present()]
+    """Return the private API that a dump needs and this torch lacks, of the modules that the program has it import."""
+    return [api for api in private_api.TABLE if api.loses and api.imported() and not api.present()]
 
 
 def never_compile(package: str) -> None:

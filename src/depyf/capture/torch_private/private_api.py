@@ -41,7 +41,7 @@ class PrivateApi:
             there counts.
         use: what we do with it.
         since: the first torch that has it.
-        lost: what a dump lacks without it.
+        lost: what a dump lacks without it; begins with "nothing" where that is all the same.
         check: compares the object with what we expect of it.
         key: the attribute, local variable or key meant, where the place is only the code that makes it.
     """
@@ -58,6 +58,11 @@ class PrivateApi:
         """``torch._guards.CompileContext.current_trace_id``."""
         place = self.places[0].replace(":", ".")
         return f"{place} [{self.key}]" if self.key else place
+
+    @property
+    def loses(self) -> bool:
+        """True if a dump lacks something without it."""
+        return not self.lost.startswith("nothing")
 
     @property
     def module(self) -> str:
