@@ -118,10 +118,14 @@ def _on_indices(site: Site, node: ast.stmt) -> Advice | None:
         else None
     if changed is None:
         return None
-    advice = rewritten(
+    return _with_symbols(rewritten(
         site, [changed], rule="numbers_as_indices",
         why="the number is then a symbol of the graph, which may be an index alone and not beside others",
-        cost="what is indexed has to be a tensor; a branch that depends on the number still ends the graph")
+        cost="what is indexed has to be a tensor; a branch that depends on the number still ends the graph"))
+
+
+def _with_symbols(advice: Advice) -> Advice:
+    """Return the advice to write other lines, with the setting that makes symbols of numbers out of tensors."""
     setting = "torch._dynamo.config.capture_scalar_outputs = True"
     return replace(advice, change=f"{advice.change}, and set `{setting}`", settings=(setting,))
 
@@ -160,11 +164,9 @@ def _on_tolist(site: Site) -> Advice | None:
                 ast.Call(ast.Attribute(tensor, "tolist"), [], [])) as node:
             head = f"{ast.unparse(node.targets[0])} =" if isinstance(node, ast.Assign) else "return"
             line = f"{head} [value.item() for value in {ast.unparse(tensor)}]"
-            setting = "torch._dynamo.config.capture_scalar_outputs = True"
-            why, cost = "torch traces `.item()` of each element then", "for a tensor of one dimension only"
-            advice = with_lines(site, "tolist", [line], why, cost)
-            return Advice("tolist", f"{advice.change}, and set `{setting}`", why, cost, advice.edits, (setting,),
-                          advice.after)
+            return _with_symbols(with_lines(
+                site, "tolist", [line], "torch traces `.item()` of each element then",
+                "for a tensor of one dimension only"))
     return None
 
 

@@ -45,7 +45,7 @@ def later_index(site: Site) -> str | None:
     statement = site.statement
     if not isinstance(statement, ast.Assign) or site.function is None:
         return None
-    names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    names = _variables(statement)
     end = statement.end_lineno or statement.lineno
     found = [each for each in numbers_among_indices(site.function, names) if each.lineno > end and any(
         isinstance(node, ast.Name) and node.id in names for node in ast.walk(each.slice))]
@@ -68,7 +68,7 @@ def later_item(site: Site) -> tuple[str, str] | None:
     statement = site.statement
     if not isinstance(statement, ast.Assign) or site.function is None:
         return None
-    names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    names = _variables(statement)
     for node in _after(site.function, statement.end_lineno or statement.lineno):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.discard(node.id)
@@ -130,6 +130,11 @@ def on_size(test: ast.expr, names: Set[str]) -> bool:
                     ast.Name("len"), [ast.Name(name)], []) if name in names:
                 return True
     return False
+
+
+def _variables(statement: ast.Assign) -> set[str]:
+    """Return the variables that are the whole of what an assignment assigns."""
+    return {target.id for target in statement.targets if isinstance(target, ast.Name)}
 
 
 def _after(function: ast.AST, line: int) -> Iterator[ast.AST]:
