@@ -889,3 +889,16 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
 def test_a_cache_that_torch_leaves_aside_is_told(capture_program):
     text = index(capture_program(told_programs.function_with_a_cache))
     assert "\n* torch leaves the `lru_cache` of `rotary` aside and traces what it wraps wherever that is called" in text
+
+
+@new_enough
+def test_what_each_version_leaves_open_is_told_apart_by_tests_of_the_program(capture_program):
+    text = index(capture_program(told_programs.sizes_told_apart))
+    advised = [line for line in text.splitlines() if line.startswith(("* `x.shape[0]`: ", "* `n`: ", "* `y.shape[0]`: "))]
+    assert sorted(line.partition(";")[0] for line in advised) == [
+        "* `n`: the function's own test of it tells its values apart: each outcome has a version of its own",
+        "* `x.shape[0]`: the function's own lines tell such sizes apart",
+        "* `y.shape[0]`: mark it dynamic before the first call, and one version serves all sizes from 2 on for which the "
+        "function's tests of it come out the same: `torch._dynamo.mark_dynamic(y, 0)`"]
+    opened = [line for line in text.splitlines() if "; open because" in line]
+    assert len(opened) == 1 and "`y.shape[0]`" in opened[0]  # (the others are open from the first version on)

@@ -1220,3 +1220,15 @@ def rotary(n):
 
 def function_with_a_cache(compiling):
     compiling(lambda x: x * rotary(4) + rotary(4))(torch.ones(4))
+
+
+def sizes_told_apart(compiling):
+    """A size and a number that are open from the first version on, told apart by tests; a size that becomes open."""
+    pool = torch.compile(lambda x: x[:8].sum(0) if x.shape[0] > 8 else x.sum(0), backend="eager", dynamic=True)
+    scaled = torch.compile(lambda x, n: x + n if n > 3 else x * n, backend="eager", dynamic=True)
+    padded = compiling(lambda y: y + 1 if y.shape[0] % 4 else y)
+    for size in (4, 9):
+        pool(torch.ones(size))
+        scaled(torch.ones(2), size - 2)
+        padded(torch.ones(size - 1))
+    padded(torch.ones(6))

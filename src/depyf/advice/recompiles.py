@@ -22,6 +22,11 @@ _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 #: A number as text.
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
+#: Sizes and numbers that a test of the program's tells apart.
+_SIZES_APART = ("the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
+                f"version each: {_LIMIT}")
+_NUMBERS_APART = "the function's own test of it tells its values apart: each outcome has a version of its own"
+_ONE_OUTCOME = "for which the function's tests of it come out the same"
 
 
 @frozen
@@ -72,11 +77,12 @@ class Circumstances:
             where it is fixed: ``{"x.shape[1]": ("mask.shape[1]",)}``.
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
-            ``""`` where nothing bounds them.
+            ``""`` where nothing bounds them. The range is one that the value of the first call is in.
         along: sizes of other tensors that changed along with the one that torch names first, or are the same.
         tied: sizes that torch compared with numbers that are no sizes.
         differs: the version that was compiled then differs from the earlier ones in more.
         tested: sizes on which torch tested a condition in a version that leaves them open.
+        told_apart: sizes and numbers that branches of the program tell apart by more than what ``ranges`` says.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
         packed: parameters that take all other arguments of a call, with the kind of these:
@@ -102,6 +108,7 @@ class Circumstances:
     tied: Set[str] = frozenset()
     differs: bool = False
     tested: Set[str] = frozenset()
+    told_apart: Set[str] = frozenset()
     calls: Mapping[str, str] = field(default_factory=dict)
     packed: Mapping[str, str] = field(default_factory=dict)
     given: Set[str] = frozenset()
@@ -269,6 +276,8 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
             expected.isdigit() and int(expected) > 1 for expected in change.was):
         return None
     known = at.ranges.get(change.subject, "") or "many sizes"
+    if change.subject in at.told_apart:
+        known = f"{at.ranges.get(change.subject) or 'all sizes'} {_ONE_OUTCOME}"
     mark = _mark(change.subject)
     if at.differs:
         known = f"{known}, where nothing else differs"
@@ -449,10 +458,12 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
     if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
         return "each of its values has a version of its own; keep one where you can"
     if NUMBER.fullmatch(change.now) and change.subject in at.ranges:
+        if not any(map(NUMBER.fullmatch, change.was)):  # (Each version leaves it open.)
+            return _SIZES_APART if ".shape[" in change.subject else _NUMBERS_APART
         compiled = f"compile `{at.made_in}`" if at.made_in else "compile the function"
         known = at.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
-        if change.subject in at.tested:
-            known += " for which the function's tests of it come out the same"
+        if change.subject in at.told_apart:
+            known += f" {_ONE_OUTCOME}"
         return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
                 f"serves {known}")
     tested = at.python_tests.get(change.subject) or at.python_tests.get(last_part(change.subject), "")
@@ -476,11 +487,8 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
         return "one tensor under two names has a version of its own; pass a copy: `.clone()`"
     is_computed = isinstance(parsed_expression(change.subject), ast.BinOp)
     if ".shape[" in change.subject and (is_computed or re.search(r"[<>]|==|!=", change.subject)):
-        return (f"the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
-                f"version each: {_LIMIT}")
-    if is_computed:
-        return "the function's own test of it tells its values apart: each outcome has a version of its own"
-    return None
+        return _SIZES_APART
+    return _NUMBERS_APART if is_computed or re.fullmatch(r"[\w.]+ [<>]=? [\w.]+", change.subject) else None
 
 
 _RULES: tuple[Rule, ...] = (

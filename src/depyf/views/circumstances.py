@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
-from ..advice.recompiles import Circumstances, last_part
+from ..advice.recompiles import NUMBER, Circumstances, last_part
 from ..advice.source import last_name
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.libraries import is_library
@@ -21,7 +21,7 @@ from ..torch_text.size_names import SYMBOL
 from .causes import in_two_steps
 from .changes import in_words
 from .dump.guards.conditions import ARGUMENTS
-from .dump.guards.sizes import range_in_sentence
+from .dump.guards.sizes import is_in_range, range_in_sentence
 from .dump.guards.versions import signature
 from .fixed_symbols import fixed_symbols
 from .markdown import code
@@ -30,6 +30,8 @@ from .verdict import is_outermost
 
 #: Files through which torch calls a function of the user's.
 _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
+#: A condition that bounds one symbol.
+_BOUND = re.compile(rf"[\d*+\- ]*{SYMBOL.pattern}[\d+\- ]* [<>]=? -?\d+")
 #: Files that another than the user wrote.
 _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 
@@ -42,6 +44,8 @@ class CircumstancesOfRun:
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
         self._of_sizes: dict[tuple[tuple[int, int], str], list[str]] = {}
         self._of_tests: dict[str, list[tuple[ast.expr, str, str]]] = {}
+        #: By file, the lines with tests that decide where Python goes on.
+        self._branches: dict[str, frozenset[int]] = {}
 
     def of(self, compilation: Compilation) -> Circumstances:
         """Return the circumstances of a recompile."""
@@ -52,9 +56,11 @@ class CircumstancesOfRun:
                      if c.compile_id.frame_key == key and c.outcome != "skipped"]
             fixed = {each.compile_id.key: fixed_symbols(each, self.run.version(each)) for each in frame}
             made_in, caller = self._caller(compilation)
+            ranges, elsewhere = self._ranges(frame, fixed)
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed),
-                ranges=self._ranges(frame, fixed), tested=self._tested(frame), tied=self._tied(frame),
+                ranges=ranges, tested=self._tested(frame, lambda decision: True),
+                told_apart=self._tested(frame, self._is_branch) | elsewhere, tied=self._tied(frame),
                 calls=self._calls(compilation), made_in=made_in, made_outside=self._given_to(caller),
                 packed=self._packed(compilation), given=self._given(compilation), filled=self._filled(compilation),
                 python_tests=self._python_tests(compilation),
@@ -108,31 +114,60 @@ class CircumstancesOfRun:
             if one.tensor is not None and one.section == ARGUMENTS
             for index, size in enumerate(one.tensor.size) if str(size) == number]
 
-    def _ranges(self, frame: list[Compilation], fixed: _Fixed) -> dict[str, str]:
+    def _ranges(self, frame: list[Compilation], fixed: _Fixed) -> tuple[dict[str, str], set[str]]:
         """Return what a version of the function leaves open, with the range that its guards leave of a size.
 
+        The range is that of a version which could serve the first call; with the ranges come those that have none such.
         (A backend may fix a number that Dynamo left open: a float, where no tensor can stand for it.)
         """
+        first = self._first_values(frame)
         result: dict[str, str] = {}
+        others: set[str] = set()
         for each in frame:
             names = self.run.stack_names(each)
             closed = {decision.symbol for decision in fixed[each.compile_id.key]}
             for source in (source for decision in _created(each) if decision.symbol not in closed
                            for source in decision.source.split(", ") if source):
                 subject, known = in_words(source, names), self.run.range_of(each, source)
-                if known or subject not in result:
-                    result[subject] = f"all sizes {range_in_sentence(known)}" if known else ""
-        return result
+                result.setdefault(subject, "")
+                if known and is_in_range(first.get(subject, ""), known):
+                    result[subject] = f"all sizes {range_in_sentence(known)}"
+                elif known:
+                    others.add(subject)
+        return result, {subject for subject in others if not result[subject]}
 
-    def _tested(self, frame: list[Compilation]) -> frozenset[str]:
-        """Return the sizes on which torch tested a condition in a version that leaves them open."""
+    def _first_values(self, frame: list[Compilation]) -> dict[str, str]:
+        """Return the values of the first call that changed, or were open from the first version on."""
+        first: dict[str, str] = {}
+        for each in frame:
+            expected = {change.subject: next(filter(NUMBER.fullmatch, reversed(change.was)), "")
+                        for change in self.run.changes(each)}
+            seen = {subject: decision.value for subject, decision in self._named(each, _created(each))}
+            for subject, value in {**seen, **expected}.items():
+                first[subject] = first.get(subject) or value or seen.get(subject, "")
+        return first
+
+    def _tested(self, frame: list[Compilation], counts: Callable[[SymbolDecision], bool]) -> frozenset[str]:
+        """Return the sizes on which torch tested a condition that counts in a version that leaves them open."""
         tested: set[str] = set()
         for each in frame:
-            symbols = {symbol for decision in each.symbols if decision.kind == "guarded"
+            symbols = {symbol for decision in each.symbols if decision.kind == "guarded" and counts(decision)
                        for symbol in SYMBOL.findall(decision.symbol)}
             tested.update(subject for subject, decision in self._named(each, _created(each))
                           if decision.symbol in symbols)
         return frozenset(tested)
+
+    def _is_branch(self, decision: SymbolDecision) -> bool:
+        """Return whether torch tested a condition, other than a bound, because the program branches on it."""
+        where = decision.location
+        if where is None or _BOUND.fullmatch(decision.symbol):
+            return False
+        if where.filename not in self._branches:
+            tree = self.run.source.tree(where.filename)
+            tests = _branches(tree) if tree is not None else ()
+            self._branches[where.filename] = frozenset(
+                line for test in tests for line in range(test.lineno, (test.end_lineno or test.lineno) + 1))
+        return where.line in self._branches[where.filename]
 
     def _tied(self, frame: list[Compilation]) -> frozenset[str]:
         """Return the sizes that torch found to be equal to numbers that are no sizes."""
@@ -359,15 +394,23 @@ def _sets(tree: ast.AST) -> Iterator[tuple[str, bool]]:
         pending += [(child, in_init) for child in ast.iter_child_nodes(node)]
 
 
-def _tested(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the variables, attributes and items that decide where Python goes on: ``a`` of ``if a > 1``."""
-    pending: list[ast.expr] = []
+def _branches(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the tests that decide where Python goes on."""
     for node in ast.walk(tree):
         match node:
-            case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
-                pending.append(node.test)
+            case ast.If() | ast.While() | ast.IfExp():
+                yield node.test
             case ast.comprehension():
-                pending += node.ifs
+                yield from node.ifs
+
+
+def _tested(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the variables, attributes and items that decide where Python goes on: ``a`` of ``if a > 1``."""
+    pending = list(_branches(tree))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assert():
+                pending.append(node.test)
             case ast.Call(ast.Name("any" | "all"), [ast.GeneratorExp() | ast.ListComp() as each]):
                 pending.append(each.elt)
     while pending:

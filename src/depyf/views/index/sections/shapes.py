@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence, Set
 from typing import TypeAlias
 
+from ....advice.recompiles import NUMBER
 from ....records.model import Compilation, SymbolDecision
 from ....torch_text.parsed import parsed_expression
 from ....torch_text.size_names import SYMBOL
@@ -233,6 +234,6 @@ def values(interval: str) -> str:
 def _generalised(run: SectionContext, what: str, value: str, compilation: Compilation) -> str:
     """Return why a size is open, that it changed between two calls; ``""`` where it did not."""
     for change in run.changes(compilation):
-        if change.subject == what and change.now == value and change.before:
+        if change.subject == what and change.now == value and NUMBER.fullmatch(change.before):
             return f"; open because {code(change.before)} became {code(change.now)}"
     return ""
