@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from depyf.capture.torch_private import cache_entries
+from depyf.capture.torch_private import cache_entries, private_api
 
 
 def scaled(x, factor):
@@ -42,6 +42,10 @@ def test_the_first_whose_guards_hold_serves():
 def test_entries_of_another_backend_are_not_looked_at():
     one, other = torch.compile(scaled, backend="eager"), torch.compile(scaled, backend="aot_eager")
     one(torch.ones(3), 1)
+    if not private_api.ENTRY_BACKEND.present():
+        with pytest.raises(private_api.MissingPrivateApi, match="which of 2 backends a compiled version is of"):
+            cache_entries.entries(scaled.__code__, cache_entries.compiled_with(one))
+        return
     assert cache_entries.serving(
         scaled.__code__, {"x": torch.ones(3), "factor": 1}, cache_entries.compiled_with(other)) is None
     assert cache_entries.serving(

@@ -133,7 +133,7 @@ def test_what_torch_says_above_a_node_is_left_to_it() -> None:
         assert graph_print.readable(gm) == by_torch(gm)
     gm = make_fx(lambda x: x.sin())(torch.ones(2))
     next(iter(gm.graph.find_nodes(op="call_function", target=torch.ops.aten.sin.default))).meta["custom"] = {"a": 1}
-    assert "Annotation: {'a': 1}" in graph_print.readable(gm) == by_torch(gm)
+    assert graph_print.readable(gm) == by_torch(gm)  # (Torch before 2.10 says nothing.)
 
 
 @learned

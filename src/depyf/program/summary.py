@@ -138,13 +138,13 @@ def _breaks(runs: Mapping[str, RunIndex]) -> str:
 
 
 def _recompiles(runs: Mapping[str, RunIndex]) -> str:
-    run_of = {id(summary): run for run in runs.values() for summary in run.summaries}
-    recompiles = [(summary, compilation) for run in runs.values() for summary in run.summaries
+    recompiles = [(run, summary, compilation) for run in runs.values() for summary in run.summaries
                   for compilation in summary.recompiles]
     if not recompiles:
         return "none"
-    summary, compilation = recompiles[0]
-    changed = run_of[id(summary)].changes(compilation)
+    in_order = [id(compilation) for run in runs.values() for compilation in run.capture.compilations]
+    run, summary, compilation = min(recompiles, key=lambda each: in_order.index(id(each[-1])))
+    changed = run.changes(compilation)
     what = unmarked(changed[0].sentence()) if changed else "no version matched a call"
     first = f"{summary.title}: {what}"
     return f"{len(recompiles)}, first of {first}" if len(recompiles) > 1 else f"1, of {first}"

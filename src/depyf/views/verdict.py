@@ -268,18 +268,22 @@ def _at_limit(run: RunIndex, compilation: Compilation, name: str) -> str:
 
 
 def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
-    """Return what has the most values in the versions of a function, as the end of a sentence.
+    """Return what the versions of a function expect the most values of, as the end of a sentence.
 
-    That is the reason for the limit; the call that came to it may have been another for a reason of its own.
+    That is the reason for the limit; the call that came to it may have been another for a reason of its own. (Before it
+    comes what lets no version serve a second call.)
     """
-    own = {change.subject: change for change in reversed(run.changes(compilation))}
+    changes = run.changes(compilation)
+    if changes and not changes[0].lasts:
+        return f": {changes[0].sentence()}"
+    own = {change.subject: change for change in reversed(changes)}
     values: dict[str, set[str]] = {subject: set() for subject in reversed(own)}
     times: Counter[str] = Counter()
     for each in run.capture.compilations:
         if each.compile_id.frame_key == compilation.compile_id.frame_key:
             for change in run.changes(each):
                 times[change.subject] += 1
-                values.setdefault(change.subject, set()).update((*change.was, change.now))
+                values.setdefault(change.subject, set()).update(change.was)
             for difference in run.differences(each):
                 values.setdefault(difference.subject, set()).update((difference.was, difference.now))
     if not values:

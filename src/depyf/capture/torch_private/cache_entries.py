@@ -12,7 +12,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from . import private_api
-from .cached_versions import cache_entries, entry_facts, is_given_up
+from .cached_versions import backend_of, cache_entries, entry_facts, is_given_up, same_backend
 from .compiled_callables import given_to_compile
 from .dropped_guards import unobserved
 
@@ -133,7 +133,7 @@ class CompiledWith:
     def uses(self, entry: Entry) -> bool:
         """Return whether calls of it look at a cache entry; any, where its backend is not known."""
         of_region = entry.region in (self.region, COMMON_REGION)  # (those of all serve a region, too)
-        return of_region and (self.backend is None or _same_backend(entry.backend, self.backend))
+        return of_region and (self.backend is None or same_backend(entry.backend, self.backend))
 
 
 def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[Entry]:
@@ -144,14 +144,16 @@ def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[E
         compiled_with: leaves out those that calls of it do not look at.
 
     Raises:
-        MissingPrivateApi: this torch does not show them.
+        MissingPrivateApi: this torch does not show them, or not of which backend they are.
     """
+    of_one_backend = compiled_with is not None and compiled_with.backend is not None
     found = []
     for each in cache_entries(code):
         transformed, ids, _ = entry_facts(each)
         if transformed is None:
             continue  # of an object that is gone
-        entry = Entry(transformed, ids, getattr(each, "guard_manager", None), getattr(each, "backend", None),
+        backend = backend_of(each) if of_one_backend else getattr(each, "backend", None)
+        entry = Entry(transformed, ids, getattr(each, "guard_manager", None), backend,
                       int(getattr(each, "isolate_recompiles_id", COMMON_REGION)), is_given_up(each), each)
         if compiled_with is None or compiled_with.uses(entry):
             found.append(entry)
@@ -220,13 +222,3 @@ def _backend_of(callback: Any) -> Any:
         if inner is None:
             break
     return callback
-
-
-def _same_backend(one: Any, other: Any) -> bool:
-    """Return whether torch takes two backends for the same (``backend_match``)."""
-    if one is other:
-        return True
-    try:
-        return type(one) is type(other) and bool(one == other)
-    except Exception:
-        return False

@@ -32,6 +32,33 @@ def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[
     return entry.code, ids, lambda: str(getattr(entry, "guard_manager", None))
 
 
+def backend_of(entry: Any) -> Any:
+    """Return the backend that a cache entry is of.
+
+    A torch before 2.11 does not show it: there it is the only one of the process.
+
+    Raises:
+        MissingPrivateApi: this torch does not show it, and there are several.
+    """
+    if private_api.ENTRY_BACKEND.present():
+        return entry.backend
+    backends = [backend for backend in private_api.BACKENDS.get().values() if callable(backend)]
+    if not backends or not all(same_backend(backends[0], other) for other in backends):
+        raise private_api.MissingPrivateApi(
+            f"this torch does not show which of {len(backends)} backends a compiled version is of")
+    return backends[0]
+
+
+def same_backend(one: Any, other: Any) -> bool:
+    """Return whether torch takes two backends for the same (``backend_match``)."""
+    if one is other:
+        return True
+    try:
+        return type(one) is type(other) and bool(one == other)
+    except Exception:
+        return False
+
+
 def is_given_up(entry: Any) -> bool:
     """Return whether torch gave a cache entry up, because an object is gone that its guards compare with.
 

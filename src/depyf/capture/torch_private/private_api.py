@@ -360,6 +360,15 @@ CACHE_ENTRY = PrivateApi(
     "code, id and guards of an entry", "2.1",
     "guards in full code on a torch that does not write them into its trace; depyf.explain.dump_src",
     has("code", "compile_id", "guard_manager"))
+ENTRY_BACKEND = PrivateApi(
+    ("torch._C._dynamo.eval_frame:_CacheEntry.backend",),
+    "which backend an entry is of", "2.11",
+    "nothing, unless functions are compiled with several backends: their linking inside debug(), depyf.fits and "
+    "depyf.compare")
+BACKENDS = PrivateApi(
+    ("torch._dynamo.eval_frame:cached_backends",),
+    "the backends of the process: which one an entry is of, where there is no other", "2.0",
+    "nothing on a torch whose entries tell their backend", is_a(dict))
 GUARD_CHECK = PrivateApi(
     ("torch._dynamo.guards:GuardManagerWrapper.check_verbose",),
     "torch's own answer whether a compiled version fits a call, and which guard does not hold", "2.5",

@@ -65,7 +65,7 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
         return f"the function {value.__qualname__.rpartition('<locals>.')[2]}"
     if isinstance(value, CodeType):
         return code_in_words(value)
-    if type(value) in (list, tuple) and all(type(item) in (bool, int, float, str) for item in value) \
+    if type(value) in (list, tuple, set, frozenset) and all(type(item) in (bool, int, float, str) for item in value) \
             or value is None or type(value) in (bool, int, float, complex, str, bytes):
         text = repr(value)
         return text if len(text) <= 80 else text[:77] + "..."

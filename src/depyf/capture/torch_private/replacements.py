@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from types import CodeType
+from typing import Any
 
 from . import cached_versions, private_api
 from .shared import Undo
@@ -31,7 +32,7 @@ def replace_versions(
 
     Returns:
         What takes all of it back, and the functions that were left as they are because their versions belong to several
-        backends, which precompiled versions cannot tell apart.
+        backends, which precompiled versions cannot tell apart, or may do so.
     """
     add, remove = private_api.ADD_VERSION.get(), private_api.REMOVE_VERSIONS.get()
     replaced: list[CodeType] = []
@@ -46,9 +47,7 @@ def replace_versions(
         codes = [replacement(version.code) for version in versions]
         if not any(codes) or private_api.ADDED_VERSIONS.get()(function):
             continue
-        first = versions[0]
-        if any(version.backend != first.backend for version in versions) or \
-                len({getattr(version, "isolate_recompiles_id", None) for version in versions}) > 1:
+        if not _are_of_one_backend(versions):
             left.append(function)
             continue
         replaced.append(function)
@@ -59,3 +58,13 @@ def replace_versions(
             undo()
             raise
     return undo, left
+
+
+def _are_of_one_backend(versions: list[Any]) -> bool:
+    """Return whether calls with one backend, and of one region, look at all of these versions."""
+    try:
+        first, *others = map(cached_versions.backend_of, versions)
+    except private_api.MissingPrivateApi:
+        return False
+    return all(cached_versions.same_backend(first, other) for other in others) and \
+        len({getattr(version, "isolate_recompiles_id", None) for version in versions}) == 1
