@@ -130,6 +130,9 @@ def full_code(dump):
 
 def linking(dump):
     """Lines of dumped files run, so that a breakpoint in them is hit."""
+    if not private_api.ENTRY_BACKEND.present():
+        pytest.skip("missing: breakpoints in transformed code where the process has several backends, which this torch "
+                    "does not tell apart")
     seen = set()
 
     def trace(frame, event, argument):

@@ -82,10 +82,9 @@ def debug(pause: bool | None = None, stop_on: StopOn | None = None) -> Iterator[
     try:
         with contextlib.ExitStack() as stack:
             stack.enter_context(no_compilation(_Misses()))
-            for function in stack.enter_context(linked_code_runs()):
-                say(f"depyf: {function.co_name} ({function.co_filename}:{function.co_firstlineno}) was compiled for "
-                    "several backends, so torch's own code runs: breakpoints in the files of its transformed code "
-                    "are not hit")
+            for function, why in stack.enter_context(linked_code_runs()).items():
+                say(f"depyf: {function.co_name} ({function.co_filename}:{function.co_firstlineno}) {why}, so torch's "
+                    "own code runs: breakpoints in the files of its transformed code are not hit")
             if pause is not False:
                 stack.enter_context(pausing.breakpoints_that_stop(insist=bool(pause)))
             if stop_on is not None:

@@ -667,6 +667,7 @@ def test_a_number_that_python_tests_is_to_be_no_tensor(capture_program):
     assert re.search(r"a tensor in its place would break the graph at the test of it \(at `told_programs\.py:\d+`\)", text)
 
 
+@new_enough
 def test_which_function_a_version_is_for_stands_in_its_guards_and_in_the_differences(capture_program):
     """The guard is on the id of the code, so that its text is the same in versions for other functions."""
     ((run,),) = [function.frames for function in capture_program(told_programs.functions_of_other_code).functions]
@@ -730,6 +731,7 @@ def test_a_guard_of_a_layer_of_torchs_is_told_with_the_users_line(capture_progra
     assert "sparse.py" not in text
 
 
+@new_enough
 def test_the_line_that_calls_any_is_the_place_of_a_break_in_it(capture_program):
     text = index(capture_program(told_programs.any_of_a_generator))
     assert "builtins.py" not in text

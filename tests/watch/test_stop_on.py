@@ -87,8 +87,9 @@ def test_a_planted_fault_is_found(name, backend, tmp_path):
     error = caught.value
     file, line = faults.fault_line(function)
     places = [(each.location.filename, each.location.line) for each in error.user_lines]
-    if name == "custom_operation" and places and os.path.dirname(torch.__file__) in places[0][0]:
-        pytest.skip("this torch names a line of its own for a call of a custom operation")
+    of_torchs = places and os.path.dirname(torch.__file__) in places[0][0]
+    if name == "custom_operation" and (of_torchs or not places and not private_api.ENTRY_BACKEND.present()):
+        pytest.skip("this torch (before 2.11) names no line of the user's for a call of a custom operation")
     assert (file, line) in places, str(error)
     assert f"{file}:{line}" in str(error)
     assert os.path.dirname(error.filename) == str(tmp_path)

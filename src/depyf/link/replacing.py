@@ -73,14 +73,14 @@ def _forget(version: int, gone: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def linked_code_runs() -> Iterator[list[CodeType]]:
+def linked_code_runs() -> Iterator[dict[CodeType, str]]:
     """Inside, linked code runs. Blocks may overlap, and end in any order.
 
-    Yields the functions whose own code runs on: those compiled for several backends. Where torch does not take linked
-    code, there is one warning, and Dynamo's own runs.
+    Yields the functions whose own code runs on, with the reason: those compiled for several backends. Where torch does
+    not take linked code, there is one warning, and Dynamo's own runs.
     """
     global _users, _undo
-    left: list[CodeType] = []
+    left: dict[CodeType, str] = {}
     with _lock:
         if _users == 0 and _versions:
             try:
@@ -99,11 +99,11 @@ def linked_code_runs() -> Iterator[list[CodeType]]:
                 undo()
 
 
-def _replace() -> tuple[Callable[[], None], list[CodeType]]:
+def _replace() -> tuple[Callable[[], None], dict[CodeType, str]]:
     from ..capture.torch_private import replacements
 
     if not replacements.can_replace():
-        return (lambda: None), []
+        return (lambda: None), {}
     functions: dict[int, CodeType] = {}
     for each in list(_versions.values()):
         function = each.function()

@@ -23,7 +23,7 @@ def can_replace() -> bool:
 
 def replace_versions(
     functions: Iterable[CodeType], replacement: Callable[[CodeType], CodeType | None]
-) -> tuple[Undo, list[CodeType]]:
+) -> tuple[Undo, dict[CodeType, str]]:
     """Run other code in place of the compiled versions of functions, in the same order.
 
     Args:
@@ -31,12 +31,12 @@ def replace_versions(
         replacement: what runs for a version's code; ``None`` leaves it.
 
     Returns:
-        What takes all of it back, and the functions that were left as they are because their versions belong to several
-        backends, which precompiled versions cannot tell apart, or may do so.
+        What takes all of it back, and the functions that were left as they are, with the reason: their versions belong
+        to several backends, which precompiled versions cannot tell apart, or may do so.
     """
     add, remove = private_api.ADD_VERSION.get(), private_api.REMOVE_VERSIONS.get()
     replaced: list[CodeType] = []
-    left: list[CodeType] = []
+    left: dict[CodeType, str] = {}
 
     def undo() -> None:
         for function in replaced:
@@ -47,8 +47,8 @@ def replace_versions(
         codes = [replacement(version.code) for version in versions]
         if not any(codes) or private_api.ADDED_VERSIONS.get()(function):
             continue
-        if not _are_of_one_backend(versions):
-            left.append(function)
+        if why := _several_backends(versions):
+            left[function] = why
             continue
         replaced.append(function)
         try:
@@ -60,11 +60,13 @@ def replace_versions(
     return undo, left
 
 
-def _are_of_one_backend(versions: list[Any]) -> bool:
-    """Return whether calls with one backend, and of one region, look at all of these versions."""
+def _several_backends(versions: list[Any]) -> str:
+    """Return that calls with one backend, or of one region, look at some of these versions only; ``""``: at all."""
     try:
         first, *others = map(cached_versions.backend_of, versions)
     except private_api.MissingPrivateApi:
-        return False
-    return all(cached_versions.same_backend(first, other) for other in others) and \
-        len({getattr(version, "isolate_recompiles_id", None) for version in versions}) == 1
+        return "may have been compiled for several backends, which this torch does not tell"
+    regions = {getattr(version, "isolate_recompiles_id", None) for version in versions}
+    if len(regions) > 1 or not all(cached_versions.same_backend(first, other) for other in others):
+        return "was compiled for several backends"
+    return ""
