@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 import told_programs
 
 import depyf
+from depyf.fitting.recorded import NoSuchFunction, frame_of
 from depyf.notebook import View
 from depyf.program.summary import summary
 from depyf.records import store
@@ -902,3 +903,21 @@ def test_what_each_version_leaves_open_is_told_apart_by_tests_of_the_program(cap
         "function's tests of it come out the same: `torch._dynamo.mark_dynamic(y, 0)`"]
     opened = [line for line in text.splitlines() if "; open because" in line]
     assert len(opened) == 1 and "`y.shape[0]`" in opened[0]  # (the others are open from the first version on)
+
+
+@new_enough
+def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
+    capture = capture_program(told_programs.marked_and_fixed_behind_a_break)
+    text = index(capture)
+    assert "1 version in all, 1 graph," in text and "([was not compiled](#not-compiled))" in text
+    failed = "Compilation [1/0] failed: ConstraintViolationError: Constraints violated (L['x'].size()[0], " \
+        "L['y']._base.size()[0])!"
+    (full,) = (tmp_path / "dump").glob("full_code_for_*.py")
+    _, _, resumed = full.read_text().partition("# __resume_at_")
+    assert f"# {failed}\n" in resumed and "failed (so it is never called)" in resumed
+    assert "return __transformed_code_" not in resumed and "    # [1/0] failed: the call" in resumed
+    for name in "guards_0_for___resume_at_*.py", "__transformed_code_0_for___resume_at_*.py":
+        (file,) = (tmp_path / "dump").glob(name)
+        assert failed in file.read_text()
+    with pytest.raises(NoSuchFunction):
+        frame_of(capture, "1/0")

@@ -1232,3 +1232,19 @@ def sizes_told_apart(compiling):
         scaled(torch.ones(2), size - 2)
         padded(torch.ones(size - 1))
     padded(torch.ones(6))
+
+
+def marked_and_fixed_behind_a_break(compiling):
+    """A size that is marked dynamic and is one value behind the break: torch refuses the version when it is made."""
+    def f(x):
+        b, d = x.shape
+        y = x.reshape(b, 2, d // 2)
+        torch._dynamo.graph_break()
+        return y.permute(1, 0, 2).reshape(b, d) + x
+
+    x = torch.ones(3, 4)
+    torch._dynamo.mark_dynamic(x, 0)
+    try:
+        compiling(f)(x)
+    except Exception:
+        pass  # (of which class it is depends on torch)

@@ -43,6 +43,11 @@ class Version:
     dead: str = ""
 
     @property
+    def failed(self) -> bool:
+        """Return whether its compilation failed, so that it is no version: torch had made its code by then."""
+        return self.compilation is not None and self.compilation.outcome == "failed"
+
+    @property
     def why_dead(self) -> str:
         """Return why the version serves no more calls, as a sentence; empty if it does."""
         name = in_words(self.dead, {f"___stack{number}": text for number, text in enumerate(self.frame.stack)})
@@ -144,7 +149,8 @@ def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
     Of those compiled before it, the one that has the most conditions in common; the latest of several.
     """
     mine = version.texts
-    return max(compiled[: version.number], key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
+    before = [each for each in compiled[: version.number] if not each.failed]
+    return max(before, key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
 
 
 def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
@@ -152,7 +158,7 @@ def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
 
     They tell which version serves a call: the fewer have one, the more it tells.
     """
-    others = [other.texts for other in compiled if other is not version]
+    others = [other.texts for other in compiled if other is not version and not other.failed]
     having = {text: sum(text in texts for texts in others) for text in version.texts}
     return {text: number for text, number in having.items() if number < len(others)}
 
@@ -162,11 +168,11 @@ def deciding(compiled: Sequence[Version]) -> frozenset[str]:
     wanted: dict[str, str] = {}
     differ: set[str] = set()
     for version in compiled:
-        for subject, fact in version.facts.items():
+        for subject, fact in version.facts.items() if not version.failed else ():
             if wanted.setdefault(subject, fact.text) != fact.text:
                 differ.add(subject)
     return frozenset(version.facts[subject].condition.text for version in compiled for subject in differ
-                     if subject in version.facts)
+                     if subject in version.facts and not version.failed)
 
 
 def _number(entry: CacheEntry) -> int:
