@@ -921,3 +921,16 @@ def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
         assert failed in file.read_text()
     with pytest.raises(NoSuchFunction):
         frame_of(capture, "1/0")
+
+
+@new_enough
+@pytest.mark.parametrize("times, size", [(1, "x.shape[0]"), (7, "7 * x.shape[0]")])
+def test_a_range_that_inductor_made_is_no_fault_of_the_program(times, size, capture_program, tmp_path):
+    text = index(capture_program(told_programs.told_apart_by_inductor(times)))
+    place = "`_inductor/codegen/cpp.py:4`, in `generated`"
+    assert f"  * Inductor asked for it while it generated code ({place}); no line of the program does" in text
+    assert "torch guards it because of" not in text and "lines tell such sizes apart" not in text
+    assert f"* `{size}`: Inductor generates other code for sizes with `{size} <= 40` than for the rest: each " in text
+    assert re.search(rf"\* condition `{re.escape(size)} <= 40` .*, which Inductor asked for while it generated code: "
+                     rf"{place}, in `\[0/0\]`", text)
+    assert re.search(r"<= 40\)?  # cpp.py:4", next((tmp_path / "dump").glob("guards_0_for_*.py")).read_text())

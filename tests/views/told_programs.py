@@ -1248,3 +1248,27 @@ def marked_and_fixed_behind_a_break(compiling):
         compiling(f)(x)
     except Exception:
         pass  # (of which class it is depends on torch)
+
+
+#: Stands in for Inductor's code generator, which asks for a condition on a size for which it makes other code.
+CODE_GENERATOR = """
+def generated(graph, inputs):
+    size = next(each for each in inputs if isinstance(each, torch.SymInt))
+    return graph.forward if size * times <= 40 else graph.forward
+"""
+
+
+def told_apart_by_inductor(times):
+    """A size with one condition, of the backend's, for its own sake or (times 7) as a part of what is computed."""
+    names = {"torch": torch, "times": times}
+    file = f"{torch.__path__[0]}/_inductor/codegen/cpp.py"
+    exec(compile(CODE_GENERATOR, file, "exec"), names)
+
+    def program(compiling):
+        f = torch.compile(lambda x: x + 1, backend=names["generated"])
+        for size in (4, 5, 50):
+            x = torch.ones(size)
+            torch._dynamo.mark_dynamic(x, 0)
+            f(x)
+
+    return program

@@ -100,6 +100,16 @@ def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
     return [f"called through {count(len(wrappers), 'wrapper')}: {', '.join(places)}"] if wrappers else []
 
 
+def file_in_torch(place: SourceLocation) -> str:
+    """Return the file of a place in torch's own code, from torch's folder on, as torch itself names it."""
+    return re.split(r"[\\/]torch[\\/]", place.filename)[-1]
+
+
+def place_in_torch(place: SourceLocation) -> str:
+    """Return a place in torch's own code as Markdown: ``_inductor/codegen/cpp.py:2273``, in ``need_use_acc_helper``."""
+    return code(f"{file_in_torch(place)}:{place.line}") + (f", in {code(place.function)}" if place.function else "")
+
+
 def seconds(value: float) -> str:
     """Return a time: ``1.50 s``."""
     return f"{value:.2f} s"

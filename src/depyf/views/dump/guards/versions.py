@@ -11,6 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ....records.model import CacheEntry, Compilation, Frame
 from ....records.naming import legal_identifier
 from ...changes import in_words, made_anew_on_stack
+from ...inductor_ranges import with_causes
 from ...remembered import Same, once
 from .conditions import Condition, Conditions, told_apart
 from .facts import Fact, fact_of, facts
@@ -124,7 +125,9 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
     keys = {entry.compile_id.frame_key for entry in frame.entries}
     anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
     entries = in_order(frame)
-    of_entries = told_apart([of_frame.of(entry.guards) for entry in entries])
+    names = {f"___stack{number}": text for number, text in enumerate(frame.stack) if text}
+    of_entries = told_apart([with_causes(of_frame.of(entry.guards), compilations.get(entry.compile_id.key), names)
+                             for entry in entries])
     for number, (entry, conditions) in enumerate(zip(entries, of_entries)):
         compilation = compilations.get(entry.compile_id.key)
         dead = next((each.subject for each in conditions if each.subject in anew and each.is_identity), "")
