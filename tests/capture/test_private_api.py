@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from depyf.capture.torch_private import private_api
+from depyf.capture.torch_private import private_api, torch_settings
 from depyf.capture.torch_private.private_api import (
     TABLE,
     MissingPrivateApi,
@@ -113,3 +113,13 @@ def test_the_checks_know_a_change():
 
 
 SOMETHING_ELSE = types.SimpleNamespace(name="something else")
+
+
+def test_an_option_that_was_set_back_is_at_its_default():
+    """Torch lists each option that was ever set."""
+    from torch._inductor import config
+
+    with config.patch(max_autotune=True, epilogue_fusion=config.epilogue_fusion):
+        told = torch_settings.options_of_inductor()
+    assert "max_autotune = True" in told and not any(each.startswith("epilogue_fusion") for each in told)
+    assert not any(each.startswith("max_autotune =") for each in torch_settings.options_of_inductor())

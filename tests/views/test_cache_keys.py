@@ -2,7 +2,15 @@
 
 import pytest
 
-from depyf.records.model import CacheKeyPart, CacheLookup, Capture, Compilation, CompileId
+from depyf.records.model import (
+    CacheKeyPart,
+    CacheLookup,
+    Capture,
+    Compilation,
+    CompiledGraph,
+    CompileId,
+    GraphStage,
+)
 from depyf.views import cache_keys
 
 
@@ -46,3 +54,25 @@ def test_within_a_run_the_nearest_key_is_named():
     text = "\n".join(cache_keys.within(run(*lookups)))
     assert "The graph of `[0/1]` is that of `[0/0]`, but was looked up under another key: the inputs and `custom`" in text
     assert "The graph of `[0/2]` is that of `[0/1]`, but was looked up under another key: the inputs differ." in text
+
+
+def test_graphs_stand_together_whose_options_changed_alike():
+    """Forward and backward graph of one compilation have one id."""
+    def of(functions):
+        return Capture(
+            compilations=tuple(Compilation(CompileId(number, 0), caches=tuple(CacheLookup(
+                "fx_graph", "miss", "", tuple(CacheKeyPart(*part) for part in {
+                    **KEY, "gm": f"{number}{direction}", "inductor_config": str(options)}.items()), options)
+                for direction in range(2))) for number, options in enumerate(functions)),
+            graphs=tuple(CompiledGraph(f"g{number}", "", CompileId(number, 0), "inductor", (
+                GraphStage("Backward_graph", 0, ""),)) for number in range(len(functions))))
+
+    lines = cache_keys.between(of([("max_autotune = True",), ("epilogue_fusion = False", "max_fusion_size = 2")]),
+                               of([(), ("max_fusion_size = 1",)]))
+    assert [line for line in lines if line.startswith(("Not in", "* because"))] == [
+        "Not in Inductor's cache, as the key is another (options of `torch._inductor.config`): `[0/0]` (forward), "
+        "`[0/0]` (backward).",
+        "* because `max_autotune = True` was set and is not now",
+        "Not in Inductor's cache, as the key is another (options of `torch._inductor.config`): `[1/0]` (forward), "
+        "`[1/0]` (backward).",
+        "* because `max_fusion_size` was `2` and is `1`; `epilogue_fusion = False` was set and is not now"]

@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 import told_programs
 
 import depyf
+from depyf.fitting.recorded import NoSuchFunction, frame_of
 from depyf.notebook import View
 from depyf.program.summary import summary
 from depyf.records import store
@@ -904,3 +905,34 @@ def test_what_each_version_leaves_open_is_told_apart_by_tests_of_the_program(cap
         "function's tests of it come out the same: `torch._dynamo.mark_dynamic(y, 0)`"]
     opened = [line for line in text.splitlines() if "; open because" in line]
     assert len(opened) == 1 and "`y.shape[0]`" in opened[0]  # (the others are open from the first version on)
+
+
+@new_enough
+def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
+    capture = capture_program(told_programs.marked_and_fixed_behind_a_break)
+    text = index(capture)
+    assert "1 version in all, 1 graph," in text and "([was not compiled](#not-compiled))" in text
+    failed = "Compilation [1/0] failed: ConstraintViolationError: Constraints violated (L['x'].size()[0], " \
+        "L['y']._base.size()[0])!"
+    (full,) = (tmp_path / "dump").glob("full_code_for_*.py")
+    _, _, resumed = full.read_text().partition("# __resume_at_")
+    assert f"# {failed}\n" in resumed and "failed (so it is never called)" in resumed
+    assert "return __transformed_code_" not in resumed and "    # [1/0] failed: the call" in resumed
+    for name in "guards_0_for___resume_at_*.py", "__transformed_code_0_for___resume_at_*.py":
+        (file,) = (tmp_path / "dump").glob(name)
+        assert failed in file.read_text()
+    with pytest.raises(NoSuchFunction):
+        frame_of(capture, "1/0")
+
+
+@new_enough
+@pytest.mark.parametrize("times, size", [(1, "x.shape[0]"), (7, "7 * x.shape[0]")])
+def test_a_range_that_inductor_made_is_no_fault_of_the_program(times, size, capture_program, tmp_path):
+    text = index(capture_program(told_programs.told_apart_by_inductor(times)))
+    place = "`_inductor/codegen/cpp.py:4`, in `generated`"
+    assert f"  * Inductor asked for it while it generated code ({place}); no line of the program does" in text
+    assert "torch guards it because of" not in text and "lines tell such sizes apart" not in text
+    assert f"* `{size}`: Inductor generates other code for sizes with `{size} <= 40` than for the rest: each " in text
+    assert re.search(rf"\* condition `{re.escape(size)} <= 40` .*, which Inductor asked for while it generated code: "
+                     rf"{place}, in `\[0/0\]`", text)
+    assert re.search(r"<= 40\)?  # cpp.py:4", next((tmp_path / "dump").glob("guards_0_for_*.py")).read_text())

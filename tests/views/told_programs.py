@@ -1232,3 +1232,43 @@ def sizes_told_apart(compiling):
         scaled(torch.ones(2), size - 2)
         padded(torch.ones(size - 1))
     padded(torch.ones(6))
+
+
+def marked_and_fixed_behind_a_break(compiling):
+    """A size that is marked dynamic and is one value behind the break: torch refuses the version when it is made."""
+    def f(x):
+        b, d = x.shape
+        y = x.reshape(b, 2, d // 2)
+        torch._dynamo.graph_break()
+        return y.permute(1, 0, 2).reshape(b, d) + x
+
+    x = torch.ones(3, 4)
+    torch._dynamo.mark_dynamic(x, 0)
+    try:
+        compiling(f)(x)
+    except Exception:
+        pass  # (of which class it is depends on torch)
+
+
+#: Stands in for Inductor's code generator, which asks for a condition on a size for which it makes other code.
+CODE_GENERATOR = """
+def generated(graph, inputs):
+    size = next(each for each in inputs if isinstance(each, torch.SymInt))
+    return graph.forward if size * times <= 40 else graph.forward
+"""
+
+
+def told_apart_by_inductor(times):
+    """A size with one condition, of the backend's, for its own sake or (times 7) as a part of what is computed."""
+    names = {"torch": torch, "times": times}
+    file = f"{torch.__path__[0]}/_inductor/codegen/cpp.py"
+    exec(compile(CODE_GENERATOR, file, "exec"), names)
+
+    def program(compiling):
+        f = torch.compile(lambda x: x + 1, backend=names["generated"])
+        for size in (4, 5, 50):
+            x = torch.ones(size)
+            torch._dynamo.mark_dynamic(x, 0)
+            f(x)
+
+    return program

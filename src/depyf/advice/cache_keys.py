@@ -34,11 +34,18 @@ def on_key(differing: Collection[str], before: Collection[str] = (), after: Coll
         if name in differing:
             return Advice("cache", change, why, cost)
     if "inductor_config" in differing:
-        here, there = (sorted(set(one) - set(other)) for one, other in ((after, before), (before, after)))
-        told = [f"`{option}` is set now and was not" for option in here]
-        told += [f"`{option}` was set and is not now" for option in there]
         return Advice("cache", "set the same options of `torch._inductor.config` in both runs",
-                      "; ".join(told) or "an option differs (some are set by environment variables, `TORCHINDUCTOR_…`)",
-                      _LOST)
+                      "; ".join(_changed(before, after))
+                      or "an option differs (some are set by environment variables, `TORCHINDUCTOR_…`)", _LOST)
     named = ", ".join(f"`{name}`" for name in sorted(differing))
     return Advice("cache", f"make {named} the same in both runs", f"{named} is part of the key", _LOST)
+
+
+def _changed(before: Collection[str], after: Collection[str]) -> list[str]:
+    """Return what became of options, a clause for each that is another: ``max_fusion_size = 1`` is set now."""
+    was, now = (dict(option.partition(" = ")[::2] for option in options) for options in (before, after))
+    told = [f"`{name}` was `{was[name]}` and is `{value}`" for name, value in sorted(now.items())
+            if name in was and was[name] != value]
+    told += [f"`{name} = {value}` is set now and was not" for name, value in sorted(now.items()) if name not in was]
+    return told + [f"`{name} = {value}` was set and is not now" for name, value in sorted(was.items())
+                   if name not in now]

@@ -25,6 +25,8 @@ _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 #: Sizes and numbers that a test of the program's tells apart.
 _SIZES_APART = ("the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
                 f"version each: {_LIMIT}")
+_GENERATED_APART = ("Inductor generates other code for sizes with {} than for the rest: each range has a version, and "
+                    f"the program need not change; where there are more than the limit, raise it: {_LIMIT}")
 _NUMBERS_APART = "the function's own test of it tells its values apart: each outcome has a version of its own"
 _ONE_OUTCOME = "for which the function's tests of it come out the same"
 
@@ -83,6 +85,8 @@ class Circumstances:
         differs: the version that was compiled then differs from the earlier ones in more.
         tested: sizes on which torch tested a condition in a version that leaves them open.
         told_apart: sizes and numbers that branches of the program tell apart by more than what ``ranges`` says.
+        generated_apart: sizes that Inductor's code generator told apart when a version did not fit this call, and no
+            line of the program's, with its condition: ``{"x.shape[0]": "x.shape[0] <= 4096"}``.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
         packed: parameters that take all other arguments of a call, with the kind of these:
@@ -109,6 +113,7 @@ class Circumstances:
     differs: bool = False
     tested: Set[str] = frozenset()
     told_apart: Set[str] = frozenset()
+    generated_apart: Mapping[str, str] = field(default_factory=dict)
     calls: Mapping[str, str] = field(default_factory=dict)
     packed: Mapping[str, str] = field(default_factory=dict)
     given: Set[str] = frozenset()
@@ -491,6 +496,12 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
     return _NUMBERS_APART if is_computed or re.fullmatch(r"[\w.]+ [<>]=? [\w.]+", change.subject) else None
 
 
+def _generated(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on a size for which Inductor generates other code."""
+    condition = at.generated_apart.get(change.subject, "")
+    return _GENERATED_APART.format(f"`{condition}`") if condition else None
+
+
 _RULES: tuple[Rule, ...] = (
-    _of_each_object, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size, _open_size,
-    _bound_method, _packed_arguments, _length, _condition, _view, _state, _key, _other_kind, _value)
+    _generated, _of_each_object, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size,
+    _open_size, _bound_method, _packed_arguments, _length, _condition, _view, _state, _key, _other_kind, _value)

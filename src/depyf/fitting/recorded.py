@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ..records.model import Capture, Frame
+from ..records.model import Capture, CompiledFunction, Frame
 
 _ID = re.compile(r"\[?(?P<frame>\d+)/(?P<recompile>\d+)\]?$")
 
@@ -25,7 +26,8 @@ def frame_of(capture: Capture, name: str) -> Frame:
         NoSuchFunction: there is none, or several; the message names those that there are.
     """
     frames = [(frame, first) for function in capture.functions
-              for first, frame in zip((True, *(False for _ in function.frames)), function.frames) if frame.entries]
+              for first, frame in zip((True, *(False for _ in function.frames)), _that_serve(function, capture.lost))
+              if frame.entries]
     ids = _ID.match(name)
     if ids is not None:
         found = [frame for frame, _ in frames for entry in frame.entries
@@ -38,6 +40,12 @@ def frame_of(capture: Capture, name: str) -> Frame:
     if not found:
         raise NoSuchFunction(f"there is no compiled {name}; there is {there or 'no compiled function'}")
     raise NoSuchFunction(f"{len(found)} functions are called {name}; give the id of one of their versions: {there}")
+
+
+def _that_serve(function: CompiledFunction, lost: frozenset[tuple[int, int, int]]) -> Iterator[Frame]:
+    """Yield the frames of a function without what torch had made of compilations that failed."""
+    for frame in function.frames:
+        yield replace(frame, entries=tuple(each for each in frame.entries if each.compile_id.key not in lost))
 
 
 def _names(frame: Frame, first: bool) -> set[str]:

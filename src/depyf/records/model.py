@@ -155,7 +155,7 @@ class TransformedCode:
 
 @frozen
 class CacheEntry:
-    """A version of a frame.
+    """A version of a frame; of a compilation that failed late, what torch had made of it.
 
     Attributes:
         guards_file: its conditions, a file in the dump.
@@ -465,7 +465,7 @@ class SymbolDecision:
         value: the value seen when compiling; ``""`` where there is none.
         range: torch's value range, ``"[2, int_oo]"``.
         reason: torch's word for why it was fixed.
-        location: the user's line.
+        location: the user's line; of a condition that Inductor asks for while it generates code, that of Inductor's.
     """
 
     kind: str
@@ -792,3 +792,8 @@ class Capture:
     compilations: tuple[Compilation, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     unwritten: Unwritten | None = None
+
+    @property
+    def lost(self) -> frozenset[tuple[int, int, int]]:
+        """The keys of compilations that gave no version, whatever torch had made when they ended."""
+        return frozenset(each.compile_id.key for each in self.compilations if each.outcome != "compiled")

@@ -17,3 +17,8 @@ def is_library(filename: str) -> bool:
 def is_polyfill(filename: str) -> bool:
     """Return whether a path is of the functions that torch traces in the place of those of C, as ``any``."""
     return re.search(r"[\\/]torch[\\/]_dynamo[\\/]polyfills[\\/]", filename) is not None
+
+
+def is_of_inductor(filename: str) -> bool:
+    """Return whether a path is of a file of Inductor's, other than the one through which all its conditions go."""
+    return re.search(r"[\\/]torch[\\/]_inductor[\\/](?!sizevars\.py)", filename) is not None

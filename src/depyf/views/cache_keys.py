@@ -54,17 +54,19 @@ def between(before: Capture, after: Capture) -> list[str]:
     """Return lines of Markdown on graphs that a second run did not find: what of the key was another."""
     pairs = [pair for pair in aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
              if pair[0] is not None and pair[1] is not None and pair[1][1].outcome == "miss"]
-    groups: dict[tuple[str, ...], list[tuple[_Lookup, _Lookup]]] = {}
+    # (Each graph has options of its own: graphs stand together whose keys differ in the same.)
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[_Lookup, _Lookup]]] = {}
     for old, new in pairs:
         if old is not None and new is not None:
-            groups.setdefault(differing(old[1], new[1]), []).append((old, new))
+            names = differing(old[1], new[1])
+            advice = tuple(_advice(names, old[1], new[1])) if names else ()
+            groups.setdefault((names, advice), []).append((old, new))
+    directions = _directions(after)
     lines = []
-    for names, found in groups.items():
-        which = some([code(str(new[0])) for _, new in found], 3)
+    for (names, advice), found in groups.items():
+        which = some(list(dict.fromkeys(code(str(new[0])) + directions.get(id(new[1]), "") for _, new in found)), 3)
         if names:
-            (_, one), (_, other) = found[0]
-            lines += ["", f"Not in Inductor's cache, as the key is another ({_in_words(names)}): {which}.",
-                      *_advice(names, one, other)]
+            lines += ["", f"Not in Inductor's cache, as the key is another ({_in_words(names)}): {which}.", *advice]
         elif any(old[1].outcome != "miss" for old, _ in found):
             lines += ["", f"Not in Inductor's cache, though the key is that of the first run: {which}. It was emptied, "
                           "or is elsewhere (`TORCHINDUCTOR_CACHE_DIR`; depyf keeps one apart unless `caches=\"use\"`)."]
@@ -76,6 +78,21 @@ def _lookups(capture: Capture) -> Iterator[_Lookup]:
         for lookup in compilation.caches:
             if lookup.key:
                 yield compilation.compile_id, lookup
+
+
+def _directions(capture: Capture) -> dict[int, str]:
+    """Return for lookups, by their identity, whether they were for a forward or a backward graph: ``" (forward)"``.
+
+    (AOTAutograd has the forward graph compiled first. A compilation with more lookups than these two tells not.)
+    """
+    with_backward = {graph.compile_id.key for graph in capture.graphs
+                     if any(stage.stage == "Backward_graph" for stage in graph.stages)}
+    result: dict[int, str] = {}
+    for compilation in capture.compilations:
+        looked_up = [lookup for lookup in compilation.caches if lookup.key]
+        if len(looked_up) == 2 and compilation.compile_id.key in with_backward:
+            result.update(zip(map(id, looked_up), (" (forward)", " (backward)")))
+    return result
 
 
 def _digest(lookup: CacheLookup) -> str:

@@ -24,6 +24,7 @@ from .dump.guards.conditions import ARGUMENTS
 from .dump.guards.sizes import is_in_range, range_in_sentence
 from .dump.guards.versions import signature
 from .fixed_symbols import fixed_symbols
+from .inductor_ranges import condition_in_words
 from .markdown import code
 from .run_index import RunIndex
 from .verdict import is_outermost
@@ -69,7 +70,8 @@ class CircumstancesOfRun:
         known = self._of_functions[key]
         return replace(
             known, set_once=self._set_once(compilation), modules=self._of_modules(compilation, known.fixed),
-            along=self._along(compilation), in_library=self._is_called_by_library(compilation),
+            along=self._along(compilation), generated_apart=self._generated_apart(compilation),
+            in_library=self._is_called_by_library(compilation),
             breaks_when_open=self._new_break(compilation),
             differs=any(".shape[" in each.subject or not each.subject.startswith("self.")
                         for each in self.run.differences(compilation)))
@@ -168,6 +170,17 @@ class CircumstancesOfRun:
             self._branches[where.filename] = frozenset(
                 line for test in tests for line in range(test.lineno, (test.end_lineno or test.lineno) + 1))
         return where.line in self._branches[where.filename]
+
+    def _generated_apart(self, compilation: Compilation) -> dict[str, str]:
+        """Return the sizes that Inductor told apart at a recompile, with the condition that failed."""
+        result = {}
+        for change in self.run.changes(compilation)[:1]:
+            for failure in change.failures:
+                decision, version = self.run.condition_of_inductor(failure), self.run.version_of(failure.entry)
+                if decision is not None and version is not None and version.compilation is not None:
+                    made = version.compilation
+                    result[change.subject] = condition_in_words(decision, made, self.run.stack_names(made))
+        return result
 
     def _tied(self, frame: list[Compilation]) -> frozenset[str]:
         """Return the sizes that torch found to be equal to numbers that are no sizes."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from ..records.model import Branch, GraphStage, SourceLocation
+from ..records.model import Branch, Compilation, GraphStage, SourceLocation
 from ..records.stages import ADJECTIVES, direction
 from ..records.store import FROM_LOG, NOT_ENDED
 from .markdown import code, count
@@ -17,10 +19,42 @@ OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skip
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 
 
+#: Characters of an error's message in a comment.
+_LONGEST_ERROR = 160
+
+
 #: Why torch leaves a resume function alone without a word, as the end of a sentence. (``has_tensor_in_frame``,
 #: torch/_dynamo/convert_frame.py: it compiles where it finds one, or torch among the globals that the code names.)
 NO_TENSORS = ("none of the variables that it begins with is or holds a tensor (attributes of objects do not count), "
               "and torch compiles nothing then")
+
+
+def error_of(compilation: Compilation | None) -> str:
+    """Return the error with which a compilation failed, in short; ``""`` where it did not fail.
+
+    ``ConstraintViolationError: Constraints violated (L['x'].size()[0])!``
+    """
+    if compilation is None or compilation.outcome != "failed":
+        return ""
+    failure = compilation.failure
+    if failure is None:
+        return "an error"
+    heading = re.split(r"(?<=[.!?])\s", failure.reason.strip().partition("\n")[0], maxsplit=1)[0]
+    heading = textwrap.shorten(heading, _LONGEST_ERROR, placeholder=" ...") if heading else ""
+    return ": ".join(filter(None, (failure.kind or "an error", heading)))
+
+
+def no_version(compilation: Compilation | None) -> list[str]:
+    """Return the sentences on what torch had made of a compilation that failed; none where it did not fail.
+
+    (An exception that torch finds no later than its guards do, such as that on marked sizes that cannot be open, comes
+    when graph and code are made.)
+    """
+    error = error_of(compilation)
+    if compilation is None or not error:
+        return []
+    return [f"Compilation {compilation.compile_id} failed: {error}",
+            f"There is no version {compilation.compile_id}: what torch had made of it is never called."]
 
 
 def remarks(notes: Iterable[str]) -> list[str]:
@@ -64,6 +98,16 @@ def called_through(wrappers: Sequence[SourceLocation]) -> list[str]:
     places = [f"{wrapper.function} ({wrapper.filename.rpartition('site-packages/')[2]}:{wrapper.line})"
               for wrapper in wrappers]
     return [f"called through {count(len(wrappers), 'wrapper')}: {', '.join(places)}"] if wrappers else []
+
+
+def file_in_torch(place: SourceLocation) -> str:
+    """Return the file of a place in torch's own code, from torch's folder on, as torch itself names it."""
+    return re.split(r"[\\/]torch[\\/]", place.filename)[-1]
+
+
+def place_in_torch(place: SourceLocation) -> str:
+    """Return a place in torch's own code as Markdown: ``_inductor/codegen/cpp.py:2273``, in ``need_use_acc_helper``."""
+    return code(f"{file_in_torch(place)}:{place.line}") + (f", in {code(place.function)}" if place.function else "")
 
 
 def seconds(value: float) -> str:

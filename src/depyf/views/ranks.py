@@ -147,7 +147,9 @@ def _row(ranks: RankClass) -> tuple[str, ...]:
     if capture is None:
         return _linked(ranks), prose(ranks.trouble, 200), "", "", "", "", "", "", ""
     done = [c for c in capture.compilations if c.outcome == "compiled"]
-    graphs = {name for f in capture.functions for fr in f.frames for e in fr.entries for name in e.graph_names}
+    lost = capture.lost
+    graphs = {name for f in capture.functions for fr in f.frames for e in fr.entries
+              if e.compile_id.key not in lost for name in e.graph_names}
     return (_linked(ranks), "ended" if ranks.ended else "**not ended**",
             str(len(capture.functions)), str(len(done)), str(len(graphs)),
             str(sum(len(c.breaks) for c in capture.compilations)),

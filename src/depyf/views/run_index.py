@@ -18,6 +18,7 @@ from ..records.model import (
     Frame,
     GuardFailure,
     SourceLocation,
+    SymbolDecision,
 )
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import plain_name, resumed_function
@@ -30,6 +31,7 @@ from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import on_branch
 from .function_summary import FunctionSummary, tell_apart
+from .inductor_ranges import condition_of_inductor
 from .markdown import code
 from .short_paths import files_of, short_names
 from .user_source import UserSource
@@ -286,12 +288,20 @@ class RunIndex:
         version = self.version(compilation)
         return range_left(version.sizes, version.conditions, user_expression(source)) if version is not None else ""
 
+    def condition_of_inductor(self, failure: GuardFailure) -> SymbolDecision | None:
+        """Return the condition of Inductor's that failed; ``None`` where another did, or where that is not known."""
+        version = self.version_of(failure.entry)
+        made = version.compilation if version is not None else None
+        return condition_of_inductor(failure, made, self.stack_names(made)) if made is not None else None
+
     def line_guarded_for(self, failure: GuardFailure) -> SourceLocation | None:
         """Return the user's line because of which torch guards what failed; ``None`` where no record has it.
 
         Of a condition on sizes torch names one line, that of a layer of its own if the size was first used there. Which
         line of the user's calls the layer says the record of the symbol.
         """
+        if self.condition_of_inductor(failure) is not None:
+            return None  # (torch names the line at which the size was used first)
         if failure.cause is None or not self._is_torchs(failure.cause.filename):
             return failure.cause
         version = self.version_of(failure.entry)

@@ -500,6 +500,10 @@ CHANGED_OPTIONS = PrivateApi(
     ("torch._inductor.config:codegen_config",),
     "the options that are part of the key of Inductor's cache", "2.1",
     "why a graph was not in the cache is said without the options")
+INDUCTOR_OPTIONS = PrivateApi(
+    ("torch._inductor.config:_config",),
+    "the defaults of these options", "2.0",
+    "options that were set to their default are told as changed", is_a(dict))
 AUTOGRAD_SETTINGS = PrivateApi(
     ("torch._functorch.config",),
     "no cache of AOTAutograd's while depyf.compare runs", "2.0",

@@ -6,9 +6,10 @@ import functools
 import logging
 import sys
 from collections.abc import Callable
-from types import FunctionType, ModuleType
-from typing import Any, Literal
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, Literal, NamedTuple
 
+from ...torch_text.libraries import is_of_inductor
 from . import guard_print, private_api
 from .current_compilation import compile_id
 from .shared import SharedPatch, Undo, shared_patch
@@ -20,6 +21,9 @@ TRACE_LOGGER = private_api.TRACE_LOG.key
 #: Events of sizes, which come with the user's stack, which we read, and torch's own, which takes long to make.
 _WITH_TORCHS_STACK = frozenset({
     "create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added", "guard_added_fast"})
+
+#: Frames between a condition that Inductor asks for and the event of it: those of sizes and of the trace, 20 or so.
+_NEAR = 32
 
 
 class _TraceHandler(logging.Handler):
@@ -119,20 +123,36 @@ def _choose_trace() -> Undo:
     return shared_patch("the choice of events").acquire(None, make)
 
 
+class _Place(NamedTuple):
+    """A frame as torch's ``structured.from_traceback`` reads it."""
+
+    filename: str
+    lineno: int
+    name: str
+    line: str = ""
+
+
 class _NoTraceback:
-    """Stands in for torch's ``CapturedTraceback``: a stack without frames."""
+    """Stands in for torch's ``CapturedTraceback``: a stack with no frame but that of Inductor's which asks."""
 
     @staticmethod
     def extract(*args: Any, **kwargs: Any) -> type[_NoTraceback]:
         return _NoTraceback
 
     @staticmethod
-    def summary() -> tuple[()]:
+    def summary() -> tuple[_Place, ...]:
+        frame: FrameType | None = sys._getframe()
+        for _ in range(_NEAR):
+            if frame is None:
+                break
+            if is_of_inductor(frame.f_code.co_filename):
+                return (_Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name),)
+            frame = frame.f_back
         return ()
 
 
 def _without_torchs_stack(metadata_fn: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that makes an event's metadata with no frames of torch's own."""
+    """Return a function that makes an event's metadata with no frames of torch's own, but Inductor's that asks."""
     name = private_api.TRACEBACK.places[0].rpartition(":")[2]
     if type(metadata_fn) is not FunctionType or name not in metadata_fn.__code__.co_names:
         return metadata_fn

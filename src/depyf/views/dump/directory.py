@@ -49,7 +49,7 @@ class Directory(Folder):
 
     def transformed(
         self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
-        branch: Branch | None = None,
+        branch: Branch | None = None, failed: Sequence[str] = (),
     ) -> tuple[str, int, str] | None:
         """Write transformed code; return ``(path, line of the file at which the text begins, text of the file)``.
 
@@ -58,13 +58,14 @@ class Directory(Folder):
             function: that the user means.
             breaks: where its graph ends before the function does.
             branch: the branch that it continues.
+            failed: sentences on the error with which its compilation failed (:func:`.formatting.no_version`).
         """
-        header = transformed_header(code, function, breaks, branch)
+        header = transformed_header(code, function, breaks, branch, failed)
         text = header + code.source.text
         path = self.write(code.file, text)
         if code.exact is not None:
             whole = replace(code, source=code.exact)
-            plain = transformed_header(whole, function, breaks, branch) + code.exact.text
+            plain = transformed_header(whole, function, breaks, branch, failed) + code.exact.text
             self.write(code.file.removesuffix(".py") + ".unsimplified.py", plain)
         return None if path is None else (path, header.count("\n") + 1, text)
 
@@ -101,13 +102,14 @@ def how_faithful(fidelity: str, note: str) -> list[str]:
 
 def transformed_header(
     code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak], branch: Branch | None,
+    failed: Sequence[str] = (),
 ) -> str:
     """Return the text above transformed code: comments and an empty line."""
     fidelity = code.source.fidelity
     location = function.location
     resumed = resumed_function(location.function) if location else None
     lines = [f"what torch.compile made of {code.function_name if resumed else function.name}, "
-             f"compilation {code.compile_id}"]
+             f"compilation {code.compile_id}", *failed]
     if location is not None and resumed:
         lines.append(f"continues {function.name} {after_break(location.filename, resumed[1], branch)}")
     if location is not None:

@@ -13,6 +13,7 @@ from ...records.file_names import only_written, with_entries
 from ...records.model import CacheEntry, Capture, CompiledFunction, CompiledGraph, Frame, UserFunction
 from ...records.naming import Numbers, legal_identifier
 from .. import page as pages
+from ..formatting import no_version
 from ..index import index
 from ..index.written import stamped
 from ..remembered import remembered
@@ -60,9 +61,10 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
         if code.known:
             shown = code.source.text.partition("def ")[2].partition("(")[0].strip()
             code = replace(code, file=names.of_transformed(shown, code.compile_id, code.function_name, code.file))
+            made = known.get(code.compile_id.key)
             directory.transformed(
                 code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
-                known[code.compile_id.key].breaks if code.compile_id.key in known else (), frame.branch)
+                made.breaks if made is not None else (), frame.branch, no_version(made))
         return replace(entry, transformed=code)
 
     return with_entries(replace(capture, graphs=tuple(graphs)), written)

@@ -19,7 +19,7 @@ from ...torch_text import random_values
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
-from ..formatting import NO_TENSORS, after_break, called_through, notes_of, remarks
+from ..formatting import NO_TENSORS, after_break, called_through, error_of, no_version, notes_of, remarks
 from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
@@ -151,14 +151,23 @@ def _frame(
     decide = deciding(compiled)
     for version in compiled:
         before = nearest(version, compiled)
-        difference = as_comment(before, version, MOST_LINES) if before is not None else []
-        parts.append("\n".join([*difference, *call_guards(version, of_some(version, compiled), decide)]))
+        difference = as_comment(before, version, MOST_LINES) if before is not None and not version.failed else []
+        parts.append(_failed(version) if version.failed else "\n".join(
+            [*difference, *call_guards(version, of_some(version, compiled), decide)]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
                 parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))
         parts.append(_transformed(version, compiled, shown))
     parts.append(_dispatching(frame, name, compiled, lost))
     return "\n\n\n".join(parts)
+
+
+def _failed(version: Version) -> str:
+    """Return the lines in place of the guards of a compilation that failed."""
+    lines = no_version(version.compilation)
+    if version.conditions:
+        lines.append(f"The conditions that a call would have to satisfy: {version.guards_file}")
+    return "\n".join(part for line in lines for part in comment(line, 0, 2))
 
 
 def _heading(title: str) -> str:
@@ -203,7 +212,8 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
                 f"    ...  # the captured graph is not available")
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]
-    head = [f"# the graph {name}" + f", compiled by {graph.backend}" * bool(graph.backend),
+    head = [f"# the graph {name}" + f", compiled by {graph.backend}" * bool(graph.backend)
+            + f"; of {version.label}, which failed: it is never called" * version.failed,
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version)]
     view = stage_view(captured, graph.inputs)
     text = graph_as_function(name, view.text)
@@ -230,7 +240,8 @@ def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
 def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, ShownGraph]) -> str:
     """Return the transformed code with its notes; those of an earlier version are not said again."""
     code = version.entry.transformed.source
-    head = [f"# transformed code of version {version.label}: {code.fidelity}"]
+    head = [f"# transformed code of {version.label}, which failed (so it is never called): {code.fidelity}"
+            if version.failed else f"# transformed code of version {version.label}: {code.fidelity}"]
     alike = next((each for each in compiled[: version.number] if (code.fidelity, code.note) == (
         each.entry.transformed.source.fidelity, each.entry.transformed.source.note)), None)
     if alike is not None and code.note:
@@ -307,7 +318,7 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Seq
     arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
     passed = _pass_on(frame)
     lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
-    dead = [version.label for version in compiled if version.dead]
+    dead = [version.label for version in compiled if version.dead and not version.failed]
     if dead:
         lines += comment(f"left out, for they are dead (why stands at their guards): {', '.join(dead)}", 4, 2)
     frames = {version.entry.compile_id.frame_key for version in compiled}
@@ -315,7 +326,12 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Seq
     if given_up is not None:
         when = f"since {given_up.compile_id}, where torch gave the function up (index.md says why)"
         lines += comment(f"{when}, no version is tried: all calls run the original", 4, 2)
-    serving = [version for version in compiled if not version.dead]
+    for version in compiled:
+        if version.failed:
+            lines += comment(f"{version.label} failed: the call that torch compiled it for ended with "
+                             f"{error_of(version.compilation)}, unless torch suppressed the error and ran the "
+                             "original", 4, 2)
+    serving = [version for version in compiled if not version.dead and not version.failed]
     places = [version.entry.tried for version in serving]
     if len(serving) > 1 and None in places:
         lines.append("    # in the order in which they were compiled; in which order torch tried them was not recorded")

@@ -38,13 +38,14 @@ class Totals:
         compilations = run.capture.compilations
         breaks = [broken for compilation in compilations for broken in compilation.breaks]
         outcomes: dict[str, int] = {}
+        lost = run.capture.lost
         for compilation in compilations:
             if compilation.outcome != "compiled":
                 outcomes[compilation.outcome] = outcomes.get(compilation.outcome, 0) + 1
         return cls(
             sum(bool(summary.function and (not summary.compilations or summary.done)) for summary in run.summaries),
             sum(compilation.outcome == "compiled" for compilation in compilations),
-            len({name for _, entry in run.entries.values() for name in entry.graph_names}),
+            len({name for key, (_, entry) in run.entries.items() if key not in lost for name in entry.graph_names}),
             len(breaks),
             len({broken.location and (broken.location.filename, broken.location.line) for broken in breaks}),
             sum(len(summary.recompiles) for summary in run.summaries), outcomes,

@@ -62,20 +62,21 @@ def _entry(run: Run, version: Version, before: Version | None, guards: list[Json
     frame, entry = version.frame, version.entry
     ids = str(entry.compile_id)
     lines = guard_lines(version, before)
+    failed = ", which failed" * version.failed
     links = []
     for at, (_, cause) in enumerate(lines, 1):
         place = run.place(cause)
         if place >= 0:
             links += [at, at, place]
     document = run.document(
-        "guards", f"guards {ids}", f"guards of {ids} {frame.name}", "".join(f"{line}\n" for line, _ in lines),
+        "guards", f"guards {ids}", f"guards of {ids} {frame.name}{failed}", "".join(f"{line}\n" for line, _ in lines),
         links=links)
     guards.append(_guards(run, version, document))
     code = entry.transformed
     transformed = -1
     if code.known:
         transformed = run.document(
-            "transformed", f"transformed {ids}", f"transformed code of {ids} {frame.name}", code.source.text,
+            "transformed", f"transformed {ids}", f"transformed code of {ids} {frame.name}{failed}", code.source.text,
             fidelity=code.source.fidelity, note=code.source.note, file=code.file)
     return {"id": ids, "guards": len(entry.guards), "guardsDoc": document, "transformed": transformed,
             "fidelity": code.source.fidelity if code.known else "",

@@ -11,6 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ....records.model import CacheEntry, Compilation, Frame
 from ....records.naming import legal_identifier
 from ...changes import in_words, made_anew_on_stack
+from ...inductor_ranges import with_causes
 from ...remembered import Same, once
 from .conditions import Condition, Conditions, told_apart
 from .facts import Fact, fact_of, facts
@@ -41,6 +42,11 @@ class Version:
     sizes: Sizes
     compilation: Compilation | None = None
     dead: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Return whether its compilation failed, so that it is no version: torch had made its code by then."""
+        return self.compilation is not None and self.compilation.outcome == "failed"
 
     @property
     def why_dead(self) -> str:
@@ -119,7 +125,9 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
     keys = {entry.compile_id.frame_key for entry in frame.entries}
     anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
     entries = in_order(frame)
-    of_entries = told_apart([of_frame.of(entry.guards) for entry in entries])
+    names = {f"___stack{number}": text for number, text in enumerate(frame.stack) if text}
+    of_entries = told_apart([with_causes(of_frame.of(entry.guards), compilations.get(entry.compile_id.key), names)
+                             for entry in entries])
     for number, (entry, conditions) in enumerate(zip(entries, of_entries)):
         compilation = compilations.get(entry.compile_id.key)
         dead = next((each.subject for each in conditions if each.subject in anew and each.is_identity), "")
@@ -144,7 +152,8 @@ def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
     Of those compiled before it, the one that has the most conditions in common; the latest of several.
     """
     mine = version.texts
-    return max(compiled[: version.number], key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
+    before = [each for each in compiled[: version.number] if not each.failed]
+    return max(before, key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
 
 
 def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
@@ -152,7 +161,7 @@ def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
 
     They tell which version serves a call: the fewer have one, the more it tells.
     """
-    others = [other.texts for other in compiled if other is not version]
+    others = [other.texts for other in compiled if other is not version and not other.failed]
     having = {text: sum(text in texts for texts in others) for text in version.texts}
     return {text: number for text, number in having.items() if number < len(others)}
 
@@ -162,11 +171,11 @@ def deciding(compiled: Sequence[Version]) -> frozenset[str]:
     wanted: dict[str, str] = {}
     differ: set[str] = set()
     for version in compiled:
-        for subject, fact in version.facts.items():
+        for subject, fact in version.facts.items() if not version.failed else ():
             if wanted.setdefault(subject, fact.text) != fact.text:
                 differ.add(subject)
     return frozenset(version.facts[subject].condition.text for version in compiled for subject in differ
-                     if subject in version.facts)
+                     if subject in version.facts and not version.failed)
 
 
 def _number(entry: CacheEntry) -> int:

@@ -13,6 +13,7 @@ from ....frozen import frozen
 from ....records.model import SourceLocation
 from ....torch_text.resumes import resumed_function
 from ....torch_text.wrapping import comment, prose
+from ...formatting import no_version
 from ...line_breaks import WIDTH, broken
 from ...markdown import count
 from ...short_paths import short_names
@@ -42,6 +43,9 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     resumed = resumed_function(frame.code_name)
     title = f"{frame.title or frame.name}{f' from line {resumed[1]} on' if resumed else ''}"
     head = f'"""All conditions of version {version.label} of {title}.\n\n'
+    if version.failed:
+        head = "\n".join([f'"""Conditions of compilation {version.label} of {title}, which failed.', "", *(
+            line for text in no_version(version.compilation) for line in prose(text, "", "  ")), "", ""])
     head += "A comment after a condition says which line made torch ask for it.\n" if files else ""
     head += "Files:\n" + "".join(shortened) if shortened else ""
     body = f"{function}\n\n{helpers(function)}".rstrip() + "\n"
@@ -80,9 +84,12 @@ def _differences(version: Version, before: Version | None, whole: str = "") -> t
 @kept
 def _function(version: Version) -> list[Line]:
     lines: list[Line] = [(line, None) for line in definition(version.guards_name, signature(version.frame))]
+    failed = [(line, None) for text in no_version(version.compilation) for line in comment(text, 4, 2)]
+    if failed and not version.conditions:
+        return [*lines, *failed, ("    return False", None)]
     if not version.conditions:
         return [*lines, ("    # torch gave no guards", None), ("    return True", None)]
-    lines.append((f'    """{_counts(version)}"""', None))
+    lines += [(f'    """{_counts(version)}"""', None), *failed]
     if version.why_dead:
         lines += [(line, None) for line in comment(f"dead: {version.why_dead}", 4, 2)]
     lines.append(("    return (", None))

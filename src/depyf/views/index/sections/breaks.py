@@ -247,6 +247,8 @@ def _resume(run: SectionContext, name: str) -> str:
         status += f": {NO_TENSORS}"
     remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", status]
     entries = sorted(frame.entries, key=lambda entry: entry.compile_id.key) if frame else []
+    if entries and all(entry.compile_id.key in run.capture.lost for entry in entries):
+        remarks.append("[was not compiled](#not-compiled)")
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
     behind = "; ".join(filter(None, remarks))
     return link(code(name), file) + (f" ({behind})" if behind else "")

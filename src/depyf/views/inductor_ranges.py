@@ -1,0 +1,105 @@
+"""Conditions on open sizes that Inductor made while it generated code: no line of the program asks for them.
+
+Where Inductor generates other code for a short reduction than for a long one, each range of sizes has a version::
+
+    s77 <= 4096     asked for at _inductor/codegen/cpp.py:2273, need_use_acc_helper
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.libraries import is_of_inductor
+from ..torch_text.parsed import parsed_expression
+from ..torch_text.size_names import SYMBOL
+from .changes import in_words
+from .dump.guards.conditions import Condition
+from .formatting import file_in_torch
+
+#: A condition that gives one symbol an upper bound.
+_UPPER = re.compile(rf"(?P<symbol>{SYMBOL.pattern}) (?P<sign><=?) (?P<number>\d+)")
+_NUMBER = re.compile(r"-?\d+")
+_MEMBERS = (ast.Expression, ast.Compare, ast.BinOp, ast.UnaryOp, ast.Constant, ast.cmpop, ast.operator, ast.unaryop)
+_UNBOUNDED = (ast.Pow, ast.LShift)
+
+
+def is_made_by_inductor(decision: SymbolDecision) -> bool:
+    """Return whether Inductor asked for a condition, and no line of the user's did."""
+    return decision.kind == "guarded" and decision.location is not None and is_of_inductor(decision.location.filename)
+
+
+def condition_of_inductor(
+    failure: GuardFailure, compilation: Compilation | None, names: Mapping[str, str]
+) -> SymbolDecision | None:
+    """Return the condition of Inductor's for which a version did not fit a call; ``None`` where that is not known.
+
+    Args:
+        failure: of a guard of the version.
+        compilation: of the version.
+        names: expressions of values that torch names by place (:meth:`.run_index.RunIndex.stack_names`).
+    """
+    if compilation is None:
+        return None
+    known = {each.symbol: in_words(each.source.partition(", ")[0], names)
+             for each in compilation.symbols if each.kind == "created" and each.source}
+    subject, text = in_words(failure.subject, names), _spelled(in_words(failure.text.partition(" # ")[0], names))
+    failed = [each for each in compilation.symbols if each.kind == "guarded" and (
+        _is_about(each, known, subject) and _holds_at(each.symbol, failure.seen) is False
+        or condition_in_words(each, compilation, names) == text)]
+    return failed[0] if failed and all(map(is_made_by_inductor, failed)) else None
+
+
+def condition_in_words(decision: SymbolDecision, compilation: Compilation, names: Mapping[str, str]) -> str:
+    """Return a condition with the sizes in place of their symbols: ``x.shape[0] <= 4096``."""
+    known = {each.symbol: in_words(each.source.partition(", ")[0], names)
+             for each in compilation.symbols if each.source}
+    return _spelled(SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), decision.symbol))
+
+
+def with_causes(
+    conditions: Sequence[Condition], compilation: Compilation | None, names: Mapping[str, str]
+) -> Sequence[Condition]:
+    """Return the conditions of a version, those whose upper bound is Inductor's with its place as their cause.
+
+    (Torch names one line for a range: that at which its lower bound became known.)
+    """
+    bounds: dict[str, SourceLocation] = {}
+    for each in compilation.symbols if compilation is not None else ():
+        bound = _UPPER.fullmatch(each.symbol)
+        if bound is not None and compilation is not None and each.location is not None and is_made_by_inductor(each):
+            size = condition_in_words(replace(each, symbol=bound["symbol"]), compilation, names)
+            most = int(bound["number"]) - (bound["sign"] == "<")
+            bounds[f"{size} <= {most}"] = replace(each.location, filename=file_in_torch(each.location))
+    if not bounds:
+        return conditions
+    asked = [next((place for text, place in bounds.items() if one.text == text or one.text.endswith(f" <= {text}")),
+                  None) for one in conditions]
+    return [one if place is None else replace(one, cause=place) for one, place in zip(conditions, asked)]
+
+
+def _spelled(text: str) -> str:
+    """Return an expression with the spaces that Python's parser makes of it."""
+    node = parsed_expression(text)
+    return ast.unparse(node) if node is not None else text
+
+
+def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) -> bool:
+    """Return whether a condition is on one size alone, the one of a name."""
+    symbols = set(SYMBOL.findall(decision.symbol))
+    return len(symbols) == 1 and known.get(symbols.pop()) == subject
+
+
+def _holds_at(condition: str, value: str) -> bool | None:
+    """Return whether a condition on one symbol holds for a number; ``None`` where that is not known."""
+    node = parsed_expression(SYMBOL.sub(f"({value})", condition)) if _NUMBER.fullmatch(value) else None
+    if node is None or not isinstance(node, ast.Compare) or not all(
+            isinstance(each, _MEMBERS) and not isinstance(each, _UNBOUNDED) for each in ast.walk(node)):
+        return None
+    try:
+        return bool(eval(compile(ast.fix_missing_locations(ast.Expression(node)), "condition", "eval"), {}))
+    except (ArithmeticError, TypeError, ValueError):
+        return None
