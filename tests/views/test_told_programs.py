@@ -407,7 +407,7 @@ def test_modules_with_numbers_of_their_own_and_a_scheduler(capture_program):
     assert first.startswith("`Parts.forward` runs in plain Python")
     assert "What it calls is compiled by itself: `Part.forward`." in first  # (not the step, which another one calls)
     text = index(capture)
-    assert "* `self.drop`: torch leaves it open since its second value; compile `Parts.forward` with `dynamic=True`" in text
+    assert "* `self.drop`: the function's test of it tells `0.0` from all others, so it has a version of its own" in text
     # A version that ends at a break looks at nothing behind it.
     assert "`self.scale`" not in text.partition("## Recompiles")[2].partition("## Not compiled")[0]
     assert "why: torch does not trace `SGD.step`, which a learning-rate scheduler wraps" in text
@@ -936,3 +936,31 @@ def test_a_range_that_inductor_made_is_no_fault_of_the_program(times, size, capt
     assert re.search(rf"\* condition `{re.escape(size)} <= 40` .*, which Inductor asked for while it generated code: "
                      rf"{place}, in `\[0/0\]`", text)
     assert re.search(r"<= 40\)?  # cpp.py:4", next((tmp_path / "dump").glob("guards_0_for_*.py")).read_text())
+
+
+@new_enough
+def test_sizes_that_torch_and_no_line_of_the_program_compares(capture_program):
+    text = index(capture_program(told_programs.sizes_of_torch_alone))
+    assert "`x.shape[0]`: it had the value of `x.shape[1]`, which is fixed (at `told_programs.py:" in text
+    assert "which keeps the two apart: `torch._dynamo.mark_dynamic(x, 0)`" in text
+    assert "* `z.shape[0]`: what torch computes with it (at `told_programs.py:" in text
+    assert "`b.shape[0] == a.shape[0]`: they were the same when that version was compiled, so torch took them for one" in text
+    assert "the function's own lines" not in text
+
+
+@new_enough
+def test_what_has_more_versions_than_two(capture_program):
+    text = index(capture_program(told_programs.cache_by_size_and_seen))
+    assert "`len(means_by_key)`, too: each number of keys has a version of its own; set all of them before the first call" in text
+    assert "* `seen`: each content of the set has a version of its own, and it grows, so that no version serves the" in text
+    assert "`seen`: `{0}` → `{0, 1}`" in text
+    assert "* `y.shape[0]`: size 1 has versions of its own, 2 in this run; to spare them, pad to 2 or more" in text
+
+
+@new_enough
+def test_a_limit_is_put_down_to_what_most_versions_are_for(capture_program):
+    first, *_ = verdict(RunIndex(capture_program(told_programs.grows_beside_an_open_number)))
+    assert first.endswith("run in plain Python: `len(log)` was 3 and is 4.")
+    text = index(capture_program(told_programs.method_of_a_list_that_grows))
+    assert "from line" in text and "`log.append` is a new bound method at each call, so no version lasts longer" in text
+    assert "They differ most in" not in text

@@ -1272,3 +1272,64 @@ def told_apart_by_inductor(times):
             f(x)
 
     return program
+
+
+def sizes_of_torch_alone(compiling):
+    """Sizes that are the same by chance, and one that a convolution tells apart."""
+    conv = torch.nn.Conv2d(3, 2, 3)
+    convolved = torch.compile(lambda x: conv(x), backend="eager", dynamic=True)
+    many = torch.compile(lambda z: conv(z), backend="eager", dynamic=True)
+    both = torch.compile(lambda a, b: (a.sin(), b.cos()), backend="eager", dynamic=True)
+    for size in (3, 2):
+        convolved(torch.ones(size, 3, 9, 11))
+        many(torch.ones(4 if size == 3 else 16, 3, 9, 11))
+        both(torch.ones(size), torch.ones(3))
+
+
+def cache_by_size_and_seen(compiling):
+    """A dictionary that each call fills, a set that grows between the calls, a size of 1 in two versions."""
+    means_by_key = {}
+
+    @compiling
+    def cached(x, key):
+        if key not in means_by_key:
+            means_by_key[key] = x.mean()
+        return x + means_by_key[key]
+
+    @compiling
+    def penalised(x, seen):
+        return x - x.sum() * len(seen) if seen else x.sin()
+
+    @compiling
+    def stretched(y, others):
+        return y * 2 if others is None else y + others[0]
+
+    for number in range(4):
+        cached(torch.ones(3), f"k{number}")
+        penalised(torch.ones(3), set(range(number)))
+        stretched(torch.ones(1 if number % 2 else 4), [torch.ones(())] if number > 1 else None)
+
+
+def grows_beside_an_open_number(compiling):
+    @compiling
+    def step(x, n, log):
+        n = n + 2
+        log.append(n)
+        return x * n
+
+    log = []
+    for n in range(3, 14):
+        step(torch.ones(8), n, log)
+        log[-1] = "done"
+
+
+def method_of_a_list_that_grows(compiling):
+    @compiling
+    def step(x, log):
+        log.append((x > 0).float().mean().item())
+        return x * 2
+
+    for _ in range(3):
+        log = []
+        for _ in range(4):
+            step(torch.ones(8), log)

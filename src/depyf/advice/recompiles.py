@@ -25,6 +25,10 @@ _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 #: Sizes and numbers that a test of the program's tells apart.
 _SIZES_APART = ("the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
                 f"version each: {_LIMIT}")
+_APART_IN_TORCH = ("what torch computes with it (at {}) is another computation for such sizes: each range has a "
+                   f"version, and the program need not change; where there are more than the limit, raise it: {_LIMIT}")
+_TAKEN_FOR_ONE = ("they were the same when that version was compiled, so torch took them for one size; let them differ "
+                  "in the first call{}")
 _GENERATED_APART = ("Inductor generates other code for sizes with {} than for the rest: each range has a version, and "
                     f"the program need not change; where there are more than the limit, raise it: {_LIMIT}")
 _NUMBERS_APART = "the function's own test of it tells its values apart: each outcome has a version of its own"
@@ -85,6 +89,13 @@ class Circumstances:
         differs: the version that was compiled then differs from the earlier ones in more.
         tested: sizes on which torch tested a condition in a version that leaves them open.
         told_apart: sizes and numbers that branches of the program tell apart by more than what ``ranges`` says.
+        bounded_by_torch: sizes of which torch's own operations, and no line of the program's, ask whether they are in a
+            range, with the place of the line that calls one: ``{"x.shape[0]": "`net.py:5`"}``.
+        same_as_fixed: sizes that a version holds for one value of since they had that of another size, which each
+            version holds for the same value: ``{"x.shape[0]": "x.shape[1]"}``.
+        taken_for_one: what torch tests since sizes had the same value, and no line asks for it ("duck sizing").
+        excepted: numbers that tests of the program's tell from all others: ``{"t": (0.0,)}``, of ``if t != 0``.
+        expected: for each size, length or number that changed, what each version wants: ``{"len(x)": ("0", "1")}``.
         generated_apart: sizes that Inductor's code generator told apart when a version did not fit this call, and no
             line of the program's, with its condition: ``{"x.shape[0]": "x.shape[0] <= 4096"}``.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
@@ -113,6 +124,11 @@ class Circumstances:
     differs: bool = False
     tested: Set[str] = frozenset()
     told_apart: Set[str] = frozenset()
+    bounded_by_torch: Mapping[str, str] = field(default_factory=dict)
+    same_as_fixed: Mapping[str, str] = field(default_factory=dict)
+    taken_for_one: Set[str] = frozenset()
+    excepted: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     generated_apart: Mapping[str, str] = field(default_factory=dict)
     calls: Mapping[str, str] = field(default_factory=dict)
     packed: Mapping[str, str] = field(default_factory=dict)
@@ -231,8 +247,10 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
     unbacked = (
         f", or `torch._dynamo.decorators.mark_unbacked({size['tensor']}, {size['index']})` before the first call; "
         "nothing in the function may then depend on that size") if can else ""
-    alone = ", where nothing else differs" if at.differs else ""
-    return (f"size {special} has a version of its own, one in all{alone}; to spare it, pad to 2 or more, if "
+    versions = at.expected.get(change.subject, ()).count(special)
+    own = "a version of its own, one in all" if versions < 2 else f"versions of its own, {versions} in this run"
+    alone = ", where nothing else differs" if at.differs and versions < 2 else ""
+    return (f"size {special} has {own}{alone}; to spare {'it' if versions < 2 else 'them'}, pad to 2 or more, if "
             f"that changes no result{unbacked}")
 
 
@@ -250,12 +268,27 @@ def _fixed_size(change: ValueChange, at: Circumstances) -> str | None:
                 f"this run, and what is computed with these fixes it (at {at.fixed[change.subject]}); compile what "
                 f"calls these modules as one graph, or {limit}")
     size = _size_of(change)
+    if change.subject in at.same_as_fixed and change.subject in at.fixed:
+        return _taken_for_another(change.subject, at)
     if change.subject in at.fixed_with and size and "`" not in change.subject:
         return _fixed_in_one_version(change, at, at.fixed[change.subject], at.fixed_with[change.subject])
     if change.subject in at.fixed and (size or change.subject not in at.ranges):
         return (f"what is computed with it fixes it (at {at.fixed[change.subject]}), so each value has a version of "
                 f"its own, marked as dynamic or not; call the function with fewer values, or {limit}")
     return None
+
+
+def _taken_for_another(subject: str, at: Circumstances) -> str:
+    """Return advice on a size that torch took for another one, which is fixed, since both had the same value.
+
+    (A size that is marked dynamic has a symbol of its own, whatever its value: ``create_unspecified_symbol``.)
+    """
+    other = at.same_as_fixed[subject]
+    apart = "let them differ in the first call" if at.made_in or subject in at.tied or not _DOTTED.fullmatch(
+        subject.partition(".shape[")[0]) else (
+        f"mark it dynamic before the first call, which keeps the two apart: {_mark(subject)}")
+    return (f"it had the value of `{other}`, which is fixed (at {at.fixed[subject]}), so torch took both for one size; "
+            f"{apart}")
 
 
 def _fixed_in_one_version(change: ValueChange, at: Circumstances, place: str, others: Sequence[str]) -> str:
@@ -268,8 +301,9 @@ def _fixed_in_one_version(change: ValueChange, at: Circumstances, place: str, ot
         why = f"what is computed with it in one version fixes it (at {place}); another leaves it open. "
         change_it = f"Mark it dynamic before the first call, and torch names what fixes it: {_mark(change.subject)}"
     else:
-        why = (f"{_listed(others)} has the same value and had not changed yet, so what is computed with both fixes it "
-               f"(at {place}); another version leaves it open. ")
+        have, both = ("has", "both") if len(others) == 1 else ("have", "them")
+        why = (f"{_listed(others)} {have} the same value and had not changed yet, so what is computed with {both} "
+               f"fixes it (at {place}); another version leaves it open. ")
         marks = ", ".join(map(_mark, (change.subject, *others)))
         change_it = f"Mark {_all(1 + len(others))} dynamic before the first call: {marks}"
     return why + (f"Compile `{at.made_in}` with `dynamic=True`" if at.made_in else change_it)
@@ -348,14 +382,15 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
                 "at once (a loop over a tensor is unrolled, too)")
     grows = change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was)
     by_key = change.subject[4:-1].rpartition(".")[2] in at.filled
-    if grows and by_key and set(change.was) != {"0"}:
+    many = len(set(at.expected.get(change.subject, ()))) > 2
+    if by_key and (many or grows and set(change.was) != {"0"}):
         return "each number of keys has a version of its own; set all of them before the first call"
     if grows and not by_key:
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
             "outside of what is compiled, or, where it holds numbers or tensors, fill a tensor of fixed size instead",
             comes_first=True)
-    if "0" in (*change.was, change.now):
+    if "0" in (*change.was, change.now) and not many:
         return "when it is empty there is a version of its own, one in all; to spare it, fill it before the first call"
     return ("each length has a version of its own; keep one length, or, where it holds numbers or tensors, fill a "
             "tensor of fixed size instead")
@@ -463,8 +498,11 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
     if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
         return "each of its values has a version of its own; keep one where you can"
     if NUMBER.fullmatch(change.now) and change.subject in at.ranges:
-        if not any(map(NUMBER.fullmatch, change.was)):  # (Each version leaves it open.)
-            return _SIZES_APART if ".shape[" in change.subject else _NUMBERS_APART
+        numbers = [each for each in change.was if NUMBER.fullmatch(each)]
+        if not numbers:  # (Each version leaves it open.)
+            return _apart(change, at)
+        if all(float(each) in at.excepted.get(change.subject, ()) for each in numbers):
+            return f"the function's test of it tells `{numbers[0]}` from all others, so it has a version of its own"
         compiled = f"compile `{at.made_in}`" if at.made_in else "compile the function"
         known = at.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
         if change.subject in at.told_apart:
@@ -486,10 +524,50 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
     return None
 
 
+def _contents(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
+    """Return advice on a set, of which each version holds for one content."""
+    contents = [_members(each) for each in (change.now, *change.was)]
+    now, *was = contents
+    if not was or any(each is None for each in was):
+        return None
+    if now is not None and all(each < now for each in was if each is not None):
+        return RecompileAdvice(
+            "each content of the set has a version of its own, and it grows, so that no version serves the next call; "
+            "keep what it holds in a tensor of fixed size (a mask), or compute what depends on it before the call",
+            comes_first=True)
+    return ("each content of the set has a version of its own; keep what it holds in a tensor of fixed size (a mask), "
+            "or compute what depends on it before the call")
+
+
+def _members(text: str) -> Set[str] | None:
+    """Return the elements of a set as text, ``{1, 2}``; ``None`` for another value."""
+    match parsed_expression(text):
+        case ast.Set(elements):
+            return frozenset(map(ast.unparse, elements))
+        case ast.Call(ast.Name("set" | "frozenset"), []):
+            return frozenset()
+        case ast.Call(ast.Name("frozenset"), [ast.Set(elements)]):
+            return frozenset(map(ast.unparse, elements))
+    return None
+
+
+def _apart(change: ValueChange, at: Circumstances) -> str:
+    """Return advice on a size or number that each version leaves open within a range."""
+    if ".shape[" not in change.subject:
+        return _NUMBERS_APART
+    place = at.bounded_by_torch.get(change.subject, "")
+    return _APART_IN_TORCH.format(place) if place else _SIZES_APART
+
+
 def _condition(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on a condition on sizes or open numbers, or on two names for one tensor."""
     if re.fullmatch(r"[\w.]+ is [\w.]+", change.subject):
         return "one tensor under two names has a version of its own; pass a copy: `.clone()`"
+    if change.subject in at.taken_for_one and re.fullmatch(r"\S+\.shape\[\d+\] == \S+\.shape\[\d+\]", change.subject):
+        # (The sizes of a view have symbols with its base.)
+        marks = [_mark(size) for size in change.subject.split(" == ") if not at.made_in
+                 and "._base." not in change.subject and size.partition(".shape[")[0].isidentifier()]
+        return _TAKEN_FOR_ONE.format(f", or mark one of them dynamic before it: {marks[0]}" if marks else "")
     is_computed = isinstance(parsed_expression(change.subject), ast.BinOp)
     if ".shape[" in change.subject and (is_computed or re.search(r"[<>]|==|!=", change.subject)):
         return _SIZES_APART
@@ -504,4 +582,5 @@ def _generated(change: ValueChange, at: Circumstances) -> str | None:
 
 _RULES: tuple[Rule, ...] = (
     _generated, _of_each_object, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size,
-    _open_size, _bound_method, _packed_arguments, _length, _condition, _view, _state, _key, _other_kind, _value)
+    _open_size, _bound_method, _packed_arguments, _length, _contents, _condition, _view, _state, _key, _other_kind,
+    _value)

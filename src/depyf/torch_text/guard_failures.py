@@ -51,6 +51,8 @@ _EXCEPTION = (
 #: The subject of a condition that raised an exception, of which torch does not say which one it is.
 NOT_EVALUATED = "a guard could not be evaluated: "
 
+#: What torch says behind a condition that two sizes are the same: they were so at the call, and no line compares them.
+DUCK_SIZED = "duck sizing added this equality"
 #: What a version expects of a function: a certain code, or only that it is one.
 SAME_CODE, A_FUNCTION = "the same code", "a function"
 

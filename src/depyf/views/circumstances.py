@@ -15,6 +15,7 @@ from itertools import takewhile
 from ..advice.recompiles import NUMBER, Circumstances, last_part
 from ..advice.source import last_name
 from ..records.model import Compilation, SourceLocation, SymbolDecision
+from ..torch_text.guard_failures import DUCK_SIZED
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from ..torch_text.size_names import SYMBOL
@@ -22,7 +23,7 @@ from .causes import in_two_steps
 from .changes import in_words
 from .dump.guards.conditions import ARGUMENTS
 from .dump.guards.sizes import is_in_range, range_in_sentence
-from .dump.guards.versions import signature
+from .dump.guards.versions import Version, signature
 from .fixed_symbols import fixed_symbols
 from .inductor_ranges import condition_in_words
 from .markdown import code
@@ -31,6 +32,8 @@ from .verdict import is_outermost
 
 #: Files through which torch calls a function of the user's.
 _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
+#: A condition that one number does not meet, and all others do.
+_OTHER_THAN = re.compile(rf"Ne\({SYMBOL.pattern}, (-?\d+(?:\.\d+)?)\)")
 #: A condition that bounds one symbol.
 _BOUND = re.compile(rf"[\d*+\- ]*{SYMBOL.pattern}[\d+\- ]* [<>]=? -?\d+")
 #: Files that another than the user wrote.
@@ -58,10 +61,12 @@ class CircumstancesOfRun:
             fixed = {each.compile_id.key: fixed_symbols(each, self.run.version(each)) for each in frame}
             made_in, caller = self._caller(compilation)
             ranges, elsewhere = self._ranges(frame, fixed)
+            fixed_with, same = self._fixed_with(frame, fixed)
             self._of_functions[key] = Circumstances(
-                fixed=self._fixed(frame, fixed), fixed_with=self._fixed_with(frame, fixed),
-                ranges=ranges, tested=self._tested(frame, lambda decision: True),
-                told_apart=self._tested(frame, self._is_branch) | elsewhere, tied=self._tied(frame),
+                fixed=self._fixed(frame, fixed), fixed_with=fixed_with, same_as_fixed=same,
+                ranges=ranges, tested=frozenset(self._tested(frame, lambda decision: True)),
+                told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere, tied=self._tied(frame),
+                bounded_by_torch=self._bounded_by_torch(frame), excepted=self._excepted(frame),
                 calls=self._calls(compilation), made_in=made_in, made_outside=self._given_to(caller),
                 packed=self._packed(compilation), given=self._given(compilation), filled=self._filled(compilation),
                 python_tests=self._python_tests(compilation),
@@ -70,7 +75,8 @@ class CircumstancesOfRun:
         known = self._of_functions[key]
         return replace(
             known, set_once=self._set_once(compilation), modules=self._of_modules(compilation, known.fixed),
-            along=self._along(compilation), generated_apart=self._generated_apart(compilation),
+            along=self._along(compilation), expected=self._expected(compilation),
+            taken_for_one=self._taken_for_one(compilation), generated_apart=self._generated_apart(compilation),
             in_library=self._is_called_by_library(compilation),
             breaks_when_open=self._new_break(compilation),
             differs=any(".shape[" in each.subject or not each.subject.startswith("self.")
@@ -93,20 +99,42 @@ class CircumstancesOfRun:
                 for subject, decision in self._named(each, fixed[each.compile_id.key])
                 if decision.location is not None}
 
-    def _fixed_with(self, frame: list[Compilation], fixed: _Fixed) -> dict[str, tuple[str, ...]]:
+    def _fixed_with(
+        self, frame: list[Compilation], fixed: _Fixed,
+    ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
         """Return the sizes that one version holds for one value of, and another leaves open.
 
         With each come sizes of arguments that are the same number in the first: what is computed with both fixes it.
+        Apart from these are those that torch took for a size that all versions hold for that number.
         """
         opened: set[str] = set()
-        first: dict[str, tuple[Compilation, str]] = {}
+        first: dict[str, tuple[Compilation, SymbolDecision]] = {}
         for each in frame:
-            values = {subject: decision.value for subject, decision in self._named(each, fixed[each.compile_id.key])}
-            opened.update(subject for subject, _ in self._named(each, _created(each)) if subject not in values)
-            for subject, value in values.items():
-                first.setdefault(subject, (each, value))
-        return {subject: tuple(size for size in self._sizes(where, value) if size != subject)
-                for subject, (where, value) in first.items() if subject in opened}
+            decided = dict(self._named(each, fixed[each.compile_id.key]))
+            opened.update(subject for subject, _ in self._named(each, _created(each)) if subject not in decided)
+            for subject, decision in decided.items():
+                first.setdefault(subject, (each, decision))
+        others: dict[str, tuple[str, ...]] = {}
+        same: dict[str, str] = {}
+        for subject in first.keys() & opened:
+            where, decision = first[subject]
+            others[subject] = tuple(size for size in self._sizes(where, decision.value) if size != subject)
+            held = [name for name, (there, other) in first.items()
+                    if there is where and other is decision and name != subject and name not in opened]
+            same |= {subject: held[0]} if held else {}
+        return others, same
+
+    def _taken_for_one(self, compilation: Compilation) -> frozenset[str]:
+        """Return the equations of sizes that torch made of a call in which both were the same.
+
+        No line compares them: either torch says so, or it tested no equation.
+        """
+        made = [version.compilation for failure in compilation.guard_failures
+                if (version := self.run.version_of(failure.entry)) is not None and version.compilation is not None]
+        unasked = not any(decision.kind == "guarded" and decision.symbol.startswith("Eq(")
+                          for each in made for decision in each.symbols)
+        return frozenset(change.subject for change in self.run.changes(compilation)
+                         if unasked or any(DUCK_SIZED in failure.text for failure in change.failures))
 
     def _sizes(self, compilation: Compilation, number: str) -> list[str]:
         """Return the sizes of arguments that a version holds for this number."""
@@ -149,20 +177,45 @@ class CircumstancesOfRun:
                 first[subject] = first.get(subject) or value or seen.get(subject, "")
         return first
 
-    def _tested(self, frame: list[Compilation], counts: Callable[[SymbolDecision], bool]) -> frozenset[str]:
-        """Return the sizes on which torch tested a condition that counts in a version that leaves them open."""
-        tested: set[str] = set()
+    def _tested(
+        self, frame: list[Compilation], counts: Callable[[SymbolDecision], bool],
+    ) -> dict[str, list[SymbolDecision]]:
+        """Return the sizes on which torch tested a condition that counts, in a version that leaves them open.
+
+        With each come the conditions.
+        """
+        tested: dict[str, list[SymbolDecision]] = {}
         for each in frame:
-            symbols = {symbol for decision in each.symbols if decision.kind == "guarded" and counts(decision)
-                       for symbol in SYMBOL.findall(decision.symbol)}
-            tested.update(subject for subject, decision in self._named(each, _created(each))
-                          if decision.symbol in symbols)
-        return frozenset(tested)
+            conditions = [decision for decision in each.symbols if decision.kind == "guarded" and counts(decision)]
+            of_symbol: dict[str, list[SymbolDecision]] = {}
+            for decision in conditions:
+                for symbol in SYMBOL.findall(decision.symbol):
+                    of_symbol.setdefault(symbol, []).append(decision)
+            for subject, made in self._named(each, _created(each)):
+                if made.symbol in of_symbol:
+                    tested.setdefault(subject, []).extend(of_symbol[made.symbol])
+        return tested
+
+    def _tells_apart(self, decision: SymbolDecision) -> bool:
+        """Return whether torch tested a condition, other than a bound, because the program branches on it."""
+        return self._is_branch(decision) and not _BOUND.fullmatch(decision.symbol)
+
+    def _bounded_by_torch(self, frame: list[Compilation]) -> dict[str, str]:
+        """Return the sizes that operations of torch's bound, and no branch of the program, with the place of one."""
+        bounds = self._tested(frame, lambda decision: _BOUND.fullmatch(decision.symbol) is not None)
+        return {subject: code(self.run.short_place(decisions[0].location)) for subject, decisions in bounds.items()
+                if decisions[0].location is not None and not any(map(self._is_branch, decisions))}
+
+    def _excepted(self, frame: list[Compilation]) -> dict[str, tuple[float, ...]]:
+        """Return the numbers that branches of the program tell from all others."""
+        return {subject: tuple(float(match[1]) for decision in decisions
+                               if (match := _OTHER_THAN.fullmatch(decision.symbol)))
+                for subject, decisions in self._tested(frame, self._is_branch).items()}
 
     def _is_branch(self, decision: SymbolDecision) -> bool:
-        """Return whether torch tested a condition, other than a bound, because the program branches on it."""
+        """Return whether torch tested a condition on a line by which the program branches."""
         where = decision.location
-        if where is None or _BOUND.fullmatch(decision.symbol):
+        if where is None:
             return False
         if where.filename not in self._branches:
             tree = self.run.source.tree(where.filename)
@@ -170,6 +223,14 @@ class CircumstancesOfRun:
             self._branches[where.filename] = frozenset(
                 line for test in tests for line in range(test.lineno, (test.end_lineno or test.lineno) + 1))
         return where.line in self._branches[where.filename]
+
+    def _expected(self, compilation: Compilation) -> dict[str, tuple[str, ...]]:
+        """Return what each version wants of the sizes, lengths and numbers that changed or are other ones."""
+        subjects = {change.subject for change in self.run.changes(compilation)[:1]}
+        subjects |= {each.subject for each in self.run.differences(compilation)}
+        versions = self.run.versions_beside(compilation)
+        return {subject: tuple(filter(None, (_wanted(version, subject) for version in versions)))
+                for subject in subjects}
 
     def _generated_apart(self, compilation: Compilation) -> dict[str, str]:
         """Return the sizes that Inductor told apart at a recompile, with the condition that failed."""
@@ -447,6 +508,18 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def _wanted(version: Version, subject: str) -> str:
+    """Return the value that a version wants of a size, length or number; ``""`` where it takes several."""
+    size_of = re.fullmatch(r"(.+)\.shape\[(\d+)\]", subject)
+    if size_of is not None:
+        of, index = size_of[1], int(size_of[2])
+        tensor = next((one.tensor for one in version.conditions if one.tensor is not None and one.subject == of), None)
+        size = tensor.size[index] if tensor is not None and index < len(tensor.size) else None
+        return "" if size is None else str(size)
+    fact = version.facts.get(subject)
+    return fact.text if fact is not None and fact.kind == "value" else ""
 
 
 #: The decisions that fix symbols, by the key of the compilation.
