@@ -8,6 +8,7 @@ import pytest
 
 from depyf.records.model import (
     CacheEntry,
+    CacheKeyPart,
     CacheLookup,
     Capture,
     CodeText,
@@ -363,3 +364,19 @@ def test_one_wrapper_of_two_functions():
 def test_a_function_that_was_skipped_has_its_class():
     text = index(capture_of(compilation(function="wrapper", outcome="skipped", user_function=MEANT)))
     assert "Net.forward" in text and "`wrapper`" not in text
+
+
+def test_the_options_of_inductor_stand_with_their_functions():
+    functions = (CompiledFunction("f", (frame_of(CompileId(0, 0)),)),)
+
+    def looked_up(*options):
+        return CacheLookup("fx_graph", "miss", "", (CacheKeyPart("gm", "1"),), options)
+
+    def told(*caches):
+        return index(capture_of(*(compilation(0, n, caches=each) for n, each in enumerate(caches)), functions=functions))
+
+    both = ("max_autotune = True", "coordinate_descent_tuning = True")
+    text = told((looked_up(*both), CacheLookup("aotautograd", "miss")))
+    assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`, `max_autotune = True`\n", text)
+    assert re.search(r"\n\* `\w+` in `\[0/0\]`: `max_autotune = True`\n", told((looked_up(both[0]),), (looked_up(),)))
+    assert "Options of Inductor" not in told((looked_up(),))

@@ -22,7 +22,14 @@ from depyf.fitting.recorded import NoSuchFunction, frame_of
 from depyf.notebook import View
 from depyf.program.summary import summary
 from depyf.records import store
-from depyf.records.model import SourceFile, SourceLocation
+from depyf.records.model import (
+    Capture,
+    Compilation,
+    CompileId,
+    SourceFile,
+    SourceLocation,
+    SymbolDecision,
+)
 from depyf.torch_text.libraries import is_library
 from depyf.views.advice import Adviser
 from depyf.views.changes import with_stack_names
@@ -964,3 +971,22 @@ def test_a_limit_is_put_down_to_what_most_versions_are_for(capture_program):
     text = index(capture_program(told_programs.method_of_a_list_that_grows))
     assert "from line" in text and "`log.append` is a new bound method at each call, so no version lasts longer" in text
     assert "They differ most in" not in text
+
+
+def test_a_constant_is_no_name_of_an_open_number(capture_program):
+    text = index(capture_program(told_programs.a_constant_on_the_stack))
+    assert "`0` (torch's" not in text
+    assert re.search(r"\* `\[1/0\]` `___stack1` \(torch's `s\d+`\): the constant `0`, which lay on the stack at the graph "
+                     r"break and which torch keeps open, `told_programs.py:\d+`", text)
+
+
+@new_enough
+def test_a_size_of_a_tensor_of_torchs_own_is_no_size_of_the_program():
+    """Torch makes a symbol for the state of the random generator that a checkpoint keeps."""
+    def told(source):
+        made = SymbolDecision("created", "s21", source, "5056", "[2, int_oo]")
+        return index(Capture(compilations=(Compilation(
+            CompileId(0, 0), "f", SourceLocation("m.py", 1, "f"), outcome="compiled", symbols=(made,)),)))
+
+    assert "## Dynamic shapes" not in told("__meta_utils_unknown_tensor13.size()[0]")
+    assert "`x.shape[0]` (torch's `s21`)" in told("L['x'].size()[0]")

@@ -1333,3 +1333,14 @@ def method_of_a_list_that_grows(compiling):
         log = []
         for _ in range(4):
             step(torch.ones(8), log)
+
+
+def a_constant_on_the_stack(compiling):
+    """The 0 lies on the stack when the graph breaks at what is computed after it."""
+    def top(x, order, drop):
+        return x.index_fill(0, order[drop], 0.0)
+
+    f = torch.compile(top, backend="eager", dynamic=True)
+    x = torch.ones(48)
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=False):
+        f(x, torch.arange(48), torch.arange(48) > 9)

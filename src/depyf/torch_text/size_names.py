@@ -26,11 +26,21 @@ from .parsed import parsed_expression
 _ANNOTATION = re.compile(r'(?<=: ")(?P<type>\w+)\[(?P<shape>[^"\[\]]*)\](?P<rest>(?:\[[^"\[\]]*\])?[^"]*)(?=")')
 #: A symbol of torch's for an open size or number: ``s77``, ``u0`` (unbacked), ``zf3`` (a float), ``zuf1``.
 SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
+#: The begin of the name that torch gives to a tensor of which it knows no source (torch/_subclasses/meta_utils.py).
+_UNKNOWN_TENSOR = "__meta_utils_unknown_tensor"
 _OPERATOR = re.compile(r"[-+*/]")
 #: The begin of an annotation with a size that is computed.
 _COMPUTED = re.compile(r': "\w+\[[^"\[\]]*[-+*/]')
 _SHORTEST = 8
 _TERM = "Max("
+
+
+def is_of_torchs_own(source: str) -> bool:
+    """Return whether a size is that of a tensor that no argument or variable of the program's leads to.
+
+    Such is the state of the random generator that a checkpoint keeps.
+    """
+    return bool(source) and all(each.startswith(_UNKNOWN_TENSOR) for each in source.split(", "))
 
 
 def size_names(lines: Sequence[str]) -> dict[str, str]:

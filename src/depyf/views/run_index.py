@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from ..advice.recompiles import A_VIEW
+from ..advice.recompiles import A_VIEW, NUMBER
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -170,11 +170,18 @@ class RunIndex:
     def stack_names(self, compilation: Compilation) -> dict[str, str]:
         """Return the user's expressions of the values that a resume function takes.
 
-        ``{"___stack0": "self.log.append"}``.
+        ``{"___stack0": "self.log.append"}``. (A constant is no name for the value that it has.)
         """
+        constants = self.constants_on_stack(compilation)
+        return {name: text for name, text in self._on_stack(compilation) if name not in constants}
+
+    def constants_on_stack(self, compilation: Compilation) -> dict[str, str]:
+        """Return the numbers that a resume function takes because the line of the break has them: ``___stack1``: 0."""
+        return {name: text for name, text in self._on_stack(compilation) if NUMBER.fullmatch(text)}
+
+    def _on_stack(self, compilation: Compilation) -> list[tuple[str, str]]:
         frame = self.frame_of(compilation)
-        stack = frame.stack if frame else ()
-        return {f"___stack{number}": text for number, text in enumerate(stack) if text}
+        return [(f"___stack{number}", text) for number, text in enumerate(frame.stack if frame else ()) if text]
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:

@@ -20,7 +20,9 @@ def functions(run: SectionContext) -> list[str]:
     """Return the table of functions: versions, graphs, breaks, times, and the backends where these differ."""
     # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
     summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
-    if len(summaries) < 2 and all(len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
+    options = _options(summaries)
+    if not options and len(summaries) < 2 and all(
+            len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
         return []
     rows = []
     differ = len({graph.backend for graph in run.graphs.values() if graph.backend}) > 1
@@ -41,7 +43,30 @@ def functions(run: SectionContext) -> list[str]:
     for summary in wrapped:
         name = summary.function.frames[0].title if summary.function else summary.title
         lines.append(f"* {code(name)} is {run.called_through(summary.wrappers)}")
+    if options:
+        lines += ["", "Options of Inductor that were not at their default, as `mode` or `options` of `torch.compile` "
+                  "or the program's `torch._inductor.config` set them:", "",
+                  *(f"* {some(of, 3)}: {', '.join(map(code, shown))}" for shown, of in options.items())]
     return lines
+
+
+def _options(summaries: Sequence[FunctionSummary]) -> dict[tuple[str, ...], list[str]]:
+    """Return the options of Inductor with the functions whose graphs were looked up in its cache under them.
+
+    A function with several sets of options stands with the compilations that had each of them.
+    """
+    result: dict[tuple[str, ...], list[str]] = {}
+    for summary in summaries:
+        sets: dict[tuple[str, ...], list[str]] = {}
+        for compilation in summary.done:
+            for lookup in compilation.caches:
+                if lookup.key:
+                    sets.setdefault(tuple(sorted(lookup.options)), []).append(code(str(compilation.compile_id)))
+        for options, ids in sets.items():
+            if options:
+                of = f" in {some(list(dict.fromkeys(ids)), 3)}" if len(sets) > 1 else ""
+                result.setdefault(options, []).append(code(summary.title) + of)
+    return result
 
 
 def _versions(summary: FunctionSummary) -> str:

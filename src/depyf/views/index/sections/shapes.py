@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ....advice.recompiles import NUMBER
 from ....records.model import Compilation, SymbolDecision
 from ....torch_text.parsed import parsed_expression
-from ....torch_text.size_names import SYMBOL
+from ....torch_text.size_names import SYMBOL, is_of_torchs_own
 from ....torch_text.user_expressions import user_expression
 from ...changes import in_words
 from ...dump.guards.sizes import in_shape_words, range_in_sentence
@@ -150,6 +150,11 @@ def _open_text(
     if not decision.source:
         return decision.symbol, (f"a value that only the data tells (torch's {code(decision.symbol)}), "
                                  f"{extent}{where}")
+    constant = run.constants_on_stack(compilation).get(user_expression(decision.source))
+    if constant is not None:
+        what = user_expression(decision.source)
+        return what, (f"{code(what)} (torch's {code(decision.symbol)}): the constant {code(constant)}, which lay on "
+                      f"the stack at the graph break and which torch keeps open{where}")
     what = in_words(decision.source, run.stack_names(compilation))
     text = f"{code(what)} (torch's {code(decision.symbol)}): {extent}{first}{where}"
     return what, text + _generalised(run, what, decision.value, compilation)
@@ -206,8 +211,10 @@ def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) 
 def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> bool:
     """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision.
 
-    (Torch makes one of each number that it comes by.)
+    (Torch makes one of each number that it comes by, and of the sizes of tensors of its own.)
     """
+    if decision.kind == "created" and is_of_torchs_own(decision.source):
+        return False
     version = run.version(compilation)
     if version is None or decision.kind not in ("created", "unbacked"):
         return True
