@@ -15,7 +15,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 
-from ..torch_text.graph_text import Graph, Node
+from ..torch_text.graph_text import Graph, Node, operation_of
 from .decompositions import BACKWARD, FORWARD
 
 _Line = tuple[str, int, str]
@@ -402,9 +402,9 @@ _RANKS = {"linear": 2, "matmul": 3, "scaled_dot_product_attention": 3}
 def plain_operation(node: Node) -> str:
     """Return the name of an operation without what differs from stage to stage.
 
-    ``aten._softmax_backward_data`` and ``softmax`` are both ``softmax``.
+    ``aten._softmax_backward_data`` and ``softmax`` are both ``softmax``. Of a call that runs another operation: that.
     """
-    return _plain_operation(node.operation)
+    return _plain_operation(operation_of(node.runs or node.target))
 
 
 @functools.lru_cache(65536)

@@ -28,6 +28,10 @@ def match_libraries(flow: Flow) -> None:
         if launch.definition is not None and not _is_users(launch):
             continue
         operations = _operations(launch)
+        if launch.name.startswith("torch.ops."):
+            # It is called by its name. (What torch names above the call may be of what flows into it.)
+            operations = next(([name] for name in operations[:1] if any(
+                node.name not in flow.launched for node in by_operation.get(name, ()))), operations)
         known = [flow.base(flow.node_of[value]) for value in launch.reads if value in flow.node_of]
         candidates = {node.name: node for name in operations for base in known
                       for node in by_input.get((name, base), ()) if node.name not in flow.launched}

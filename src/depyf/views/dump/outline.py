@@ -244,7 +244,7 @@ def operations(nodes: Sequence[Node]) -> str:
     """Return ``"view, mul x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
     counted: list[list[str | int]] = []
     for node in nodes:
-        name = _operation(node.target)
+        name = _operation(node.target) if not node.runs else f"{_operation(node.target)}({_operation(node.runs)})"
         if counted and counted[-1][0] == name:
             counted[-1][1] = int(counted[-1][1]) + 1
         else:
