@@ -84,6 +84,64 @@ def test_units_on_one_line_that_all_take_an_embedding(tmp_path, backend):
         assert compared >= 70 and share == 1
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+def test_modules_of_one_class_side_by_side_are_told_apart_by_what_flows(tmp_path, backend):
+    """Both pass the same line; gradients of the second come first, and no order tells where those of the first begin."""
+    torch = pytest.importorskip("torch")
+    if tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 9):
+        pytest.skip("torch has no module of many nodes")
+    from modules_told import ADAPTERS, counted, recorded, step
+
+    counts = counted(*recorded(step(ADAPTERS, backend), str(tmp_path / "dump")))
+    for stage, least in (("Forward_graph", 20), ("Backward_graph", 40)):
+        compared, share = agreement(counts, stage)
+        assert compared > least and share == 1.0
+
+
+SIDES_CAPTURED = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4]", w: "f32[4]", v: "f32[4]"):
+        # File: m.py:1 in forward, code: return (x * self.w).cos()
+        mul: "f32[4]" = x * w
+        cos: "f32[4]" = mul.cos()
+        mul_1: "f32[4]" = x * v
+        cos_1: "f32[4]" = mul_1.cos()
+        # File: m.py:2 in f, code: return a(x) + b(x)
+        add: "f32[4]" = cos + cos_1
+        return (add,)
+'''
+SIDES_BACKWARD = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, primals_1: "f32[4]", primals_2: "f32[4]", primals_3: "f32[4]", tangents_1: "f32[4]"):
+        # File: m.py:1 in forward, code: return (x * self.w).cos()
+        neg: "f32[4]" = torch.ops.aten.neg.default(tangents_1)
+        mul_2: "f32[4]" = torch.ops.aten.mul.Tensor(primals_1, primals_2)
+        sin: "f32[4]" = torch.ops.aten.sin.default(mul_2)
+        mul_3: "f32[4]" = torch.ops.aten.mul.Tensor(neg, sin)
+        mul_4: "f32[4]" = torch.ops.aten.mul.Tensor(mul_3, primals_1)
+        mul_5: "f32[4]" = torch.ops.aten.mul.Tensor(primals_1, primals_3)
+        sin_1: "f32[4]" = torch.ops.aten.sin.default(mul_5)
+        mul_6: "f32[4]" = torch.ops.aten.mul.Tensor(neg, sin_1)
+        mul_7: "f32[4]" = torch.ops.aten.mul.Tensor(mul_6, primals_1)
+        return (
+            None,
+            mul_4,  # gradient of w
+            mul_7,
+        )
+'''
+
+
+def test_of_what_is_computed_for_two_modules_side_by_side_neither_is_said():
+    graph = CompiledGraph("g", "g", IDS, "inductor", (
+        GraphStage("Captured_Graph", 0, SIDES_CAPTURED, modules=(
+            ModuleCall("a", "Wave", -1, ("mul", "cos")), ModuleCall("b", "Wave", -1, ("mul_1", "cos_1")))),
+        GraphStage("Backward_graph", 0, SIDES_BACKWARD)))
+    modules = {name: origin.module for name, origin in Provenance(graph).stage("Backward_graph").origins.items()}
+    assert {modules[name] for name in ("mul_2", "sin", "mul_3", "mul_4")} == {0}
+    assert {modules[name] for name in ("mul_5", "sin_1", "mul_6", "mul_7")} == {1}
+    assert modules["neg"] == -1
+
+
 @pytest.mark.parametrize("name, arguments", [
     ("silu", ()), ("gelu", ()), ("softplus", ()), ("hardswish", ()), ("leaky_relu", ()), ("elu", ()), ("mish", ()),
     ("relu6", ()), ("softmax", (-1,)), ("log_softmax", (-1,)), ("layer_norm", ((6,),)), ("rms_norm", ((6,),)),

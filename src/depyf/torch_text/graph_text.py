@@ -54,6 +54,8 @@ _ALIAS = re.compile(r" +(?P<name>[A-Za-z_]\w*) = (?P<value>(?!(?:None|True|False
 _Simple: TypeAlias = Mapping[int, "re.Match[str]"]
 #: In arguments: a string; a name that is neither an attribute nor that of an argument.
 _STRING_OR_NAME = re.compile(r"'[^']*'|(?<![\w.])(?P<name>[A-Za-z_]\w*)\b(?!\s?=(?!=))")
+#: What a graph returns, on one line or on several, of which the last one stands where the first does.
+_RETURN = re.compile(r"^        return (?P<value>.*[(\[]\n(?:         .*\n)*        [)\]].*|.*)$", re.M)
 #: What the calls of operators begin with that run an operator which they are given.
 _HIGHER_ORDER = "torch.ops.higher_order."
 _OPERATOR = re.compile(r"(?<![\w.'])torch\.ops\.\w+\.\w+(?:\.\w+)?")
@@ -160,6 +162,24 @@ def operation_of(target: str) -> str:
     if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
         return ".".join(parts[2:4])
     return parts[-1]
+
+
+def is_gradient(name: str) -> bool:
+    """Return whether a name is of a gradient that a backward graph is given."""
+    return name.startswith("tangents_")
+
+
+def returned_names(text: str) -> list[str]:
+    """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
+    match = _RETURN.search(text)
+    try:
+        body = ast.parse(match["value"]).body if match is not None else []
+    except SyntaxError:
+        return []
+    value = body[0].value if body and isinstance(body[0], ast.Expr) else None
+    if not isinstance(value, (ast.Tuple, ast.List)):
+        return []
+    return [item.id if isinstance(item, ast.Name) else "" for item in value.elts]
 
 
 def read_graph(text: str) -> Graph:
