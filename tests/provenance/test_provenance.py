@@ -131,6 +131,33 @@ class GraphModule(torch.nn.Module):
 '''
 
 
+def test_what_a_checkpointed_function_reads_is_told_by_what_its_graph_is_given():
+    """In its graph parameters have other names; the call that runs it reads them all, and computes nothing with them."""
+    body = "\n".join(f"    {line}" for line in SIDES_CAPTURED.split("\n") if "class" not in line)
+    for inner, outer in (("x: ", "y: "), ("w: ", "a: "), ("v: ", "b: "), ("x * w", "y * a"), ("x * v", "y * b")):
+        body = body.replace(inner, outer)
+    captured = f'''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4]", w: "f32[4]", v: "f32[4]"):
+        # File: m.py:3 in f, code: return checkpoint(g, x)
+        wrap_body_0 = self.wrap_body_0
+        tag = torch.ops.higher_order.tag_activation_checkpoint(wrap_body_0, x, w, v)
+        getitem: "f32[4]" = tag[0]
+        return (getitem,)
+
+    class wrap_body_0(torch.nn.Module):
+{body}
+'''
+    graph = CompiledGraph("g", "g", IDS, "inductor", (
+        GraphStage("Captured_Graph", 0, captured, modules=(
+            ModuleCall("a", "Wave", -1, ("wrap_body_0.mul", "wrap_body_0.cos")),
+            ModuleCall("b", "Wave", -1, ("wrap_body_0.mul_1", "wrap_body_0.cos_1")))),
+        GraphStage("Backward_graph", 0, SIDES_BACKWARD)))
+    modules = {name: origin.module for name, origin in Provenance(graph).stage("Backward_graph").origins.items()}
+    assert {modules[name] for name in ("mul_2", "sin", "mul_3", "mul_4")} == {0}
+    assert {modules[name] for name in ("mul_5", "sin_1", "mul_6", "mul_7")} == {1}
+
+
 def test_of_what_is_computed_for_two_modules_side_by_side_neither_is_said():
     graph = CompiledGraph("g", "g", IDS, "inductor", (
         GraphStage("Captured_Graph", 0, SIDES_CAPTURED, modules=(

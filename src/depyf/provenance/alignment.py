@@ -44,7 +44,9 @@ class CapturedRuns:
         self.types: dict[str, tuple[str, ...] | None] = {}
         self.placeholders = [node.name for node in captured.nodes if node.op == "placeholder"]
         self.users: dict[str, list[int]] = {}  # placeholder -> positions
-        self._flatten(captured, "", {})
+        #: Placeholders that an inner graph reads, of which it is not known under which name.
+        self._lost: set[str] = set()
+        self._flatten(captured, "", {name: name for name in self.placeholders})
         self.operations = [plain_operation(node) for node in self.nodes]
         before: _Line | None = None
         for position, node in enumerate(self.nodes):
@@ -59,8 +61,16 @@ class CapturedRuns:
             self.runs[-1].append(position)
             self.run_of.append(len(self.runs) - 1)
 
-    def _flatten(self, graph: Graph, prefix: str, arguments: Mapping[str, str]) -> None:
+    def _flatten(self, graph: Graph, prefix: str, outermost: Mapping[str, str]) -> None:
+        """Add the nodes of a graph.
+
+        Args:
+            graph: the captured one, or one within it.
+            prefix: what the names of its nodes begin with in records.
+            outermost: for its placeholders, those of the captured graph that they are given.
+        """
         inner = {sub.name: sub for sub in graph.subgraphs}
+        holding = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
         for node in graph.nodes:
             self.types[prefix + node.name] = node.type.shape if node.type is not None else None
             if not node.is_call and node.op != "get_attr":
@@ -68,11 +78,18 @@ class CapturedRuns:
             held = inner.get(node.target) if node.op == "get_attr" else None
             if held is not None:
                 del inner[node.target]
-                self._flatten(held, f"{prefix}{held.name}.", {})
+                given = _given(graph, node.name, held, holding)
+                self._flatten(held, f"{prefix}{held.name}.", {
+                    name: outermost[value] for name, value in given.items() if value in outermost})
             elif node.is_call:
-                for name in node.inputs:
-                    if name in self.placeholders and not prefix:
+                taken = [outermost[name] for name in node.inputs if name in outermost]
+                graphs = [name for name in node.inputs if name in holding]
+                if not graphs:
+                    for name in taken:
                         self.users.setdefault(name, []).append(len(self.nodes))
+                elif not all(_given(graph, name, sub, holding) for name in graphs for sub in graph.subgraphs
+                             if sub.name == holding[name]):
+                    self._lost.update(taken)
                 self.positions[prefix + node.name] = len(self.nodes)
                 self.names.append(prefix + node.name)
                 self.nodes.append(node)
@@ -87,6 +104,8 @@ class CapturedRuns:
         """The pieces that read each placeholder."""
         result: dict[str, int] = {}
         for name, positions in self.users.items():
+            if name in self._lost:
+                continue
             result[name] = 0
             for position in positions:
                 result[name] |= self.pieces.of[position]
@@ -116,6 +135,21 @@ class CapturedRuns:
             return ""
         index = int(match["from_one"]) - 1 if match["from_one"] else int(match["from_zero"])
         return self.placeholders[index] if 0 <= index < len(self.placeholders) else ""
+
+
+def _given(graph: Graph, name: str, held: Graph, holding: Mapping[str, str]) -> dict[str, str]:
+    """Return what the placeholders of an inner graph are given by the call that runs it; nothing where it is not clear.
+
+    Args:
+        graph: that holds it.
+        name: of the node that names it there.
+        held: the inner graph.
+        holding: all such nodes.
+    """
+    call = next((node for node in graph.nodes if node.is_call and name in node.inputs), None)
+    values = [value for value in call.inputs if value not in holding] if call is not None else []
+    names = [node.name for node in held.nodes if node.op == "placeholder"]
+    return dict(zip(names, values)) if len(names) == len(values) else {}
 
 
 class Alignment(NamedTuple):
