@@ -12,7 +12,8 @@ from depyf.provenance import decompositions
 from depyf.provenance.alignment import plain_operation
 from depyf.provenance.graph_provenance import Provenance
 from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
-from depyf.torch_text.graph_text import read_graph
+from depyf.torch_text.graph_text import Node, read_graph
+from depyf.views.dump import outline as outlines
 from depyf.views.dump.outline import outline
 
 IDS = CompileId(0, 0)
@@ -399,3 +400,14 @@ def test_what_fits_two_neighbours_goes_where_only_one_value_goes_on():
     assert of == {
         "e_1": ["mul_1"], "silu": ["neg", "exp", "add_1", "div"], "linear": ["view_1", "permute", "mm"],
         "group_norm": ["view", "var_mean", "getitem", "getitem_1", "rsqrt", "mul", "unsqueeze", "add"]}
+
+
+@pytest.mark.parametrize("names, expected", [
+    ("mul sub mul " * 13, "(mul, sub, mul) x13"),
+    ("view " + "select mul select add " * 5, "view, (select, mul, select, add) x5"),
+    ("mul mul add", "mul x2, add"),
+    ("".join(f"operation_{number} " for number in range(12)), ", ".join(
+        f"operation_{number}" for number in range(7)) + ", ... (12 operations)")])
+def test_operations_that_repeat_stand_once_and_no_word_is_cut(names, expected):
+    nodes = [Node(f"n{at}", "call_function", f"torch.ops.aten.{name}.default") for at, name in enumerate(names.split())]
+    assert outlines.operations(nodes) == expected
