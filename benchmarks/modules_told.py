@@ -7,7 +7,8 @@ Each model (tiny, of ``architectures.py``) makes one step, forward and backward,
 ``node.meta`` while it compiles (``nn_module_stack``; of a gradient ``fwd_nn_module_stack``); its prints, from which
 :mod:`depyf.provenance` infers it, do not have it. "one line": a ``Sequential`` of many kinds of modules;
 "layers on one line": layers whose ``forward`` is one line; "units of a diffusion model": such with norms, convolutions
-and an embedding that all of them take, called on one line one after another.
+and an embedding that all of them take, called on one line one after another; "adapters side by side": low-rank
+adapters of which none takes what another one gives, on lines that all of them pass.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ STAGES = ("Forward_graph", "Backward_graph")
 ONE_LINE = "one line"
 LAYERS = "layers on one line"
 UNITS = "units of a diffusion model"
+ADAPTERS = "adapters side by side"
 #: ``{(compilation, stage): {node: path of its module}}``
 Stacks = dict[tuple[object, str], dict[str, str]]
 
@@ -97,6 +99,34 @@ class Units(nn.Module):
         return x
 
 
+class Adapter(nn.Module):
+    """A linear layer with a low-rank one beside it."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.base = nn.Linear(width, width, bias=False)
+        self.down = nn.Parameter(torch.randn(4, width))
+        self.up = nn.Parameter(torch.randn(width, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the sum of both."""
+        result: torch.Tensor = self.base(x) + x @ self.down.t() @ self.up.t() * 2.0
+        return result
+
+
+class Adapters(nn.Module):
+    """Attention of two adapters, both called on one line."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        self.q, self.v = Adapter(width), Adapter(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return scores."""
+        q, v = (each(x) for each in (self.q, self.v))
+        return (q.softmax(-1) @ v.transpose(-1, -2)).cos()
+
+
 def step(name: str, backend: str) -> Callable[[], object]:
     """Return one step of a model."""
     torch.manual_seed(0)
@@ -107,6 +137,9 @@ def step(name: str, backend: str) -> Callable[[], object]:
     if name == UNITS:
         units = torch.compile(Units(), backend=backend)
         return lambda: units(torch.randn(2, 3, 8, 8), torch.tensor(3.0)).sum().backward()
+    if name == ADAPTERS:
+        adapters = torch.compile(Adapters(), backend=backend)
+        return lambda: adapters(torch.randn(2, 8, 16, requires_grad=True)).sum().backward()
     from architectures import ARCHITECTURES  # (transformers)
 
     model, inputs = ARCHITECTURES[name].make().eval(), ARCHITECTURES[name].inputs(8)
@@ -163,7 +196,7 @@ def counted(capture: Capture, stacks: Stacks) -> Counter[tuple[str, bool]]:
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", default=[*MODELS, ONE_LINE, LAYERS, UNITS])
+    parser.add_argument("--models", nargs="+", default=[*MODELS, ONE_LINE, LAYERS, UNITS, ADAPTERS])
     parser.add_argument("--write", metavar="FILE")
     chosen = parser.parse_args()
     rows = []

@@ -12,7 +12,8 @@ from depyf.provenance import decompositions
 from depyf.provenance.alignment import plain_operation
 from depyf.provenance.graph_provenance import Provenance
 from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
-from depyf.torch_text.graph_text import read_graph
+from depyf.torch_text.graph_text import Node, read_graph
+from depyf.views.dump import outline as outlines
 from depyf.views.dump.outline import outline
 
 IDS = CompileId(0, 0)
@@ -82,6 +83,91 @@ def test_units_on_one_line_that_all_take_an_embedding(tmp_path, backend):
     for stage in ("Forward_graph", "Backward_graph"):
         compared, share = agreement(counts, stage)
         assert compared >= 70 and share == 1
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+def test_modules_of_one_class_side_by_side_are_told_apart_by_what_flows(tmp_path, backend):
+    """Both pass the same line; gradients of the second come first, and no order tells where those of the first begin."""
+    torch = pytest.importorskip("torch")
+    if tuple(map(int, torch.__version__.split(".")[:2])) <= (2, 9):
+        pytest.skip("torch has no module of many nodes")
+    from modules_told import ADAPTERS, counted, recorded, step
+
+    counts = counted(*recorded(step(ADAPTERS, backend), str(tmp_path / "dump")))
+    for stage, least in (("Forward_graph", 20), ("Backward_graph", 40)):
+        compared, share = agreement(counts, stage)
+        assert compared > least and share == 1.0
+
+
+SIDES_CAPTURED = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4]", w: "f32[4]", v: "f32[4]"):
+        # File: m.py:1 in forward, code: return (x * self.w).cos()
+        mul: "f32[4]" = x * w
+        cos: "f32[4]" = mul.cos()
+        mul_1: "f32[4]" = x * v
+        cos_1: "f32[4]" = mul_1.cos()
+        # File: m.py:2 in f, code: return a(x) + b(x)
+        add: "f32[4]" = cos + cos_1
+        return (add,)
+'''
+SIDES_BACKWARD = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, primals_1: "f32[4]", primals_2: "f32[4]", primals_3: "f32[4]", tangents_1: "f32[4]"):
+        # File: m.py:1 in forward, code: return (x * self.w).cos()
+        neg: "f32[4]" = torch.ops.aten.neg.default(tangents_1)
+        mul_2: "f32[4]" = torch.ops.aten.mul.Tensor(primals_1, primals_2)
+        sin: "f32[4]" = torch.ops.aten.sin.default(mul_2)
+        mul_3: "f32[4]" = torch.ops.aten.mul.Tensor(neg, sin)
+        mul_4: "f32[4]" = torch.ops.aten.mul.Tensor(mul_3, primals_1)
+        mul_5: "f32[4]" = torch.ops.aten.mul.Tensor(primals_1, primals_3)
+        sin_1: "f32[4]" = torch.ops.aten.sin.default(mul_5)
+        mul_6: "f32[4]" = torch.ops.aten.mul.Tensor(neg, sin_1)
+        mul_7: "f32[4]" = torch.ops.aten.mul.Tensor(mul_6, primals_1)
+        return (
+            None,
+            mul_4,  # gradient of w
+            mul_7,
+        )
+'''
+
+
+def test_what_a_checkpointed_function_reads_is_told_by_what_its_graph_is_given():
+    """In its graph parameters have other names; the call that runs it reads them all, and computes nothing with them."""
+    body = "\n".join(f"    {line}" for line in SIDES_CAPTURED.split("\n") if "class" not in line)
+    for inner, outer in (("x: ", "y: "), ("w: ", "a: "), ("v: ", "b: "), ("x * w", "y * a"), ("x * v", "y * b")):
+        body = body.replace(inner, outer)
+    captured = f'''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4]", w: "f32[4]", v: "f32[4]"):
+        # File: m.py:3 in f, code: return checkpoint(g, x)
+        wrap_body_0 = self.wrap_body_0
+        tag = torch.ops.higher_order.tag_activation_checkpoint(wrap_body_0, x, w, v)
+        getitem: "f32[4]" = tag[0]
+        return (getitem,)
+
+    class wrap_body_0(torch.nn.Module):
+{body}
+'''
+    graph = CompiledGraph("g", "g", IDS, "inductor", (
+        GraphStage("Captured_Graph", 0, captured, modules=(
+            ModuleCall("a", "Wave", -1, ("wrap_body_0.mul", "wrap_body_0.cos")),
+            ModuleCall("b", "Wave", -1, ("wrap_body_0.mul_1", "wrap_body_0.cos_1")))),
+        GraphStage("Backward_graph", 0, SIDES_BACKWARD)))
+    modules = {name: origin.module for name, origin in Provenance(graph).stage("Backward_graph").origins.items()}
+    assert {modules[name] for name in ("mul_2", "sin", "mul_3", "mul_4")} == {0}
+    assert {modules[name] for name in ("mul_5", "sin_1", "mul_6", "mul_7")} == {1}
+
+
+def test_of_what_is_computed_for_two_modules_side_by_side_neither_is_said():
+    graph = CompiledGraph("g", "g", IDS, "inductor", (
+        GraphStage("Captured_Graph", 0, SIDES_CAPTURED, modules=(
+            ModuleCall("a", "Wave", -1, ("mul", "cos")), ModuleCall("b", "Wave", -1, ("mul_1", "cos_1")))),
+        GraphStage("Backward_graph", 0, SIDES_BACKWARD)))
+    modules = {name: origin.module for name, origin in Provenance(graph).stage("Backward_graph").origins.items()}
+    assert {modules[name] for name in ("mul_2", "sin", "mul_3", "mul_4")} == {0}
+    assert {modules[name] for name in ("mul_5", "sin_1", "mul_6", "mul_7")} == {1}
+    assert modules["neg"] == -1
 
 
 @pytest.mark.parametrize("name, arguments", [
@@ -314,3 +400,14 @@ def test_what_fits_two_neighbours_goes_where_only_one_value_goes_on():
     assert of == {
         "e_1": ["mul_1"], "silu": ["neg", "exp", "add_1", "div"], "linear": ["view_1", "permute", "mm"],
         "group_norm": ["view", "var_mean", "getitem", "getitem_1", "rsqrt", "mul", "unsqueeze", "add"]}
+
+
+@pytest.mark.parametrize("names, expected", [
+    ("mul sub mul " * 13, "(mul, sub, mul) x13"),
+    ("view " + "select mul select add " * 5, "view, (select, mul, select, add) x5"),
+    ("mul mul add", "mul x2, add"),
+    ("".join(f"operation_{number} " for number in range(12)), ", ".join(
+        f"operation_{number}" for number in range(7)) + ", ... (12 operations)")])
+def test_operations_that_repeat_stand_once_and_no_word_is_cut(names, expected):
+    nodes = [Node(f"n{at}", "call_function", f"torch.ops.aten.{name}.default") for at, name in enumerate(names.split())]
+    assert outlines.operations(nodes) == expected

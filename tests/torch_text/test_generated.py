@@ -12,6 +12,7 @@ from depyf.records.model import CompiledGraph, CompileId, GraphStage, Kernel, Ke
 from depyf.torch_text.generated import Buffer, read_module
 from depyf.torch_text.graph_text import read_graph
 from depyf.views.dump.kernel_outline import _Call, _folded, kernel_outline
+from depyf.views.dump.outline import operations
 
 IDS = CompileId(0, 0)
 
@@ -298,6 +299,35 @@ class GraphModule(torch.nn.Module):
         return (index_put, sin)
 '''
     assert assign(module, read_graph(text), text) == [(("full", "sin"), True), (("mul", "index_put"), True)]
+
+
+def test_a_call_by_name_is_no_other_operation_that_torch_names_above_it():
+    """Above a call that runs an operator, torch names what flows into it."""
+    module = read_module("""
+first = async_compile.cpp_pybinding([], r'''
+extern "C" void kernel(const float* in_ptr0, float* out_ptr0, float* out_ptr1) {}''')
+def call(args):
+    x, = args
+    buf0 = empty_strided_cpu((4, 4), (4, 1), torch.float32)
+    buf1 = empty_strided_cpu((4, 4), (4, 1), torch.float32)
+    first(x, buf0, buf1)
+    # Topologically Sorted Source Nodes: [q, sin], Original ATen: [aten.cos, aten.sin]
+    buf2 = torch.ops.higher_order.run_and_save_rng_state(torch.ops.aten.attention.default, buf0, buf1)
+    buf3 = buf2[1]
+    return (buf3, )
+""")
+    text = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4, 4]"):
+        cos: "f32[4, 4]" = torch.ops.aten.cos.default(x)
+        sin: "f32[4, 4]" = torch.ops.aten.sin.default(x)
+        run = torch.ops.higher_order.run_and_save_rng_state(torch.ops.aten.attention.default, cos, sin)
+        getitem: "f32[4, 4]" = run[1]
+        return (getitem,)
+'''
+    graph = read_graph(text)
+    assert assign(module, graph, text) == [(("cos", "sin"), True), (("run", "getitem"), True)]
+    assert operations(graph.nodes[-3:-1]) == "run_and_save_rng_state(attention), getitem -> f32[4, 4]"
 
 
 def test_parts_of_a_buffer_and_results_of_several():

@@ -270,3 +270,25 @@ def test_what_is_read_without_python_s_parser_is_what_it_reads(text, monkeypatch
     monkeypatch.setattr(graph_text, "_CALL", re.compile("(?!)"))
     monkeypatch.setattr(graph_text, "_ALIAS", re.compile("(?!)"))
     assert found == read_graph(text) and found.nodes
+
+
+@pytest.mark.parametrize("print_of", [
+    "rng = torch.ops.higher_order.run_and_save_rng_state(torch.ops.aten.bernoulli.p, x, 0.5)",
+    "rng = torch.ops.higher_order.run_and_save_rng_state(\n            torch.ops.aten.bernoulli.p, x,\n            0.5)"])
+def test_a_call_that_runs_an_operator_has_the_line_of_its_items(print_of):
+    """Torch's partitioner copies nothing of the call that it puts such a one in the place of."""
+    graph = read_graph(f'''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4]"):
+        # No stacktrace found for following nodes
+        {print_of}
+        state: "u8[5056]" = rng[0]
+        # File: m.py:8 in f, code: x = dropout(x)
+        value = rng[1]
+        getitem: "f32[4]" = value[0]
+        return (state, getitem)
+''')
+    nodes = by_name(graph)
+    assert (nodes["rng"].runs, nodes["rng"].inputs) == ("torch.ops.aten.bernoulli.p", ("x",))
+    assert nodes["rng"].location.line == 8
+    assert nodes["getitem"].runs == ""

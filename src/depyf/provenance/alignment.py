@@ -3,7 +3,8 @@
 1. Captured nodes that stand together and have one user line are a *run*. A line that each layer passes has a run in
    each. A node belongs to a run of its line that its inputs allow: what computes forward cannot stand before the runs
    of its inputs, and takes the first one from there; what computes a gradient cannot stand behind those of the
-   gradients that it takes, nor before those of the saved values, and takes the last one up to there.
+   gradients that it takes, nor before those of the saved values, and takes the last one up to there. Runs and parts of
+   runs that stand side by side are told apart by what else flows (:mod:`.branches`), or not at all.
 2. Within a run, the nodes (for gradients, in reverse) are aligned with the captured nodes in order, so that names of
    operations, shapes and parameters fit best.
 """
@@ -14,8 +15,10 @@ import bisect
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from ..torch_text.graph_text import Graph, Node
+from ..torch_text.graph_text import Graph, Node, is_gradient, operation_of, returned_names
+from .branches import Known, Pieces, Possible, possible_pieces
 from .decompositions import BACKWARD, FORWARD
 
 _Line = tuple[str, int, str]
@@ -23,9 +26,15 @@ _PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
 
 
 class CapturedRuns:
-    """Captured nodes in the order in which they run, inner graphs where they are called, and runs of one line."""
+    """Captured nodes in the order in which they run, inner graphs where they are called, and runs of one line.
 
-    def __init__(self, captured: Graph) -> None:
+    Args:
+        captured: the graph.
+        calls: for the name of a node the calls of modules that it was made in, outermost first.
+    """
+
+    def __init__(self, captured: Graph, calls: Mapping[str, tuple[int, ...]]) -> None:
+        self._calls = calls
         self.names: list[str] = []
         self.positions: dict[str, int] = {}
         self.nodes: list[Node] = []
@@ -35,7 +44,9 @@ class CapturedRuns:
         self.types: dict[str, tuple[str, ...] | None] = {}
         self.placeholders = [node.name for node in captured.nodes if node.op == "placeholder"]
         self.users: dict[str, list[int]] = {}  # placeholder -> positions
-        self._flatten(captured, "", {})
+        #: Placeholders that an inner graph reads, of which it is not known under which name.
+        self._lost: set[str] = set()
+        self._flatten(captured, "", {name: name for name in self.placeholders})
         self.operations = [plain_operation(node) for node in self.nodes]
         before: _Line | None = None
         for position, node in enumerate(self.nodes):
@@ -50,8 +61,16 @@ class CapturedRuns:
             self.runs[-1].append(position)
             self.run_of.append(len(self.runs) - 1)
 
-    def _flatten(self, graph: Graph, prefix: str, arguments: Mapping[str, str]) -> None:
+    def _flatten(self, graph: Graph, prefix: str, outermost: Mapping[str, str]) -> None:
+        """Add the nodes of a graph.
+
+        Args:
+            graph: the captured one, or one within it.
+            prefix: what the names of its nodes begin with in records.
+            outermost: for its placeholders, those of the captured graph that they are given.
+        """
         inner = {sub.name: sub for sub in graph.subgraphs}
+        holding = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
         for node in graph.nodes:
             self.types[prefix + node.name] = node.type.shape if node.type is not None else None
             if not node.is_call and node.op != "get_attr":
@@ -59,14 +78,38 @@ class CapturedRuns:
             held = inner.get(node.target) if node.op == "get_attr" else None
             if held is not None:
                 del inner[node.target]
-                self._flatten(held, f"{prefix}{held.name}.", {})
+                given = _given(graph, node.name, held, holding)
+                self._flatten(held, f"{prefix}{held.name}.", {
+                    name: outermost[value] for name, value in given.items() if value in outermost})
             elif node.is_call:
-                for name in node.inputs:
-                    if name in self.placeholders and not prefix:
+                taken = [outermost[name] for name in node.inputs if name in outermost]
+                graphs = [name for name in node.inputs if name in holding]
+                if not graphs:
+                    for name in taken:
                         self.users.setdefault(name, []).append(len(self.nodes))
+                elif not all(_given(graph, name, sub, holding) for name in graphs for sub in graph.subgraphs
+                             if sub.name == holding[name]):
+                    self._lost.update(taken)
                 self.positions[prefix + node.name] = len(self.nodes)
                 self.names.append(prefix + node.name)
                 self.nodes.append(node)
+
+    @functools.cached_property
+    def pieces(self) -> Pieces:
+        """The runs, and parts of runs that stand side by side."""
+        return Pieces(self.names, self.nodes, self.runs, self._calls)
+
+    @functools.cached_property
+    def reading(self) -> dict[str, int]:
+        """The pieces that read each placeholder."""
+        result: dict[str, int] = {}
+        for name, positions in self.users.items():
+            if name in self._lost:
+                continue
+            result[name] = 0
+            for position in positions:
+                result[name] |= self.pieces.of[position]
+        return result
 
     @functools.cached_property
     def given_shapes(self) -> list[tuple[str, ...] | None]:
@@ -94,52 +137,157 @@ class CapturedRuns:
         return self.placeholders[index] if 0 <= index < len(self.placeholders) else ""
 
 
-def align(runs: CapturedRuns, graph: Graph, saved: Mapping[str, str], trusted: bool = True) -> dict[str, str]:
+def _given(graph: Graph, name: str, held: Graph, holding: Mapping[str, str]) -> dict[str, str]:
+    """Return what the placeholders of an inner graph are given by the call that runs it; nothing where it is not clear.
+
+    Args:
+        graph: that holds it.
+        name: of the node that names it there.
+        held: the inner graph.
+        holding: all such nodes.
+    """
+    call = next((node for node in graph.nodes if node.is_call and name in node.inputs), None)
+    values = [value for value in call.inputs if value not in holding] if call is not None else []
+    names = [node.name for node in held.nodes if node.op == "placeholder"]
+    return dict(zip(names, values)) if len(names) == len(values) else {}
+
+
+class Alignment(NamedTuple):
+    """What is found of the nodes of a later stage.
+
+    Attributes:
+        captured: the captured node of each.
+        within: for nodes that compute gradients, and of which it is not told which of several modules of one line they
+            are of: the call that all of these were made in, -1 for none. They have no captured node.
+        takers: for values that are no gradients, the pieces of the captured graph that may take them.
+    """
+
+    captured: dict[str, str]
+    within: dict[str, int]
+    takers: dict[str, int]
+
+
+#: That of a graph of which nothing is known.
+UNKNOWN = Alignment({}, {}, {})
+
+
+def align(
+    runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN, trusted: bool = True, text: str = ""
+) -> Alignment:
     """Align a graph of a later stage with the captured one.
 
     Args:
         runs: the captured graph.
         graph: of the later stage.
-        saved: for a backward graph: captured nodes of the values that the forward graph computed, by name.
+        forward: for a backward graph: what was found of the forward graph, which names saved values as this one does.
         trusted: ``Node.backward`` tells what computes a gradient. It does not in a backward graph: torch's
             partitioner marks all nodes of one, those that it only computes once more among them
             (torch/_functorch/partitioners.py of 2.15, ``autograd_backward``).
-
-    Returns:
-        ``{node: captured node}``.
+        text: of a backward graph.
     """
-    placed = _Placement(runs, saved, trusted)
+    saved = forward.captured
+    placed = _Placement(runs, forward, trusted, graph, text)
     for node in graph.nodes:
         placed.add(node)
     shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
     result: dict[str, str] = {}
     for (place, backward, _), nodes in placed.groups.items():
-        _align_group(runs, place, nodes, backward, saved, shapes, result)
+        result |= _align_run(runs, place, nodes, _Fit(
+            runs, backward, shapes, placed.possible.pieces, prepares=bool(saved) and not backward), saved, result)
+    within = {}
+    for name, possible in placed.possible.pieces.items():
+        undecided = _undecided(runs, result[name], possible) if name in placed.gradients and name in result else 0
+        if undecided:
+            within[name] = runs.pieces.call_around(undecided)
+            del result[name]
     for inner in graph.subgraphs:
-        result |= {f"{inner.name}.{name}": captured for name, captured in align(runs, inner, {}, trusted).items()}
-    return result
+        found = align(runs, inner, UNKNOWN, trusted)
+        result |= {f"{inner.name}.{name}": captured for name, captured in found.captured.items()}
+        within |= {f"{inner.name}.{name}": call for name, call in found.within.items()}
+    return Alignment(result, within, placed.possible.takers)
+
+
+def _align_run(
+    runs: CapturedRuns, place: int, nodes: Sequence[Node], fit: _Fit, saved: Mapping[str, str],
+    aligned: Mapping[str, str],
+) -> dict[str, str]:
+    """Align nodes that belong to one run: of parts that stand side by side, those of each in order."""
+    parts, of = runs.pieces.parts[place], runs.pieces.of
+    if len(parts) < 2:
+        return _align_group(runs, runs.runs[place], nodes, fit, saved, aligned)
+    groups: dict[int, list[Node]] = {}
+    for node in nodes:
+        possible = fit.possible.get(node.name, -1)
+        groups.setdefault(sum(part for part in parts if part & possible), []).append(node)
+    found: dict[str, str] = {}
+    for mask, group in groups.items():
+        positions = [position for position in runs.runs[place] if of[position] & mask]
+        found |= _align_group(runs, positions or runs.runs[place], group, fit, saved, aligned)
+    return found
+
+
+def _undecided(runs: CapturedRuns, captured: str, possible: int) -> int:
+    """Return the pieces, in modules side by side, of which none but the order speaks for the one that was found.
+
+    0 where it is decided.
+    """
+    piece = runs.pieces.of[runs.positions[captured]]
+    others = runs.pieces.in_other_calls(piece, possible)
+    return others | piece if others else 0
 
 
 class _Placement:
     """The run of captured nodes that each node of a later stage belongs to, found by its line and by what it takes.
 
     Args:
-        runs, saved, trusted: as of :func:`align`.
+        runs, forward, trusted, graph, text: as of :func:`align`.
 
     Attributes:
         groups: nodes by their run, by whether they compute gradients, and, where they do not, by which stand together.
+        possible: what pieces the nodes may be of.
+        gradients: what computes gradients, and those that the graph is given.
     """
 
-    def __init__(self, runs: CapturedRuns, saved: Mapping[str, str], trusted: bool) -> None:
-        self.runs, self.saved, self.trusted = runs, saved, trusted
+    def __init__(
+        self, runs: CapturedRuns, forward: Alignment, trusted: bool, graph: Graph, text: str
+    ) -> None:
+        self.runs, self.saved, self.trusted = runs, forward.captured, trusted
         self.groups: dict[tuple[int, bool, int], list[Node]] = {}
         self._places: dict[str, int] = {}
-        self._gradients: set[str] = set()
+        self.gradients: set[str] = set()
         #: Made of nothing: where a pass made one of such values of several layers, it says nothing of the layer.
         self._constants: set[str] = set()
         self._runs_at: dict[int, Sequence[int]] = {}  # by the identity of a location of the graph
+        self._pieces_at: dict[int, int] = {}  # by the same
         self._last = 0
         self._before, self._chunk = -1, 0
+        self.possible = self._possible_pieces(graph, forward.takers, text)
+
+    def _possible_pieces(self, graph: Graph, takers: Mapping[str, int], text: str) -> Possible:
+        """Return the pieces that each node may be of; nothing where those of each line stand in a row."""
+        runs = self.runs
+        if all(runs.pieces.are_in_a_row(self._line_pieces(node)) for node in graph.nodes if node.is_call):
+            return Possible({}, {})
+        arguments = {node.name: runs.reading.get(runs.parameter(node.name), 0)
+                     for node in graph.nodes if node.op == "placeholder"}
+        results = returned_names(text)
+        gradients: dict[str, int] = {}
+        if len(results) == len(runs.placeholders):
+            for name, argument in zip(results, runs.placeholders):
+                gradients[name] = gradients.get(name, 0) | runs.reading.get(argument, 0)
+        return possible_pieces(runs.pieces, graph, self._line_pieces, Known(
+            {node.name: takers[node.name] for node in graph.nodes if node.op == "placeholder" and node.name in takers},
+            arguments, gradients))
+
+    def _line_pieces(self, node: Node) -> int:
+        """Return the pieces of a node's line."""
+        known = self._pieces_at.get(id(node.location))
+        if known is None:
+            known = 0
+            for run in self._candidates(node):
+                known |= self.runs.pieces.in_run[run]
+            self._pieces_at[id(node.location)] = known
+        return known
 
     def add(self, node: Node) -> None:
         """Place the next node of the graph."""
@@ -150,7 +298,7 @@ class _Placement:
 
     def _add_argument(self, node: Node) -> None:
         if is_gradient(node.name):
-            self._gradients.add(node.name)
+            self.gradients.add(node.name)
             self._places[node.name] = len(self.runs.runs)
         elif node.name in self.saved:
             self._places[node.name] = self.runs.run_of[self.runs.positions[self.saved[node.name]]]
@@ -159,7 +307,7 @@ class _Placement:
         taken: list[int] = []
         needed: list[int] = []
         for name in node.inputs:
-            if name in self._gradients:
+            if name in self.gradients:
                 taken.append(self._places[name])
             elif name in self._places and name not in self._constants:
                 needed.append(self._places[name])
@@ -168,11 +316,14 @@ class _Placement:
         candidates = self._candidates(node)
         backward = bool(taken) or self.trusted and node.backward
         if backward:
-            self._gradients.add(node.name)
+            self.gradients.add(node.name)
         if not candidates:
             if taken or needed:
                 self._places[node.name] = min(taken) if taken else max(needed)
             return
+        possible = self.possible.pieces.get(node.name, 0)
+        if possible:
+            candidates = [run for run in candidates if self.runs.pieces.in_run[run] & possible]
         recomputed = self.saved.get(node.name)  # (what is computed once more keeps its name)
         known = self.runs.run_of[self.runs.positions[recomputed]] if recomputed is not None else -1
         place = known if known in candidates else self._place(node, candidates, taken, needed)
@@ -199,18 +350,22 @@ class _Placement:
         own = {self.runs.run_of[position] for name in node.inputs
                for position in self.runs.users.get(self.runs.parameter(name), ())}
         fitting = [place for place in candidates if place in own] or candidates
-        if self._gradients:
+        if self.gradients:
             return min(fitting, key=lambda run: abs(run - self._last))
         return _first_from(fitting, self._last)
 
 
 def _align_group(
-    runs: CapturedRuns, place: int, nodes: Sequence[Node], backward: bool, saved: Mapping[str, str],
-    shapes: Mapping[str, tuple[str, ...] | None], aligned: dict[str, str],
-) -> None:
-    """Align nodes that belong to one run, and add them to those that were found."""
-    positions = runs.runs[place]
-    fit = _Fit(runs, backward, shapes, prepares=bool(saved) and not backward)
+    runs: CapturedRuns, positions: Sequence[int], nodes: Sequence[Node], fit: _Fit, saved: Mapping[str, str],
+    aligned: Mapping[str, str],
+) -> dict[str, str]:
+    """Align nodes that belong to one run, or to parts of it.
+
+    Args:
+        aligned: those of other runs that were found before.
+    """
+    backward, shapes = fit.backward, fit.shapes
+    result: dict[str, str] = {}
     chosen = {name: runs.positions[known[name]] for known in (saved, aligned) for node in nodes for name in node.inputs
               if name in known and runs.positions[known[name]] in positions}
     asked = {runs.operations[position] for position in positions}
@@ -220,7 +375,7 @@ def _align_group(
         givers = [chosen[name] for name in node.inputs if name in chosen]
         recomputed = runs.positions.get(saved.get(node.name, ""), -1)
         if recomputed in positions:
-            chosen[node.name], aligned[node.name] = recomputed, runs.names[recomputed]
+            chosen[node.name], result[node.name] = recomputed, runs.names[recomputed]
             continue
         position = in_order[number] if in_order else _best(fit, positions, node, givers)
         # What fits nothing, or was moved behind other work, goes with the value that it takes.
@@ -233,7 +388,8 @@ def _align_group(
             if _is_item(node, shapes) or turned or not fit.of(node, [position])[0]:
                 position = giver
         chosen[node.name] = position
-        aligned[node.name] = runs.names[position]
+        result[node.name] = runs.names[position]
+    return result
 
 
 def _is_item(node: Node, shapes: Mapping[str, tuple[str, ...] | None]) -> bool:
@@ -257,6 +413,8 @@ def _last_between(runs: Sequence[int], begin: int, end: int) -> int:
 _RESHAPES = frozenset({"t", "unsafe_view", "detach", "alias", "permute"})
 #: What it costs to leave a captured node out: all are computed, unless another one computes them, too.
 _SKIP_COST = 1.0
+#: What it costs that a node be of a captured one that it cannot be of by what flows.
+_IMPOSSIBLE = 100.0
 #: Above so many pairs a run is aligned by position alone.
 _PAIRS = 250_000
 
@@ -335,19 +493,23 @@ class _Fit:
         runs: the captured graph.
         backward: the nodes compute gradients.
         shapes: of the nodes of the later stage, by name.
+        possible: for a node, the pieces that it may be of, where something is known.
         prepares: they compute no gradient, but stand in a graph of gradients: what is computed once more, or what a
             gradient is then multiplied with.
     """
 
     def __init__(
-        self, runs: CapturedRuns, backward: bool, shapes: Mapping[str, tuple[str, ...] | None], prepares: bool = False,
+        self, runs: CapturedRuns, backward: bool, shapes: Mapping[str, tuple[str, ...] | None],
+        possible: Mapping[str, int], prepares: bool = False,
     ) -> None:
         self.runs, self.backward, self.shapes, self.prepares = runs, backward, shapes, prepares
+        self.possible = possible
 
     def of(self, node: Node, positions: Sequence[int]) -> list[float]:
         """Return the scores of a node at positions of captured nodes."""
         runs, operation, shape = self.runs, plain_operation(node), self.shapes.get(node.name)
         parameters = {runs.parameter(name) for name in node.inputs if _PRIMAL.match(name)}
+        possible = self.possible.get(node.name, -1)
         scores = []
         for position in positions:
             same_shape = shape is not None and (
@@ -362,6 +524,8 @@ class _Fit:
                 score = max(score, _likeness(ours, operation, True, same_shape, rank))
             if parameters and not parameters.isdisjoint(runs.nodes[position].inputs):
                 score += 3.0
+            if not runs.pieces.of[position] & possible:
+                score -= _IMPOSSIBLE
             scores.append(score)
         return scores
 
@@ -402,9 +566,9 @@ _RANKS = {"linear": 2, "matmul": 3, "scaled_dot_product_attention": 3}
 def plain_operation(node: Node) -> str:
     """Return the name of an operation without what differs from stage to stage.
 
-    ``aten._softmax_backward_data`` and ``softmax`` are both ``softmax``.
+    ``aten._softmax_backward_data`` and ``softmax`` are both ``softmax``. Of a call that runs another operation: that.
     """
-    return _plain_operation(node.operation)
+    return _plain_operation(operation_of(node.runs or node.target))
 
 
 @functools.lru_cache(65536)
@@ -421,7 +585,3 @@ def line_of(node: Node) -> _Line | None:
     place = node.location
     return None if place is None else (place.filename, place.line, place.function)
 
-
-def is_gradient(name: str) -> bool:
-    """Return whether a name is of a gradient that a backward graph is given."""
-    return name.startswith("tangents_")

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.stages import AROUND
-from ..torch_text.graph_text import Graph, Node, read_graph
-from .alignment import CapturedRuns, align, is_gradient
+from ..torch_text.graph_text import Graph, Node, is_gradient, read_graph
+from .alignment import UNKNOWN, CapturedRuns, align
 from .cached_lines import relocated
 from .kernels import graph_kernels
 
@@ -216,9 +216,16 @@ class Provenance:
                     yield kernel, call
 
     # --- what ties the stages ---------------------------------------------------------------------
+    def _calls(self) -> dict[str, tuple[int, ...]]:
+        """Return for each captured node the calls of modules that it was made in, outermost first."""
+        paths: dict[int, tuple[int, ...]] = {}
+        for index, call in enumerate(self.modules):
+            paths[index] = (*paths.get(call.outer, ()), index)
+        return {name: paths[index] for name, index in self._module_of.items()}
+
     def _match(self) -> None:
-        runs = self._runs = CapturedRuns(self.captured.graph if self.captured else Graph(""))
-        saved: dict[str, str] = {}
+        runs = self._runs = CapturedRuns(self.captured.graph if self.captured else Graph(""), self._calls())
+        forward = UNKNOWN
         for stage in self.stages:
             if stage is self.captured:
                 lines = _locations(stage.graph)
@@ -229,15 +236,16 @@ class Provenance:
                     before = place if node.is_call else before
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
-            aligned = align(runs, stage.graph, saved if stage.is_backward else {},
-                            trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
+            aligned = align(runs, stage.graph, forward if stage.is_backward else UNKNOWN,
+                            trusted=stage.record.stage == "Joint_graph" or not stage.is_backward,
+                            text=stage.record.text if stage.is_backward else "")
             if stage.record.stage == "Forward_graph":
-                saved = aligned  # the backward graph names saved values as this one does
+                forward = aligned  # the backward graph names saved values as this one does
             locations = _locations(stage.graph)
             for name, node in stage.nodes():
-                captured = aligned.get(name, "")
+                captured = aligned.captured.get(name, "")
                 stage.origins[name] = Origin(
-                    captured, self._module_of.get(captured, -1),
+                    captured, aligned.within.get(name, self._module_of.get(captured, -1)),
                     self.callers.get(captured) or node.location or locations.get(name))
 
 

@@ -54,6 +54,11 @@ _ALIAS = re.compile(r" +(?P<name>[A-Za-z_]\w*) = (?P<value>(?!(?:None|True|False
 _Simple: TypeAlias = Mapping[int, "re.Match[str]"]
 #: In arguments: a string; a name that is neither an attribute nor that of an argument.
 _STRING_OR_NAME = re.compile(r"'[^']*'|(?<![\w.])(?P<name>[A-Za-z_]\w*)\b(?!\s?=(?!=))")
+#: What a graph returns, on one line or on several, of which the last one stands where the first does.
+_RETURN = re.compile(r"^        return (?P<value>.*[(\[]\n(?:         .*\n)*        [)\]].*|.*)$", re.M)
+#: What the calls of operators begin with that run an operator which they are given.
+_HIGHER_ORDER = "torch.ops.higher_order."
+_OPERATOR = re.compile(r"(?<![\w.'])torch\.ops\.\w+\.\w+(?:\.\w+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,8 @@ class Node(NamedTuple):
         line: line of the text, from 1.
         backward: torch says that it is of the backward pass, or in a graph of it (it does so from 2.14 on; see the
             stage otherwise).
+        runs: the operator that a higher-order call is given: ``"torch.ops.aten.mm.default"`` of
+            ``torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.mm.default, a, b)``; empty for others.
     """
 
     name: str
@@ -106,6 +113,7 @@ class Node(NamedTuple):
     location: SourceLocation | None = None
     line: int = 0
     backward: bool = False
+    runs: str = ""
 
     @property
     def is_call(self) -> bool:
@@ -154,6 +162,24 @@ def operation_of(target: str) -> str:
     if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
         return ".".join(parts[2:4])
     return parts[-1]
+
+
+def is_gradient(name: str) -> bool:
+    """Return whether a name is of a gradient that a backward graph is given."""
+    return name.startswith("tangents_")
+
+
+def returned_names(text: str) -> list[str]:
+    """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
+    match = _RETURN.search(text)
+    try:
+        body = ast.parse(match["value"]).body if match is not None else []
+    except SyntaxError:
+        return []
+    value = body[0].value if body and isinstance(body[0], ast.Expr) else None
+    if not isinstance(value, (ast.Tuple, ast.List)):
+        return []
+    return [item.id if isinstance(item, ast.Name) else "" for item in value.elts]
 
 
 def read_graph(text: str) -> Graph:
@@ -315,7 +341,7 @@ class _Reader:
                     [*first, *(node for node in missing if node.target not in known)],
                     key=lambda node: order.get(node.target, -1))
             self.nodes[:count] = first
-        return tuple(self.nodes)
+        return _with_lines_of_items(self.nodes)
 
     def comment(self, line: str) -> None:
         place = _place(line)
@@ -357,7 +383,9 @@ class _Reader:
             inputs = tuple(dict.fromkeys((root, *inputs)))
             self._call(name, "call_method", path.rpartition(".")[2], inputs, kind, line)
         else:
-            self._call(name, "call_function", f"{root}.{path}", inputs, kind, line)
+            target = f"{root}.{path}"
+            given = _OPERATOR.search(arguments) if target.startswith(_HIGHER_ORDER) else None
+            self._call(name, "call_function", target, inputs, kind, line, "" if given is None else given[0])
 
     def alias(self, alias: re.Match[str], line: int) -> None:
         """Add the node of a line that gives a value another name."""
@@ -392,7 +420,7 @@ class _Reader:
                 return
         op, target, inputs = self._described(value)
         if op:
-            self._call(name, op, target, inputs, kind, line)
+            self._call(name, op, target, inputs, kind, line, _operator_given(target, value))
 
     def _renamed(self, name: str, value: str, kind: TensorType | None, line: int) -> None:
         in_place, self.in_place = self.in_place, None
@@ -438,9 +466,10 @@ class _Reader:
         self._add(Node(name, "placeholder", target, (), kind, None, line))
 
     def _call(
-        self, name: str, op: str, target: str, inputs: tuple[str, ...], kind: TensorType | None, line: int
+        self, name: str, op: str, target: str, inputs: tuple[str, ...], kind: TensorType | None, line: int,
+        runs: str = "",
     ) -> None:
-        self._add(Node(name, op, target, inputs, kind, self.location, line, self.backward))
+        self._add(Node(name, op, target, inputs, kind, self.location, line, self.backward, runs))
 
     def _add(self, node: Node) -> None:
         if node.name not in self.names or node.op == "output":
@@ -468,6 +497,29 @@ class _Reader:
             elif not isinstance(item, ast.Constant | ast.expr_context):
                 pending.extend(reversed(list(ast.iter_child_nodes(item))))
         return tuple(result)
+
+
+def _with_lines_of_items(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return the nodes; a call without a line of its own has that of the items that are taken out of what it gives.
+
+    Torch's partitioner puts a call that saves the state of the random numbers in the place of another one. It copies
+    nothing of what is known of that, but its items stay as they were.
+    """
+    lines: dict[str, SourceLocation] = {}
+    for node in reversed(nodes):
+        if node.target == "operator.getitem" and node.inputs:
+            place = node.location or lines.get(node.name)
+            if place is not None:
+                lines[node.inputs[0]] = place
+    return tuple(node._replace(location=lines[node.name])
+                 if node.is_call and node.location is None and node.name in lines else node for node in nodes)
+
+
+def _operator_given(target: str, value: ast.expr) -> str:
+    """Return the operator that a higher-order call is given, as of :attr:`Node.runs`."""
+    if not target.startswith(_HIGHER_ORDER) or not isinstance(value, ast.Call):
+        return ""
+    return next((name for argument in value.args if _OPERATOR.fullmatch(name := dotted_name(argument))), "")
 
 
 def _is_none(value: ast.expr | None) -> bool:

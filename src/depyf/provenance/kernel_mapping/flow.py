@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import functools
-import re
 from collections.abc import Mapping
 
 from ...torch_text.generated import Module
-from ...torch_text.graph_text import Graph
+from ...torch_text.graph_text import Graph, returned_names
 from .operations import SCATTERS, bare_name, is_view
 
 
@@ -40,7 +38,7 @@ class Flow:
         for node in graph.nodes:
             for name in node.inputs:
                 self.users.setdefault(name, []).append(node.name)
-        self.results = _results(text) or [
+        self.results = returned_names(text) or [
             name for node in graph.nodes if node.op == "output" for name in node.inputs]
         self.node_of: dict[int, str] = {}
         self.launched: dict[str, int] = {}
@@ -132,16 +130,3 @@ def elements(sizes: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
         else:
             symbols.append(size)
     return product, tuple(sorted(symbols))
-
-
-def _results(text: str) -> list[str]:
-    """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
-    returns = re.findall(r"^        return (.*)$", text, re.M)
-    try:
-        body = ast.parse(returns[0]).body if returns else []
-    except SyntaxError:
-        return []
-    value = body[0].value if body and isinstance(body[0], ast.Expr) else None
-    if not isinstance(value, (ast.Tuple, ast.List)):
-        return []
-    return [item.id if isinstance(item, ast.Name) else "" for item in value.elts]

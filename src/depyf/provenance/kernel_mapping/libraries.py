@@ -28,6 +28,10 @@ def match_libraries(flow: Flow) -> None:
         if launch.definition is not None and not _is_users(launch):
             continue
         operations = _operations(launch)
+        # It is called by its name. (What torch names above the call may be of what flows into it.)
+        named = [name for name in _own_names(launch) if any(
+            node.name not in flow.launched for node in by_operation.get(name, ()))]
+        operations = named or operations
         known = [flow.base(flow.node_of[value]) for value in launch.reads if value in flow.node_of]
         candidates = {node.name: node for name in operations for base in known
                       for node in by_input.get((name, base), ()) if node.name not in flow.launched}
@@ -49,15 +53,22 @@ def match_libraries(flow: Flow) -> None:
         _arguments(flow, launch, best)
 
 
-def _operations(launch: Launch) -> list[str]:
+def _own_names(launch: Launch) -> list[str]:
+    """Return the operations that the name of a library's call may stand for."""
     if launch.definition is not None:
         return ["triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional"]
     parts = launch.name.split(".")
     of_torch = parts[:2] == ["torch", "ops"] and len(parts) > 3
     plain = bare_name(parts[3] if of_torch else parts[min(1, len(parts) - 1)])
-    operations = dict.fromkeys([plain, *CALLED.get(plain, "").split()])
-    operations.update(dict.fromkeys(bare_name(item.rpartition(".")[2]) for item in reversed(launch.aten)))
-    return [name for name in operations if name not in VIEWS or name == plain]
+    return list(dict.fromkeys([plain, *CALLED.get(plain, "").split()]))
+
+
+def _operations(launch: Launch) -> list[str]:
+    names = _own_names(launch)
+    operations = dict.fromkeys(names)
+    if launch.definition is None:
+        operations.update(dict.fromkeys(bare_name(item.rpartition(".")[2]) for item in reversed(launch.aten)))
+    return [name for name in operations if name not in VIEWS or name == names[0]]
 
 
 def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:

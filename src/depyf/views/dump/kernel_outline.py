@@ -12,7 +12,7 @@ from ...provenance.kernel_mapping import is_view
 from ...records.model import Kernel, KernelCall
 from ...torch_text.graph_text import Node
 from ..markdown import count
-from .outline import LAYER, layer_ranges, operations
+from .outline import LAYER, layer_ranges, operations, repeated
 
 #: The kind of a library's call.
 _LIBRARY = "extern"
@@ -92,7 +92,7 @@ def _folded(calls: Sequence[_Call]) -> Iterator[str]:
     likes = [numbers.setdefault(call.like, len(numbers)) for call in calls]
     at = 0
     while at < len(calls):
-        length, times = _repeated(likes, at)
+        length, times = repeated(likes, at, _LONGEST)
         for call in calls[at : at + length]:
             yield from _shown(call)
         end = at + length * times
@@ -123,18 +123,6 @@ def _layers(rows: Sequence[Sequence[str]]) -> str:
 def _up_to(module: str, number: int) -> str:
     """Return the path of a module up to one of the numbers in it, which are counted from 0."""
     return module[: list(LAYER.finditer(module))[number].end()]
-
-
-def _repeated(likes: Sequence[int], at: int) -> tuple[int, int]:
-    """Return the row that begins there and repeats over most calls: ``(length, times)``; ``(1, 1)`` if none does."""
-    best = (1, 1)
-    for length in range(1, min(_LONGEST, (len(likes) - at) // 2) + 1):
-        row, times = likes[at : at + length], 1
-        while likes[at + times * length : at + (times + 1) * length] == row:
-            times += 1
-        if times > 1 and length * (times - 1) > best[0] * (best[1] - 1):
-            best = length, times
-    return best
 
 
 def _shown(call: _Call) -> Iterator[str]:

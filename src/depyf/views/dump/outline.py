@@ -18,6 +18,10 @@ from ..remembered import Same, once
 _NUMBER = "#"
 #: Columns for the types of what goes into a module, and of what comes out.
 _BORDER = 60
+#: Columns for the operations of a line.
+_ROW = 110
+#: The longest row of operations that is looked for when repeated ones are written once.
+_LONGEST = 40
 #: The number of a layer in the path of a module.
 LAYER = re.compile(r"(?<![^.])\d+(?=\.|$)")
 
@@ -241,19 +245,61 @@ def _name_of(path: str) -> str:
 
 
 def operations(nodes: Sequence[Node]) -> str:
-    """Return ``"view, mul x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
-    counted: list[list[str | int]] = []
-    for node in nodes:
-        name = _operation(node.target)
-        if counted and counted[-1][0] == name:
-            counted[-1][1] = int(counted[-1][1]) + 1
-        else:
-            counted.append([name, 1])
-    shown = ", ".join(str(name) if times == 1 else f"{name} x{times}" for name, times in counted)
-    if len(shown) > 110:
-        shown = f"{shown[:90]}... ({len(nodes)} operations)"
+    """Return ``"view, (mul, add) x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
+    names = [_operation(node.target) if not node.runs else f"{_operation(node.target)}({_operation(node.runs)})"
+             for node in nodes]
+    shown = _joined(_folded(names))
     last = nodes[-1].type
     return f"{shown} -> {last.short}" if last is not None else shown
+
+
+def _folded(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return words for operations, rows of them that repeat written once, each with how many operations it says."""
+    numbers: dict[str, int] = {}
+    likes = [numbers.setdefault(name, len(numbers)) for name in names]
+    result: list[tuple[str, int]] = []
+    at = 0
+    while at < len(names):
+        length, times = repeated(likes, at, _LONGEST)
+        if times == 1:
+            result.append((names[at], 1))
+        else:
+            row = names[at : at + length]
+            inner = ", ".join(word for word, _ in _folded(row)) if length > 1 else row[0]
+            result.append((f"({inner}) x{times}" if length > 1 else f"{inner} x{times}", length * times))
+        at += length * times
+    return result
+
+
+def repeated(likes: Sequence[int], at: int, longest: int) -> tuple[int, int]:
+    """Return the row that begins there and repeats over most entries: ``(length, times)``; ``(1, 1)`` if none does.
+
+    Args:
+        likes: numbers, the same for entries that are alike.
+        at: where the row begins.
+        longest: of how many entries it is at most.
+    """
+    best = (1, 1)
+    for length in range(1, min(longest, (len(likes) - at) // 2) + 1):
+        row, times = likes[at : at + length], 1
+        while likes[at + times * length : at + (times + 1) * length] == row:
+            times += 1
+        if times > 1 and length * (times - 1) > best[0] * (best[1] - 1):
+            best = length, times
+    return best
+
+
+def _joined(words: Sequence[tuple[str, int]]) -> str:
+    """Return words in a row; of a long one the first, and how many operations there are."""
+    text = ", ".join(word for word, _ in words)
+    if len(text) <= _ROW:
+        return text
+    shown = 1
+    while shown < len(words) and len(", ".join(word for word, _ in words[: shown + 1])) <= _ROW - 20:
+        shown += 1
+    if shown == len(words):
+        return text
+    return f"{', '.join(word for word, _ in words[:shown])}, ... ({sum(count for _, count in words)} operations)"
 
 
 @functools.lru_cache(65536)

@@ -1,0 +1,387 @@
+"""Calls of one module's lines that stand side by side: of ``q(x) @ v(x)`` neither takes what the other one gives.
+
+A line of such modules is passed by both, and the order of a later stage does not tell which of them a node is of. What
+flows does: of values that one of them is known to give, the other one takes none. Captured nodes that stand together
+and have one user line are a *piece*; each is one by itself where the line calls several modules. For each node of a
+later stage the pieces of its line are found that it may be of:
+
+1. What takes a value that is made of an argument of the graph is of a piece that reads this, or of one behind that; so
+   is what gives the argument's gradient.
+2. What takes a gradient is of the piece that this is of, or of one before that.
+
+Pieces are bits of numbers, sets of them are numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ..torch_text.graph_text import Graph, Node, is_gradient
+from .kernel_mapping.operations import VIEWS, is_view
+
+#: Operations that give their value in another shape or type.
+_MOVING = VIEWS | frozenset("to float half bfloat16 double type type_as contiguous clone flatten view_as chunk".split())
+
+#: Operations that add up what flows back, one of them with a product of its own.
+_SUMS = frozenset({"add", "addmm", "baddbmm"})
+
+
+class Pieces:
+    """The pieces of a captured graph, and which of them take values of which.
+
+    Args:
+        names, nodes: captured nodes in order; names of those in inner graphs begin with the name of the graph.
+        runs: positions of nodes that stand together and have one line.
+        calls: for the name of a node the calls of modules that it was made in, outermost first.
+
+    Attributes:
+        of: by position, the piece as a number with one bit; 0 for a node that has no line.
+        in_run: by run, all of its pieces.
+        parts: by run, the pieces of each of its parts that stand side by side; one where there are none.
+        calls: by bit, the calls that the piece was made in.
+        moving: the pieces that only give a value in another form, as later stages do elsewhere or not at all.
+    """
+
+    def __init__(
+        self, names: Sequence[str], nodes: Sequence[Node], runs: Sequence[Sequence[int]],
+        calls: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        self.of = [0] * len(nodes)
+        self.in_run: list[int] = []
+        self.calls: list[tuple[int, ...]] = []
+        places = {name: position for position, name in enumerate(names)}
+        takes = [tuple(_positions(name, node, places)) for name, node in zip(names, nodes)]
+        self.parts: list[list[int]] = []
+        self._run_of: list[int] = []
+        self.moving = 0
+        for run in runs:
+            paths = [calls.get(names[position], ()) for position in run]
+            self.parts.append([])
+            for part in _parts(run, takes, paths):
+                mask = 0
+                # (Where one module alone is called, it is not asked which of its operations a node is of.)
+                for piece in [[position] for position in part] if len(set(paths)) > 1 else [part]:
+                    bit = 1 << len(self.calls)
+                    mask |= bit
+                    self.calls.append(calls.get(names[piece[0]], ()))
+                    self._run_of.append(len(self.in_run))
+                    for position in piece:
+                        self.of[position] = bit
+                        if nodes[position].operation.rpartition(".")[2] in _MOVING:
+                            self.moving |= bit
+                self.parts[-1].append(mask)
+            self.in_run.append(sum(self.parts[-1]))
+        self._before = self._ancestors(names, nodes, takes)
+        self._behind = [0] * len(self.calls)
+        for number, before in enumerate(self._before):
+            for other in _bits(before):
+                self._behind[other] |= 1 << number
+        self._known: dict[tuple[bool, int], int] = {}
+        self._rows: dict[int, bool] = {}
+
+    def _ancestors(self, names: Sequence[str], nodes: Sequence[Node], takes: Sequence[Sequence[int]]) -> list[int]:
+        """Return for each piece itself and those that it takes values of, as far as that can be told.
+
+        What is changed in place is taken by all that follows, and so is what an inner graph is given and gives.
+        """
+        result = [1 << number for number in range(len(self.calls))]
+        flows = [0] * len(nodes)  # what a node takes values of
+        all_of = seen = 0
+        inner = ""
+        for position, (name, node) in enumerate(zip(names, nodes)):
+            within = name.rpartition(".")[0]
+            if within != inner:
+                inner, all_of = within, seen
+            flow = all_of | self.of[position]
+            for other in takes[position]:
+                flow |= flows[other]
+            if self.of[position]:
+                number = self.of[position].bit_length() - 1
+                result[number] |= flow
+                flow = result[number]
+            flows[position] = flow
+            seen |= flow
+            if _changes(node):
+                all_of = seen
+        return result
+
+    def behind_readers(self, node: Node, arguments: Mapping[str, int]) -> int:
+        """Return the pieces behind each that alone reads an argument which a node takes; all where it takes none."""
+        mask = -1
+        for name in node.inputs:
+            reading = arguments.get(name, 0)
+            if reading and reading & (reading - 1) == 0:
+                mask &= self.behind(reading)
+        return mask
+
+    def before(self, pieces: int) -> int:
+        """Return the pieces with all that any of them takes values of."""
+        return self._joined(pieces, False, self._before)
+
+    def behind(self, pieces: int) -> int:
+        """Return the pieces with all that take values of any of them."""
+        return self._joined(pieces, True, self._behind)
+
+    def _joined(self, pieces: int, behind: bool, of: Sequence[int]) -> int:
+        known = self._known.get((behind, pieces))
+        if known is None:
+            known = 0
+            for number in _bits(pieces):
+                known |= of[number]
+            self._known[behind, pieces] = known
+        return known
+
+    def near(self, pieces: int) -> int:
+        """Return the pieces that compute with what these read: themselves, or others of their runs behind a view."""
+        result = 0
+        for number in _bits(pieces):
+            bit = 1 << number
+            result |= self.in_run[self._run_of[number]] & self.behind(bit) if bit & self.moving else bit
+        return result
+
+    def beside(self, some: int, pieces: int) -> int:
+        """Return which of the pieces stand beside any of some: neither takes a value of the other."""
+        result = 0
+        for number in _bits(some):
+            result |= pieces & ~(self._before[number] | self._behind[number])
+        return result
+
+    def are_in_a_row(self, pieces: int) -> bool:
+        """Return whether none of the pieces stands beside another one."""
+        known = self._rows.get(pieces)
+        if known is None:
+            known = self._rows[pieces] = not self.beside(pieces, pieces)
+        return known
+
+    def in_other_calls(self, piece: int, pieces: int) -> int:
+        """Return which of the pieces stand beside one, and are of calls of modules beside its own."""
+        own = self.calls[piece.bit_length() - 1]
+        result = 0
+        for number in _bits(self.beside(piece, pieces)):
+            other = self.calls[number]
+            if own[: len(other)] != other[: len(own)]:
+                result |= 1 << number
+        return result
+
+    def call_around(self, pieces: int) -> int:
+        """Return the innermost call of a module that all nodes of the pieces were made in; -1: none."""
+        return (_common([self.calls[number] for number in _bits(pieces)]) or (-1,))[-1]
+
+
+def _positions(name: str, node: Node, positions: Mapping[str, int]) -> Iterator[int]:
+    prefix = "".join(name.rpartition(".")[:2])
+    return (positions[prefix + each] for each in node.inputs if prefix + each in positions)
+
+
+def _changes(node: Node) -> bool:
+    """Return whether a captured node changes what it is given."""
+    name = node.operation.rpartition(".")[2]
+    return name == "setitem" or name.endswith("_") and not name.endswith("__") or (
+        node.target.startswith("operator.i") and name not in ("invert", "is_", "is_not", "index", "inv"))
+
+
+def _parts(
+    run: Sequence[int], takes: Sequence[Sequence[int]], calls: Sequence[tuple[int, ...]]
+) -> list[Sequence[int]]:
+    """Return the parts of a run, by the modules called in it; the run as a whole where these stand in a row."""
+    depth = len(_common(calls))
+    parts: list[list[int]] = []
+    last: int | None = None
+    for position, path in zip(run, calls):
+        call = path[depth] if len(path) > depth else -1
+        if not parts or call != last:
+            parts.append([])
+            last = call
+        parts[-1].append(position)
+    if len(parts) < 2:
+        return [run]
+    begins = {position: number for number, part in enumerate(parts) for position in part}
+    before = [{number} for number in range(len(parts))]
+    for position in run:
+        for other in takes[position]:
+            if other in begins:
+                before[begins[position]] |= before[begins[other]]
+    in_a_row = all(number in before[number + 1] for number in range(len(parts) - 1))
+    return [run] if in_a_row else list(parts)
+
+
+def _common(paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return what paths begin with."""
+    if not paths:
+        return ()
+    first, last = min(paths), max(paths)
+    length = next((at for at, (one, other) in enumerate(zip(first, last)) if one != other), min(len(first), len(last)))
+    return first[:length]
+
+
+def _bits(pieces: int) -> Iterator[int]:
+    while pieces:
+        lowest = pieces & -pieces
+        yield lowest.bit_length() - 1
+        pieces ^= lowest
+
+
+def possible_pieces(pieces: Pieces, graph: Graph, own: Callable[[Node], int], known: Known) -> Possible:
+    """Return the pieces that the nodes of a later stage may be of.
+
+    Args:
+        pieces: those of the captured graph.
+        graph: the later stage.
+        own: the pieces of a node's line; 0 for none.
+        known: what is known from the first.
+    """
+    flow = _Flow(pieces, graph, own, known)
+    return Possible(flow.result(), flow.takers)
+
+
+class Possible(NamedTuple):
+    """What may be of nodes of a later stage.
+
+    Attributes:
+        pieces: for a node, those that it may be of. None is said of a node of which nothing is known.
+        takers: for a value that is no gradient, the pieces that may take it.
+    """
+
+    pieces: dict[str, int]
+    takers: dict[str, int]
+
+
+class Known(NamedTuple):
+    """What is known of the values of a later stage.
+
+    Attributes:
+        saved: for values that the graph takes, the pieces that may take them, too.
+        arguments: for arguments that the graph takes, the pieces that read them.
+        gradients: for nodes that give gradients of arguments, the pieces that read these.
+    """
+
+    saved: Mapping[str, int]
+    arguments: Mapping[str, int]
+    gradients: Mapping[str, int]
+
+
+class _Flow:
+    """What :func:`possible_pieces` finds, while it looks."""
+
+    def __init__(self, pieces: Pieces, graph: Graph, own: Callable[[Node], int], known: Known) -> None:
+        self.pieces = pieces
+        self.nodes = [node for node in graph.nodes if node.is_call or node.op == "get_attr"]
+        arguments, gradients = dict(known.arguments), dict(known.gradients)
+        for node in self.nodes:
+            if is_view(node) and node.inputs[:1] and node.inputs[0] in arguments:
+                arguments[node.name] = arguments[node.inputs[0]]
+        for node in reversed(self.nodes):
+            if is_view(node) and node.inputs[:1] and node.name in gradients:
+                gradients[node.inputs[0]] = gradients.get(node.inputs[0], 0) | gradients[node.name]
+        self.back = {node.name for node in graph.nodes if node.op == "placeholder" and is_gradient(node.name)}
+        self.left: dict[str, int] = {}
+        self.torn: set[str] = set()  # what flows leaves nothing
+        #: Sums of gradients: what flows back from several pieces is added up, and is of none of them alone.
+        #: (``False``: with a product, which is of one of them.)
+        self.sums: dict[str, bool] = {}
+        self.until: dict[str, int] = {}  # for gradients, the pieces that may take them
+        self.since: dict[str, int] = {}  # and those that may give them
+        #: For values that are no gradients, the pieces that may take them: those behind what alone reads an argument
+        #: that the value is made of. (Where the value was made says less: what several make is computed once.)
+        self.takers = dict(known.saved)
+        for node in self.nodes:
+            if not self.back.isdisjoint(node.inputs):
+                self.back.add(node.name)
+                operation = node.operation.rpartition(".")[2]
+                if operation in _SUMS and len(self.back.intersection(node.inputs)) > 1:
+                    self.sums[node.name] = operation == "add"
+            takers = pieces.behind_readers(node, arguments)
+            for name in node.inputs:
+                takers &= self.takers.get(name, -1)
+            if node.name not in self.back:
+                self.takers[node.name] = takers
+            mask = own(node)
+            if mask:
+                self.left[node.name] = mask
+                for reading in (*(arguments.get(name, 0) for name in node.inputs), gradients.get(node.name, 0)):
+                    near = pieces.near(reading)
+                    self._narrow(node.name, near if near & self.left[node.name] else pieces.behind(reading))
+                self._narrow(node.name, takers)
+        self.line = dict(self.left)
+        self.users: dict[str, list[str]] = {}
+        for node in self.nodes:
+            for name in node.inputs:
+                self.users.setdefault(name, []).append(node.name)
+
+    def result(self) -> dict[str, int]:
+        """Return the pieces that are left of each node's line."""
+        for _ in range(3):
+            before = dict(self.left)
+            for node in self.nodes:
+                self._by_inputs(node)
+            for node in reversed(self.nodes):
+                self._of_inputs(node)
+            if before == self.left:
+                break
+        for node in self.nodes:
+            if node.name in self.torn or self.sums.get(node.name):
+                both = self._of_all(node) if node.name in self.back else self._of_first_user(node)
+                if both & self.left.get(node.name, 0) and node.name not in self.torn:
+                    self.left[node.name] &= both
+                else:
+                    self.left[node.name] = both or self.line.get(node.name, 0)
+        for node in reversed(self.nodes):
+            if node.name in self.back and is_view(node):
+                self.left[node.name] = self._of_turned(node)
+        return {name: mask for name, mask in self.left.items() if mask}
+
+    def _of_turned(self, node: Node) -> int:
+        """Return the pieces of a gradient in another shape: a product begins with turning the one that it takes."""
+        own = self.left.get(node.name, 0)
+        taking = own if not self.pieces.moving & own else 0
+        for name in self.users.get(node.name, ()):
+            taking &= self.left.get(name, 0)
+        return taking or own
+
+    def _of_all(self, node: Node) -> int:
+        """Return the pieces of the gradients that a sum takes: what flows back from two pieces is of neither alone."""
+        result = 0
+        for name in node.inputs:
+            if name in self.back:
+                result |= self.left.get(name, 0) & self.line.get(node.name, 0)
+        return result
+
+    def _of_first_user(self, node: Node) -> int:
+        """Return the pieces of what is the first to take a value that is computed once for several."""
+        line = self.line.get(node.name, 0)
+        return next((self.left[name] & line for name in self.users.get(node.name, ())
+                     if name not in self.torn and self.left.get(name, 0) & line), 0)
+
+    def _by_inputs(self, node: Node) -> None:
+        if node.name not in self.back:
+            return
+        until = -1
+        for name in node.inputs:
+            until &= self.until.get(name, -1)
+        if node.name not in self.sums:
+            self._narrow(node.name, until)
+            if node.name in self.left and node.name not in self.torn:
+                until = self.pieces.before(self.left[node.name])
+        self.until[node.name] = until
+
+    def _of_inputs(self, node: Node) -> None:
+        own = self.left.get(node.name, 0) if node.name not in self.torn else 0
+        since = self.since.get(node.name, -1)
+        if own and node.name not in self.sums:
+            since = self.pieces.behind(own)
+        for name in node.inputs:
+            if name in self.back:
+                self.since[name] = self.since.get(name, -1) & since
+                self._narrow(name, since)
+            elif own:
+                self._narrow(name, self.pieces.before(own))
+
+    def _narrow(self, name: str, mask: int) -> None:
+        """Leave of a node's pieces those in the mask; 0 says nothing."""
+        if mask and name in self.left and name not in self.torn:
+            left = self.left[name] & mask
+            if left:
+                self.left[name] = left
+            else:
+                self.torn.add(name)
