@@ -15,6 +15,7 @@ from depyf.capture.fact_snapshot import snapshot
 from depyf.capture.live_facts import LiveFacts
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
+from depyf.decompiler.errors import SIMPLIFY, CannotDecompile
 
 CASES = {}
 
@@ -74,6 +75,11 @@ class Watching(torch.nn.Module):
 class Counting:
     def __init__(self):
         self.count = 1
+
+
+class Kept:
+    def __init__(self):
+        self.counts = {}
 
 
 class Picky:
@@ -576,6 +582,31 @@ def f(self, cache):
 """, self=Model(), cache=Counting())
 
 
+for name, key in {"tuple": "(1, 'k')", "size": "(graph_out_0[0][1], 'k')", "object": "tuple"}.items():
+    case(f"a_dictionary_is_filled_under_a_key_of_type_{name}", f"""
+def f(self, kept):
+    tmp_1 = self._modules['norms']._modules['0']._parameters
+    graph_out_0 = __compiled_fn_1(tmp_1['weight'], tmp_1['bias'])
+    update = kept.counts.update
+    update({{{key}: graph_out_0[1]}})
+    return [graph_out_0[0]]
+""", f"""
+def f(self, kept):
+    graph_out_0 = __compiled_fn_1(self.norms[0].weight, self.norms[0].bias)
+    kept.counts.update({{{key}: graph_out_0[1]}})
+    return [graph_out_0[0]]
+""", self=Statistics(), kept=Kept())
+
+case("a_read_behind_the_hash_of_a_key_is_made_there", """
+def f(self, key):
+    d = {key: 1}
+    return d, self._modules['norms']._modules['0']._parameters['weight']
+""", """
+def f(self, key):
+    return ({key: 1}, self.norms[0].weight)
+""", self=Statistics(), key=(1, 2))
+
+
 def module_globals(**more):
     import torch._dynamo.utils as utils
     return {"__import_torch_dot__dynamo_dot_utils": utils, "__compiled_fn_1": compiled, "__resume_at_30_1": compiled, "Cache": Cache,
@@ -653,6 +684,19 @@ def test_a_shadowed_parameter_is_named_with_the_reason():
                            facts=LiveFacts(live, module_globals()))
     assert ("written in torch's long form: self._parameters['weight'] (Shadowed.weight is an attribute of the class)"
             in found.note)
+
+
+def test_a_text_that_is_not_proven_in_the_users_words_says_so(monkeypatch):
+    def fails(*args):
+        raise CannotDecompile(SIMPLIFY, "as this test has it")
+
+    monkeypatch.setattr("depyf.decompiler.dynamo.simplify._Simplifier._inline_graph_items", fails)
+    source = "def f(self):\n    tmp_1 = [self]\n    return tmp_1[0]._modules['head']._parameters['bias']"
+    found = decompile_code(function(source, module_globals()).__code__, simplify=True,
+                           facts=LiveFacts({"self": Model()}, module_globals()))
+    assert "return self._modules['head']._parameters['bias']" in found.text
+    assert "all is written in torch's long form: a shorter text was not proven (" in found.note
+    assert "as this test has it" in found.note
 
 
 @pytest.mark.parametrize("source", [
