@@ -28,6 +28,7 @@ from .errors import EMIT, CannotDecompile
 from .fallback.scope import dispatch_loop
 from .faults import why
 from .options import Options
+from .proof.equivalence.reads import ALWAYS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
 from .proof.interpreter import ForeignError, Interpreter
@@ -409,6 +410,8 @@ class _Job:
                 notes = [*self.forms_used(), *(note for note in proof.verdict.notes if note != ITEMS_NOTE)]
             else:
                 notes = [_SIMPLIFICATION[tier], *self.not_readable(code), *proof.verdict.notes]
+        if code is self.code and self.runs is not None and self.readable is not None and self.readable.names_classes:
+            notes.append(ALWAYS_NOTE)
         notes += [changed] * bool(changed) + self.stated_constants(code)
         if code is self.code and self.runs is not None:
             notes += self.refused

@@ -4,6 +4,7 @@ import ast
 import collections
 import copy
 import gc
+import sys
 import types
 import weakref
 
@@ -11,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from depyf.bytecode.packed import packed, unpacked
 from depyf.capture.fact_snapshot import snapshot
 from depyf.capture.live_facts import LiveFacts
 from depyf.decompiler import Fidelity, decompile_code
@@ -676,6 +678,47 @@ def test_slices_among_constants(source, shown):
     running = function(ast.fix_missing_locations(found.runs), module_globals(**scope))
     made = types.FunctionType(code, module_globals())
     assert str(running(x, keep)) == str(made(x, keep))
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+def with_constant(value):
+    """The code of a function that calls the constant with ``(x, 2)``."""
+    made = function("def f(x):\n    tmp_1 = 'constant'\n    return tmp_1((x, 2))\n", module_globals())
+    constants = tuple(value if each == "constant" else each for each in made.__code__.co_consts)
+    return made.__code__.replace(co_consts=constants)
+
+
+def local_pair():
+    return collections.namedtuple("Local", "a b")
+
+
+@pytest.mark.parametrize(("value", "globals", "lines", "note"), [
+    (Pair._make, {"Pair": Pair}, ["return Pair._make((x, 2))"], "if no global name is rebound meanwhile"),
+    (Pair._make, {}, [f"from {__name__} import Pair", "return Pair._make((x, 2))"],
+     "if no global name is rebound meanwhile"),
+    (Pair._make, {"Pair": Cache}, [f"from {__name__} import Pair", "return Pair._make((x, 2))"],
+     "if no global name is rebound meanwhile"),
+    (Cache, {"Cache": Cache}, ["return Cache((x, 2))"], "if no global name is rebound meanwhile"),
+    (type(torch.max(torch.ones(1, 1), 0)), {}, ["return torch.return_types.max((x, 2))"], ""),
+    (local_pair()._make, {}, ["return __constant_0_method((x, 2))"],
+     "__constant_0_method stands for the method _make of the class Local, a constant that source cannot say"),
+    (Counting().__init__, {}, ["return __constant_0_method((x, 2))"],
+     "__constant_0_method stands for the method __init__ of an object of type Counting, a constant that source cannot say"),
+], ids=["a global", "imported", "the global is another", "a class", "of torch's", "local", "of an object"])
+def test_classes_and_their_methods_among_constants(value, globals, lines, note, monkeypatch):
+    monkeypatch.setitem(sys.modules, __name__, types.ModuleType(__name__))
+    vars(sys.modules[__name__]).update(Pair=Pair, Cache=Cache)
+    code = with_constant(value)
+    found = decompile_code(code, simplify=True, facts=RecordedFacts(snapshot(code, {"x": 1}, globals)))
+    assert found.text.splitlines()[1:] == [f"    {line}" for line in lines]
+    assert found.fidelity in (Fidelity.EQUIVALENT, Fidelity.EXACT)
+    assert note in found.note
+    assert ("stands for" in found.note) == ("__constant_" in found.text)
+    assert "import" not in ast.unparse(found.runs)
+    recorded = unpacked(packed(code), sys.version_info[:2])
+    assert decompile_code(recorded, simplify=True, facts=RecordedFacts(snapshot(code, {"x": 1}, globals))).text == found.text
 
 
 def test_a_shadowed_parameter_is_named_with_the_reason():
