@@ -12,8 +12,9 @@ from __future__ import annotations
 import base64
 import binascii
 import marshal
+import sys
 from dataclasses import dataclass, replace
-from types import CodeType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..frozen import frozen
@@ -51,7 +52,58 @@ class ObjectConstant:
             return cls(identifier, repr(value))
         if kind.__module__ == "torch" and name in ("dtype", "device", "layout", "memory_format", "Size"):
             return cls(identifier, repr(value), f"{name} {value!r}")  # small ones whose text is their meaning
-        return cls(identifier, f"an object of type {name}")
+        text = _class_or_method(value)
+        return cls(identifier, text or f"an object of type {name}", text if IMPORTED in text else "")
+
+
+#: Between the name of a class, or of a method of one, and the module that it is imported from, in its text.
+IMPORTED = " of module "
+
+
+def _class_or_method(value: Any) -> str:
+    """Return what a class or a bound method is, in words; ``""`` for other objects. Nothing of the user's runs.
+
+    ``P of module app`` and ``P._make of module app`` where an import gives it, else ``the class f.<locals>.P``.
+    """
+    if type(value) is not MethodType:
+        return _class(value) if _is_class(value) else ""
+    owner: Any = value.__self__
+    function = value.__func__
+    if type(function) is not FunctionType:
+        return ""
+    name = function.__name__
+    if not _is_class(owner):
+        return f"the method {name} of an object of type {type(owner).__name__}"
+    home, imported, module = _class(owner).partition(IMPORTED)
+    if imported and name.isidentifier() and _gives(owner, name, function):
+        return f"{home}.{name}{imported}{module}"
+    return f"the method {name} of {_class(owner, False)}"
+
+
+def _is_class(value: Any) -> bool:
+    return any(each is type for each in type(value).__mro__)
+
+
+def _class(cls: type, by_import: bool = True) -> str:
+    """Return what a class is: its name and module, or (where no import is known to give it) its qualified name."""
+    module, name, qualified = [type.__dict__[key].__get__(cls) for key in ("__module__", "__name__", "__qualname__")]
+    home = sys.modules.get(module) if type(module) is str else None
+    if by_import and type(home) is ModuleType and name.isidentifier() and vars(home).get(name) is cls:
+        return f"{name}{IMPORTED}{module}"
+    return f"the class {qualified}"
+
+
+def _entry(cls: type, name: str) -> Any:
+    """Return what a class, or the first of its bases that has it, holds under a name; ``None`` if there is nothing."""
+    bases: tuple[type, ...] = type.__dict__["__mro__"].__get__(cls)
+    return next((vars(each)[name] for each in bases if name in vars(each)), None)
+
+
+def _gives(cls: type, name: str, function: FunctionType) -> bool:
+    """Return whether ``cls.name`` is a method of the class that is bound to it."""
+    of_class, of_metaclass = [_entry(each, name) for each in (cls, type(cls))]
+    entry: Any = of_class if of_metaclass is None else None
+    return type(entry) is classmethod and entry.__func__ is function
 
 
 @frozen

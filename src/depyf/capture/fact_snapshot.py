@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..decompiler.dynamo.facts import CONTAINERS, WELL_KNOWN
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from .live_facts import LiveFacts, Path
-from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, is_module_class, own_attributes
+from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, is_module_class, is_of, own_attributes
 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
@@ -75,7 +75,7 @@ class _Walk:
         _collect(code, self.names, self.strings, self.numbers)
         for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
             self.roots["local", name] = None
-        for name in (*self.names, *_BUILTINS):
+        for name in (*self.names, *_BUILTINS, *_classes_in_constants(code)):
             self.roots["global", name] = None
         self.stores = _stores(code)
         self.read = list(self.names)  # of modules and classes, which no string names
@@ -267,6 +267,14 @@ def _collect(code: CodeType, names: dict[str, None], strings: dict[str, None], n
             strings[value] = None
         elif type(value) in (int, bool):
             numbers[int(value)] = None
+
+
+def _classes_in_constants(code: CodeType) -> Iterator[str]:
+    """Yield the names of classes among the constants, and of those whose methods are: a text may say them so."""
+    for value in code.co_consts:
+        cls = value.__self__ if type(value) is types.MethodType else value
+        if is_of(cls, type):
+            yield type.__dict__["__name__"].__get__(cls)
 
 
 def _small_numbers(code: CodeType) -> list[int]:

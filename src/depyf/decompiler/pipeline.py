@@ -28,6 +28,7 @@ from .errors import EMIT, CannotDecompile
 from .fallback.scope import dispatch_loop
 from .faults import why
 from .options import Options
+from .proof.equivalence.reads import ALWAYS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
 from .proof.interpreter import ForeignError, Interpreter
@@ -408,7 +409,9 @@ class _Job:
                 # (Items of a graph's result are read as those of any tuple.)
                 notes = [*self.forms_used(), *(note for note in proof.verdict.notes if note != ITEMS_NOTE)]
             else:
-                notes = [_SIMPLIFICATION[tier], *proof.verdict.notes]
+                notes = [_SIMPLIFICATION[tier], *self.not_readable(code), *proof.verdict.notes]
+        if code is self.code and self.runs is not None and self.readable is not None and self.readable.names_classes:
+            notes.append(ALWAYS_NOTE)
         notes += [changed] * bool(changed) + self.stated_constants(code)
         if code is self.code and self.runs is not None:
             notes += self.refused
@@ -424,6 +427,12 @@ class _Job:
         used = [_MEMBERS] * any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs)
         used += [_MADE_AGAIN] * any(isinstance(node, ast.Attribute) and node.attr == "__new__" for node in runs)
         return used or [_SIMPLIFIED]
+
+    def not_readable(self, code: Code) -> list[str]:
+        """Return the note on why a text is not in the user's words, though that was tried."""
+        if code not in self.options.readable or self.tiers.of(code) not in (Tier.SIMPLIFIED, Tier.SIMPLIFIED_SPILLED):
+            return []
+        return [f"all is written in torch's long form: a shorter text was not proven ({self.tiers.reasons[code][0]})"]
 
     def stated_constants(self, code: Code) -> list[str]:
         if code is not self.code or not self.constants:

@@ -4,6 +4,7 @@ import ast
 import collections
 import copy
 import gc
+import sys
 import types
 import weakref
 
@@ -11,10 +12,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from depyf.bytecode.packed import packed, unpacked
 from depyf.capture.fact_snapshot import snapshot
 from depyf.capture.live_facts import LiveFacts
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
+from depyf.decompiler.errors import SIMPLIFY, CannotDecompile
 
 CASES = {}
 
@@ -74,6 +77,11 @@ class Watching(torch.nn.Module):
 class Counting:
     def __init__(self):
         self.count = 1
+
+
+class Kept:
+    def __init__(self):
+        self.counts = {}
 
 
 class Picky:
@@ -576,6 +584,31 @@ def f(self, cache):
 """, self=Model(), cache=Counting())
 
 
+for name, key in {"tuple": "(1, 'k')", "size": "(graph_out_0[0][1], 'k')", "object": "tuple"}.items():
+    case(f"a_dictionary_is_filled_under_a_key_of_type_{name}", f"""
+def f(self, kept):
+    tmp_1 = self._modules['norms']._modules['0']._parameters
+    graph_out_0 = __compiled_fn_1(tmp_1['weight'], tmp_1['bias'])
+    update = kept.counts.update
+    update({{{key}: graph_out_0[1]}})
+    return [graph_out_0[0]]
+""", f"""
+def f(self, kept):
+    graph_out_0 = __compiled_fn_1(self.norms[0].weight, self.norms[0].bias)
+    kept.counts.update({{{key}: graph_out_0[1]}})
+    return [graph_out_0[0]]
+""", self=Statistics(), kept=Kept())
+
+case("a_read_behind_the_hash_of_a_key_is_made_there", """
+def f(self, key):
+    d = {key: 1}
+    return d, self._modules['norms']._modules['0']._parameters['weight']
+""", """
+def f(self, key):
+    return ({key: 1}, self.norms[0].weight)
+""", self=Statistics(), key=(1, 2))
+
+
 def module_globals(**more):
     import torch._dynamo.utils as utils
     return {"__import_torch_dot__dynamo_dot_utils": utils, "__compiled_fn_1": compiled, "__resume_at_30_1": compiled, "Cache": Cache,
@@ -647,12 +680,66 @@ def test_slices_among_constants(source, shown):
     assert str(running(x, keep)) == str(made(x, keep))
 
 
+Pair = collections.namedtuple("Pair", "a b")
+
+
+def with_constant(value):
+    """The code of a function that calls the constant with ``(x, 2)``."""
+    made = function("def f(x):\n    tmp_1 = 'constant'\n    return tmp_1((x, 2))\n", module_globals())
+    constants = tuple(value if each == "constant" else each for each in made.__code__.co_consts)
+    return made.__code__.replace(co_consts=constants)
+
+
+def local_pair():
+    return collections.namedtuple("Local", "a b")
+
+
+@pytest.mark.parametrize(("value", "globals", "lines", "note"), [
+    (Pair._make, {"Pair": Pair}, ["return Pair._make((x, 2))"], "if no global name is rebound meanwhile"),
+    (Pair._make, {}, [f"from {__name__} import Pair", "return Pair._make((x, 2))"],
+     "if no global name is rebound meanwhile"),
+    (Pair._make, {"Pair": Cache}, [f"from {__name__} import Pair", "return Pair._make((x, 2))"],
+     "if no global name is rebound meanwhile"),
+    (Cache, {"Cache": Cache}, ["return Cache((x, 2))"], "if no global name is rebound meanwhile"),
+    (type(torch.max(torch.ones(1, 1), 0)), {}, ["return torch.return_types.max((x, 2))"], ""),
+    (local_pair()._make, {}, ["return __constant_0_method((x, 2))"],
+     "__constant_0_method stands for the method _make of the class Local, a constant that source cannot say"),
+    (Counting().__init__, {}, ["return __constant_0_method((x, 2))"],
+     "__constant_0_method stands for the method __init__ of an object of type Counting, a constant that source cannot say"),
+], ids=["a global", "imported", "the global is another", "a class", "of torch's", "local", "of an object"])
+def test_classes_and_their_methods_among_constants(value, globals, lines, note, monkeypatch):
+    monkeypatch.setitem(sys.modules, __name__, types.ModuleType(__name__))
+    vars(sys.modules[__name__]).update(Pair=Pair, Cache=Cache)
+    code = with_constant(value)
+    found = decompile_code(code, simplify=True, facts=RecordedFacts(snapshot(code, {"x": 1}, globals)))
+    assert found.text.splitlines()[1:] == [f"    {line}" for line in lines]
+    assert found.fidelity in (Fidelity.EQUIVALENT, Fidelity.EXACT)
+    assert note in found.note
+    assert ("stands for" in found.note) == ("__constant_" in found.text)
+    assert "import" not in ast.unparse(found.runs)
+    recorded = unpacked(packed(code), sys.version_info[:2])
+    assert decompile_code(recorded, simplify=True, facts=RecordedFacts(snapshot(code, {"x": 1}, globals))).text == found.text
+
+
 def test_a_shadowed_parameter_is_named_with_the_reason():
     source, _, live = CASES["a_shadowed_parameter_stays_as_torch_reads_it"]
     found = decompile_code(function(source, module_globals()).__code__, simplify=True,
                            facts=LiveFacts(live, module_globals()))
     assert ("written in torch's long form: self._parameters['weight'] (Shadowed.weight is an attribute of the class)"
             in found.note)
+
+
+def test_a_text_that_is_not_proven_in_the_users_words_says_so(monkeypatch):
+    def fails(*args):
+        raise CannotDecompile(SIMPLIFY, "as this test has it")
+
+    monkeypatch.setattr("depyf.decompiler.dynamo.simplify._Simplifier._inline_graph_items", fails)
+    source = "def f(self):\n    tmp_1 = [self]\n    return tmp_1[0]._modules['head']._parameters['bias']"
+    found = decompile_code(function(source, module_globals()).__code__, simplify=True,
+                           facts=LiveFacts({"self": Model()}, module_globals()))
+    assert "return self._modules['head']._parameters['bias']" in found.text
+    assert "all is written in torch's long form: a shorter text was not proven (" in found.note
+    assert "as this test has it" in found.note
 
 
 @pytest.mark.parametrize("source", [

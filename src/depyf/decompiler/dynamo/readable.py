@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 import builtins
 import collections
+import keyword
 import re
 from collections.abc import Mapping
 
+from ...bytecode.packed import IMPORTED
 from ..free_names import free_name
 from ..trees import Transformer, copied, nodes_of
 from .facts import ALWAYS, Facts
@@ -25,6 +27,8 @@ from .written_out import written_out
 _WORDS = re.compile(r"(torch\.\w+|device\(type='\w+'(, index=\d+)?\))")
 #: A constant that is a slice of numbers.
 _SLICE = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)")
+#: A constant that is a class, or a method of one, and the module that it is imported from.
+_IMPORTED = re.compile(rf"(?P<name>[^\W\d]\w*)(?P<method>\.[^\W\d]\w*)?{IMPORTED}(?P<module>[\w.]+)")
 
 
 class Readable:
@@ -49,6 +53,8 @@ class Readable:
         self.names: dict[str, ast.expr] = {}
         self.constants: dict[str, str] = {}
         self.folds = folds
+        #: Whether classes among the constants go by the names that they had when torch compiled.
+        self.names_classes = False
         self._meanings = constants
         self._sets_entries = UTILITIES in global_names
         self._real = {shown: name for name, shown in rename.items()}
@@ -220,6 +226,7 @@ class _Imports(Transformer):
         self._readable = readable
         #: (module, name in it, how the program reads it) -> name in the text; of a whole module the name is empty.
         self._known: dict[tuple[str, str, str], str] = {}
+        self._written = {ast.unparse(node) for node in nodes_of(readable.tree) if isinstance(node, ast.Attribute)}
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.body = [self.visit(statement) for statement in node.body]
@@ -254,8 +261,42 @@ class _Imports(Transformer):
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
+        said = self._class_or_method(node)
+        if said is not None:
+            return said
         imported = self._imported(node)
         return node if imported is None else ast.Name(self._name(*imported, node), ast.Load())
+
+    def _class_or_method(self, node: ast.Name) -> ast.expr | None:
+        """Return the expression for a constant that is a class or a method of one; ``None`` for any other name.
+
+        Its name is that of torch's, a global of the function, or imported.
+        """
+        readable = self._readable
+        match = _IMPORTED.fullmatch(readable._meanings.get(node.id, ""))
+        if match is None or not isinstance(node.ctx, ast.Load):
+            return None
+        name, module, method = match["name"], match["module"], match["method"] or ""
+        text = f"{module}.{name}{method}"
+        if not all(part.isidentifier() and not keyword.iskeyword(part) for part in text.split(".")):
+            return None
+        if module.partition(".")[0] != "torch" or text in self._written:
+            # (What the program says itself would not be known from the constant.)
+            is_free = f"{name}{method}" not in self._written and (method or name not in readable._taken)
+            if not is_free or not self._is_global(module, name):
+                name = self._name(module, name, node)
+            elif not method:
+                readable.names[name] = node
+            readable.names_classes = True
+            text = f"{name}{method}"
+        readable.constants[text] = node.id
+        return ast.parse(text, mode="eval").body
+
+    def _is_global(self, module: str, name: str) -> bool:
+        """Return whether a global of the function is what an import gives."""
+        readable, path = self._readable, (("global", name),)
+        return (readable.paths.of(ast.Name(name, ast.Load())) == path and readable.facts.reading(path) == ALWAYS
+                and readable.facts.imported(path) == (module, name))
 
     def _imported(self, node: ast.expr) -> tuple[str, str] | None:
         """Return ``(module, name in it)`` of what a global of Dynamo's stands for: a module, a class or a function."""

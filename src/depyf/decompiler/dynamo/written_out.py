@@ -14,7 +14,8 @@ the text                               written out
                                        the statements in a row that change something
 ``from m import name``                 ``name = __import_m.name``: the module that Dynamo put among the globals
 ``x.size(1)``                          ``call_size(x, 1)``, Dynamo's function for that
-``torch.float32``, ``x[:, i]``         the constant of Dynamo's code
+``torch.float32``, ``x[:, i]``,        the constant of Dynamo's code
+``P._make``
 =====================================  ======================================================================
 
 Each node keeps its place in the text, so that a debugger shows the line that runs.
@@ -30,7 +31,7 @@ from ..trees import KINDS, Transformer, copied, nodes_of
 from . import forms
 from .facts import Path, is_member
 from .folding import Folded
-from .global_names import GRAPH_RESULT, UTILITIES
+from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
 from .live_paths import LivePaths, attribute_asked, root_name
 from .members_stored import StoresWrittenOut, changes_something, stored_member
 
@@ -130,11 +131,12 @@ class _Writer(Transformer):
     def imported(self, node: ast.Import | ast.ImportFrom) -> list[ast.stmt] | None:
         """Return assignments for an import of names whose expressions in the program are known.
 
-        ``None`` for any other import.
+        What is imported for a constant stands for that where it is used. ``None`` for any other import.
         """
         bound = [alias.asname or alias.name for alias in node.names]
         if not all(name in self.names for name in bound):
             return None
+        bound = [name for name in bound if not _is_constant(self.names[name])]
         self.bound_by_imports.update(bound)
         return [_placed(ast.Assign([ast.Name(name, ast.Store())], copied(self.names[name])), node) for name in bound]
 
@@ -484,6 +486,11 @@ class _Counter(ast.NodeVisitor):
         for turn in self.writer.turns(node):
             for each in (*turn.values(), *_repeated(node)):
                 self.visit(each)
+
+
+def _is_constant(node: ast.expr) -> bool:
+    """Return whether an expression is the name of a constant of Dynamo's code."""
+    return isinstance(node, ast.Name) and node.id.startswith(CONSTANT_PREFIX)
 
 
 def _names(target: ast.expr) -> list[str]:

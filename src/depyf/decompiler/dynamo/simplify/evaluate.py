@@ -330,8 +330,11 @@ class PartialEvaluator:
     def op_BUILD_MAP(self, op: Op) -> None:
         """Push a virtual dictionary if it has keys whose hashing is unobservable, or leave the operation."""
         entries = self.stack[len(self.stack) - 2 * op.arg :] if op.arg else []
-        if not op.arg or not all(map(objects.is_key, entries[::2])):
-            self.generic(op)  # (an empty one may be the beginning of ``{**d}``)
+        if not op.arg:
+            self.generic(op)  # (it may be the beginning of ``{**d}``)
+            return
+        if not all(map(objects.is_key, entries[::2])):
+            self.hashing(op)
             return
         self.stack.append(Container("dict", self.pop(2 * op.arg)))
 
@@ -339,10 +342,15 @@ class PartialEvaluator:
         """Push a virtual dictionary if hashing its keys is unobservable, or leave the operation."""
         keys: list[Value] = [Const(key) for key in op.arg]
         if not all(map(objects.is_key, keys)):
-            self.generic(op)
+            self.hashing(op)
             return
         values = self.pop(len(keys))
         self.stack.append(Container("dict", [part for pair in zip(keys, values) for part in pair]))
+
+    def hashing(self, op: Op) -> None:
+        """Leave a dictionary display whose keys have hashes of their own: to the proof, these may change anything."""
+        self.generic(op)
+        self.happened(only_read=False)
 
     def op_BUILD_SLICE(self, op: Op) -> None:
         """Push a virtual slice."""
