@@ -717,10 +717,28 @@ def test_the_test_that_breaks_the_graph_next_is_named(line, registry_id, reason,
         assert "line 3" not in advice.cost
 
 
+@pytest.mark.parametrize(("check", "breaks"), [
+    ("n == len(u)", False), ("n == len(u), 'other'", False), ("n", False), ("n in (1, 2)", False),
+    ("not n is None", False), ("isinstance(n, int) and n > 0", False), ("not (n < 0 or not n < 9)", True),
+    ("not (not n > 0)", False), ("n == len(u), f'{n}'", True), ("n > 0 and n < 9", True), ("0 < n < 9", True),
+    ("not n > 9", True), ("n > 9 or n > 0", True), ("n > 0 if x.dim() else n < 9", True)])
+def test_of_an_assertion_a_break_is_announced_where_torch_does_not_trace_it(check, breaks):
+    torch = pytest.importorskip("torch")
+    text = f"def f(x):\n    u = torch.unique(x)\n    n = int(x.max() + 0)\n    assert {check}\n    return x + 1\n"
+    scope = {"torch": torch}
+    exec(text, scope)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        assert (torch._dynamo.explain(scope["f"])(torch.tensor([1, 2, 2])).graph_break_count > 0) == breaks
+    advice = on_break(broken_at(text, 3, "GB0124", "Unsupported Tensor.item() call"))
+    assert ("line 4" in advice.cost) == breaks
+
+
 @pytest.mark.parametrize("loop, told", [
     ("for b in y:\n        if b.item() > 0.5:\n            n += 1", "line 4 (`b.item() > 0.5`) breaks the graph next, inside the loop at line 3: "),
     ("for b in y:\n        if scale > 0.5:\n            n += 1", "line 4 (`scale > 0.5`) breaks the graph next, inside the loop at line 3: "),
     ("for b in y:\n        if n > 0.5:\n            n += 1", ""),
+    ("for b in y:\n        assert b.item() > 0.5\n        n += 1", ""),
     ("if (y > 1).any():\n        n += 1", "")])
 def test_that_a_loop_behind_a_number_loses_the_whole_function_is_told(loop, told):
     text = f"def f(y, n):\n    scale = y.max().item()\n    {loop}\n    return n * scale\n"
