@@ -428,11 +428,41 @@ def test_a_logger_may_have_any_name():
     assert "`torch._dynamo.config.ignore_logging_functions.add(logging.Logger.info)`" in advice.change
 
 
+TURN = "def f(x, out, total):\n    for c in x:\n        rows = g(c)\n        if {}:\n            continue\n        {}\n    return total\n"
+
+
 @pytest.mark.parametrize("test", ["rows.numel() == 0", "len(rows) == 0", "not len(rows)", "rows.shape[0] == 0"])
 def test_a_way_out_for_no_elements_is_left_out(test):
-    text = f"def f(x):\n    for rows in x:\n        if {test}:\n            continue\n        g(rows)\n"
-    assert after(text, 3) == "def f(x):\n    for rows in x:\n        g(rows)\n"
-    assert "continue" in (after(text.replace(test, "rows.numel() == 1"), 3) or "continue")
+    text = TURN.format(test, "total += x[rows].sum()")
+    assert after(text, 4) == text.replace(f"        if {test}:\n            continue\n", "")
+    other = on_break(broken_at(text.replace(test, "rows.numel() == 1"), 4))
+    assert other.rule == "rest" and not other.edits
+
+
+@pytest.mark.parametrize("rest", [
+    "total = total + 2 * (x[rows] - 1).abs().sum()", "out[rows] += 1", "out[rows] = x[rows] * 2", "total += rows.numel()",
+    "y = torch.exp(x[rows])\n        out.index_add_(0, rows, y)"])
+def test_what_does_nothing_for_no_elements_is_computed_for_them(rest):
+    torch = pytest.importorskip("torch")
+    text = TURN.format("rows.numel() == 0", rest)
+    advice = on_break(broken_at(text, 4))
+    assert advice.rule == "empty" and "it has to take them" not in advice.cost
+    scope = {"torch": torch, "x": torch.ones(3), "rows": torch.tensor([], dtype=torch.long), "out": torch.ones(3), "total": 2}
+    exec(rest.replace("        ", ""), scope)
+    assert scope["total"] == 2 and scope["out"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("rest", [
+    "out.append(x[rows])", "total += x[rows].mean()", "total = x[rows].max()", "g(rows)", "y = x[rows]\n    y.add_(1)",
+    "total += 1", "total += x[rows].sum()\n        total += 1", "total += g(x[rows]).sum()", "out[rows] = x[rows].max()"])
+def test_what_may_do_something_for_no_elements_is_left_in_its_branch(rest):
+    advice = on_break(broken_at(TURN.format("rows.numel() == 0", rest), 4))
+    assert advice.rule == "rest" and "the test `rows.numel() == 0` and `f` itself stay in plain Python" in advice.change
+
+
+def test_what_has_to_take_no_elements_is_named():
+    advice = on_break(broken_at(TURN.format("rows.numel() == 0", "out[rows] += x[rows] * net(x[rows])"), 4))
+    assert advice.cost == "`net(x[rows])` is then computed without elements, too: it has to take them, and do nothing else"
 
 
 def test_a_loop_that_the_data_ends_is_left_in_plain_python():
