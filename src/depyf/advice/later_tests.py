@@ -176,8 +176,24 @@ def on_size(test: ast.expr, names: Set[str]) -> bool:
 
 
 def _variables(statement: ast.Assign) -> set[str]:
-    """Return the variables that are the whole of what an assignment assigns."""
+    """Return the variables that are the whole of what an assignment assigns, where that may be a number."""
+    if not _may_be_number(statement.value):
+        return set()
     return {target.id for target in statement.targets if isinstance(target, ast.Name)}
+
+
+def _may_be_number(value: ast.expr) -> bool:
+    """Return whether an expression is a number out of a tensor by its text: ``int(x)``, ``x.max().item() - 1``."""
+    match value:
+        case ast.BinOp(left, _, right):
+            return _may_be_number(left) or _may_be_number(right)
+        case ast.UnaryOp(_, inner):
+            return _may_be_number(inner)
+        case ast.Call(ast.Name("max" | "min" | "abs" | "round"), arguments):
+            return any(map(_may_be_number, arguments))
+        case ast.Call(ast.Attribute(_, "item")) | ast.Call(ast.Name("int" | "float" | "bool")):
+            return True
+    return False
 
 
 def _after(function: ast.AST, line: int) -> Iterator[ast.AST]:
