@@ -16,6 +16,7 @@ import copy
 import re
 from collections.abc import Sequence
 
+from .empty import calls_of_nothing, rest_of_turn
 from .handlers import without_runtime_error
 from .model import Advice, Edit, indented
 from .scalars import in_arithmetic, without_scalar
@@ -210,12 +211,22 @@ def _choosing(site: Site, node: ast.If) -> Advice | None:
 
 
 def _for_empty(site: Site, node: ast.If) -> Advice | None:
-    """Return the advice on a way out for tensors without elements."""
+    """Return the advice on a way out for tensors without elements, where the rest of the turn does nothing for them."""
+    names = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)} - {"len"}
     match node:
-        case ast.If(test, [ast.Continue()], []) if _EMPTY.fullmatch(unparsed(test)):
+        case ast.If(test, [ast.Continue()], []) if (
+                _EMPTY.fullmatch(unparsed(test)) and len(names) == 1 and site.function is not None):
+            name = names.pop()
+            calls = calls_of_nothing(rest_of_turn(site.function, node), name, site.function)
+            if calls is None:
+                return None
+            taken = " and ".join(f"`{unparsed(call, site.text)}`" for call in calls)
             return with_lines(
-                site, "empty", [], "operations on a tensor without elements do nothing, and a graph has no branch on "
-                "how many there are", "only the same where what is left out does nothing for no elements")
+                site, "empty", [], f"what follows adds and stores nothing where `{name}` has no elements, and a graph "
+                "has no branch on how many there are",
+                f"{taken} is then computed without elements, too: it has to take them, and do nothing else"
+                if calls else "each turn is then computed, also one without elements, where a number that a sum is "
+                "added to becomes a tensor")
     return None
 
 

@@ -201,8 +201,9 @@ def _on_data_operator(site: Site) -> Advice | None:
     if "_local_scalar_dense" in site.broken.explanation:
         if ".tolist()" in (site.where.text if site.where else ""):
             return _on_tolist(site) or on_numbers(site) or _on_scalar(site)
-        if is_indexed_by_tensors(site):
-            return on_count(site) or on_elements(site)
+        advice = on_count(site) or on_elements(site)
+        if advice is not None or is_indexed_by_tensors(site):
+            return advice
         return lists.on_index(site) if _indexes(site) else _on_scalar(site)
     return calls.on_data_operator(site)
 
@@ -246,7 +247,8 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist_inside),
     Rule(("GB0033",), r"^Data dependent operator", on_packed),
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
-    Rule((), r"^Could not extract specialized integer from data-dependent expression", on_count),
+    Rule((), r"^Could not extract specialized integer from data-dependent expression",
+         lambda site: on_count(site) or on_elements(site, wants_number=False)),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
     Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),

@@ -19,11 +19,11 @@ from .source import Site, called
 
 
 def on_turn(site: Site) -> Advice | None:
-    """Return the advice on a test in a loop that ends it, or that is its own test."""
+    """Return the advice on a test in a loop that ends it or a turn of it, or that is the loop's own test."""
     node, loop = site.statement, loop_around(site)
     if isinstance(node, ast.While):
         loop = node
-    elif not isinstance(node, ast.If) or not any(
+    elif not isinstance(node, ast.If) or not isinstance(node.body[-1], ast.Continue) and not any(
             isinstance(each, (ast.Break, ast.Return)) for statement in node.body for each in ast.walk(statement)):
         return None
     if loop is None or site.function is None:
@@ -34,10 +34,16 @@ def on_turn(site: Site) -> Advice | None:
                   and each.func.attr in ("append", "extend")), "")
     kept = (f"; so does what adds to `{grown}` or takes all of it: each length of it would be another graph"
             if grown else "")
+    way = (f"`@torch.compile`, called in the loop; the test `{head}` and `{site.function.name}` itself stay in plain "
+           f"Python{kept}")
+    if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Continue):
+        return Advice(
+            "rest", f"compile what follows the test in a turn of the loop at line {loop.lineno}: a function of its own "
+            f"with {way}", "whether a turn goes on depends on values in a tensor; what it then computes is a "
+            "graph by itself", "one call of compiled code for each turn that goes on")
     return Advice(
         "turn", f"compile what one turn of the loop at line {loop.lineno} computes: a function of its own with "
-        f"`@torch.compile`, called in the loop; the test `{head}` and `{site.function.name}` itself stay in plain "
-        f"Python{kept}", "how often the loop turns depends on values in a tensor; a turn is a graph by itself",
+        f"{way}", "how often the loop turns depends on values in a tensor; a turn is a graph by itself",
         "one call of compiled code for each turn")
 
 

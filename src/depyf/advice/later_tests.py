@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Set
 
 from .branches import unparsed
-from .source import Function, Site
+from .source import Function, Site, called
 from .tensor_indices import in_steps, numbers_among_indices
 
 #: Whether a test depends on variables of these names.
@@ -30,7 +30,7 @@ def later_test(site: Site, depends: Depends) -> str:
     end = statement.end_lineno or statement.lineno
     for node in _after(site.function, end):
         if isinstance(node, (ast.If, ast.While, ast.Assert, ast.IfExp)):
-            if depends(node.test, names):
+            if any(depends(test, names) for test in _jumps(node)):
                 return f"line {node.test.lineno} (`{unparsed(node.test, site.text)}`)"
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.discard(node.id)  # (another value from here on)
@@ -93,12 +93,53 @@ def test_in_loop(site: Site) -> tuple[str, int] | None:
     for node in _after(function, end):
         if isinstance(node, (ast.For, ast.While)):
             for each in ast.walk(node):
-                if isinstance(each, (ast.If, ast.While, ast.Assert, ast.IfExp)) and each is not node and (
-                        _is_of_tensor(each.test) or isinstance(each, ast.If) and on_number(each.test, names)):
+                if isinstance(each, (ast.If, ast.While, ast.Assert, ast.IfExp)) and each is not node and any(
+                        _is_of_tensor(test) or isinstance(each, ast.If) and on_number(test, names)
+                        for test in _jumps(each)):
                     return f"line {each.test.lineno} (`{unparsed(each.test, site.text)}`)", node.lineno
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.discard(node.id)
     return None
+
+
+def _jumps(node: ast.If | ast.While | ast.Assert | ast.IfExp) -> Iterator[ast.expr]:
+    """Yield the tests at which Python jumps, but for the one of an ``assert`` that torch puts into the graph.
+
+    That is the last one, if what fails it raises at once with no message, or one that is a constant:
+    ``generic_jump`` in ``torch/_dynamo/symbolic_convert.py`` finds it by the instructions behind the jump.
+    """
+    if not isinstance(node, ast.Assert):
+        yield node.test
+    elif node.msg is not None and any(isinstance(each, (ast.Name, ast.FormattedValue)) for each in ast.walk(node.msg)):
+        yield node.test
+    else:
+        yield from _before_raise(node.test, last=True)
+
+
+def _before_raise(test: ast.expr, *, last: bool, wanted: bool = True) -> Iterator[ast.expr]:
+    """Yield the parts of a test of an ``assert`` that are not the check itself.
+
+    Args:
+        test: all of it, or a part.
+        last: the next instruction after the part raises.
+        wanted: whether the part has to be true for the assertion to hold.
+    """
+    match test:
+        case ast.BoolOp(_, [*earlier, end]):
+            for each in earlier:
+                yield from _before_raise(each, last=False)
+            yield from _before_raise(end, last=last, wanted=wanted)
+        case ast.UnaryOp(ast.Not(), ast.Compare(_, [ast.Is() | ast.IsNot() | ast.In() | ast.NotIn()]) as inner):
+            yield from _before_raise(inner, last=last, wanted=wanted)  # (Python writes `not a in b` as `a not in b`)
+        case ast.UnaryOp(ast.Not(), inner):
+            yield from _before_raise(inner, last=last, wanted=not wanted)
+        case ast.IfExp(condition, body, other):
+            yield from (condition, body)
+            yield from _before_raise(other, last=last, wanted=wanted)
+        case ast.Compare(_, [_, _, *_]):
+            yield test
+        case _ if not (last and wanted):
+            yield test
 
 
 def _is_of_tensor(test: ast.expr) -> bool:
@@ -116,8 +157,10 @@ def _is_given(value: ast.expr, function: Function) -> bool:
 
 
 def on_number(test: ast.expr, names: Set[str]) -> bool:
-    """Return whether a test depends on a number, and not on whether there is one."""
+    """Return whether a test depends on a number, and not on whether there is one or of what type it is."""
     if isinstance(test, ast.Compare) and all(isinstance(each, (ast.Is, ast.IsNot)) for each in test.ops):
+        return False
+    if isinstance(test, ast.Call) and called(test) == "isinstance":
         return False
     return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(test))
 
@@ -133,8 +176,24 @@ def on_size(test: ast.expr, names: Set[str]) -> bool:
 
 
 def _variables(statement: ast.Assign) -> set[str]:
-    """Return the variables that are the whole of what an assignment assigns."""
+    """Return the variables that are the whole of what an assignment assigns, where that may be a number."""
+    if not _may_be_number(statement.value):
+        return set()
     return {target.id for target in statement.targets if isinstance(target, ast.Name)}
+
+
+def _may_be_number(value: ast.expr) -> bool:
+    """Return whether an expression is a number out of a tensor by its text: ``int(x)``, ``x.max().item() - 1``."""
+    match value:
+        case ast.BinOp(left, _, right):
+            return _may_be_number(left) or _may_be_number(right)
+        case ast.UnaryOp(_, inner):
+            return _may_be_number(inner)
+        case ast.Call(ast.Name("max" | "min" | "abs" | "round"), arguments):
+            return any(map(_may_be_number, arguments))
+        case ast.Call(ast.Attribute(_, "item")) | ast.Call(ast.Name("int" | "float" | "bool")):
+            return True
+    return False
 
 
 def _after(function: ast.AST, line: int) -> Iterator[ast.AST]:

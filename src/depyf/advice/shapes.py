@@ -33,7 +33,7 @@ def on_shape(site: Site) -> Advice:
         return _outside(site, operator)
     test = later_test(site, on_size)
     cost = f"{test} depends on it, and breaks the graph next" if test else (
-        "a line that tests the size of the result breaks the graph again")
+        "a branch that depends on the size of the result breaks the graph again")
     return Advice("capture_dynamic_output_shape_ops", f"set `{_SETTING}`",
                   "the size of the result is then a symbol of the graph", cost, settings=(_SETTING,))
 

@@ -7,9 +7,11 @@
     table[:, t.item()]                 ->    table.select(1, t.item())
 
     counts[t[0], p[0]] += 1            ->    counts[t[0].view(1), p[0].view(1)] += 1
+    i = order[0]; best = boxes[i]      ->    i = order[0]; best = boxes[i.view(1)][0]
 
 Of an index that is an element of a tensor torch wants the number, and has none while it captures a graph: with
-``capture_scalar_outputs`` as well, since a symbol is no number. A number that the line takes out of a tensor is a
+``capture_scalar_outputs`` as well, since a symbol is no number. (Of a list it says something else: it asks the tensor
+for its number, ``Tensor.item()``.) A number that the line takes out of a tensor is a
 symbol with that setting, which may be an index alone. Beside other indices torch refuses it, and the program sees the
 error (torch 2.13): "only integers, slices ... are valid indices (got SymInt)".
 """
@@ -23,7 +25,12 @@ from collections.abc import Set
 from .branches import rewritten, unparsed
 from .data_loops import loop_around
 from .model import Advice
-from .source import Site
+from .source import Function, Site, called
+
+#: Functions of torch that take tensors alone, where they get no numbers of Python's.
+_OF_TENSORS = frozenset({
+    "stack", "cat", "where", "maximum", "minimum", "max", "min", "sum", "mean", "abs", "exp", "log", "sqrt", "argmax",
+    "argmin", "matmul", "dot", "add", "sub", "mul", "div"})
 
 
 def is_indexed_by_tensors(site: Site) -> bool:
@@ -31,10 +38,37 @@ def is_indexed_by_tensors(site: Site) -> bool:
     if not isinstance(site.statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
         return False
     nodes = list(ast.walk(site.statement))
-    if any(isinstance(each, (ast.Call, ast.Slice)) for each in nodes):
+    if any(isinstance(each, ast.Call) and not _takes_no_number(each, site) or isinstance(each, ast.Slice) and not all(
+            map(_is_constant, (each.lower, each.upper, each.step))) for each in nodes):
         return False
-    return any(not isinstance(index, ast.Constant) for each in nodes if isinstance(each, ast.Subscript)
-               for index in _indices(each))
+    return any(not _is_constant(index) and not isinstance(index, ast.Slice) for each in nodes
+               if isinstance(each, ast.Subscript) for index in _indices(each))
+
+
+def _takes_no_number(call: ast.Call, site: Site) -> bool:
+    """Return whether a call cannot need a number of the data itself."""
+    match call.func:
+        case ast.Attribute(_, "item" | "tolist"):
+            return False
+        case ast.Attribute(_, "append") | ast.Attribute(ast.Name("self"), _):
+            return True  # (What `self.net` does torch traces: a break in it is at a line of its own.)
+        case ast.Name(name) if site.module is not None and any(
+                isinstance(each, (ast.FunctionDef, ast.ClassDef)) and each.name == name for each in site.module.body):
+            return True
+        case ast.Attribute(ast.Name("torch"), name) if name in _OF_TENSORS:
+            return True
+        case ast.Attribute():
+            return all(map(_is_constant, (*call.args, *(each.value for each in call.keywords))))
+    return False
+
+
+def _is_constant(node: ast.expr | None) -> bool:
+    match node:
+        case ast.UnaryOp(ast.USub(), inner):
+            return _is_constant(inner)
+        case ast.Tuple(parts):
+            return all(map(_is_constant, parts))
+    return node is None or isinstance(node, ast.Constant)
 
 
 def numbers_among_indices(node: ast.AST, names: Set[str] = frozenset()) -> list[ast.Subscript]:
@@ -125,27 +159,53 @@ def on_count(site: Site) -> Advice | None:
     return None
 
 
-def on_elements(site: Site) -> Advice | None:
-    """Return the advice on a simple statement whose items are chosen by elements of tensors: ``c[t[0], p[0]] += 1``."""
+def on_elements(site: Site, *, wants_number: bool = True) -> Advice | None:
+    """Return the advice on a simple statement whose items are chosen by elements of tensors: ``c[t[0], p[0]] += 1``.
+
+    Args:
+        site: of the break.
+        wants_number: torch wants a number out of a tensor here: a variable is one if nothing else can be.
+    """
     node = site.statement
-    if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
+    if node is None or not is_indexed_by_tensors(site):
         return None
-    elements = _Elements()
+    names = _elements_by_name(site.function)
+    elements = _Elements(names)
     changed = elements.visit(copy.deepcopy(node))
+    unknown = {index.id for each in ast.walk(node) if isinstance(each, ast.Subscript) for index in _indices(each)
+               if isinstance(index, ast.Name)}
+    if wants_number and len(unknown) == 1 and not elements.found and not elements.is_refused:
+        elements = _Elements(unknown)
+        changed = elements.visit(copy.deepcopy(node))
     if elements.is_refused or not elements.found:
         return None
     return rewritten(
         site, [changed], rule="elements_as_indices",
         why="a graph can index with a tensor of one element, and has no number to index with",
-        cost="what is indexed has to be a tensor, and so has each index that is changed")
+        cost="what is indexed has to be a tensor, and so has each index that is changed"
+             + ("; what is read is then a copy" if elements.reads else ""))
 
 
 class _Elements(ast.NodeTransformer):
-    """Makes tensors of one dimension of the elements of tensors that are indices."""
+    """Makes tensors of one dimension of the elements of tensors that are indices.
 
-    def __init__(self) -> None:
-        self.found = False
-        self.is_refused = False
+    Attributes:
+        names: variables that are elements of tensors.
+        found: there are such indices.
+        reads: one of them chooses what is read.
+        is_refused: what does the same is not known.
+    """
+
+    def __init__(self, names: Set[str] = frozenset()) -> None:
+        self.names = names
+        self.found = self.reads = self.is_refused = False
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        function = self.visit(node.func)
+        if self.reads and called(node).endswith("_"):
+            self.is_refused = True  # (What is changed in place may be a copy then.)
+        node.func, node.args = function, [self.visit(each) for each in node.args]
+        return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         owner = self.visit(node.value)
@@ -153,11 +213,11 @@ class _Elements(ast.NodeTransformer):
             self.is_refused = True  # (What a tensor of indices chooses is a copy: nothing is stored through it.)
         node.value = owner
         indices = _indices(node)
-        elements = [each for each in indices if not _is_fixed(each)]
-        if not any(isinstance(each, ast.Subscript) for each in elements):
+        if not any(_is_element(each, self.names) for each in indices):
+            node.slice = self.visit(node.slice)
             return node  # (an element itself, or an item that is chosen by variables, which may be numbers)
-        if any(not isinstance(each, ast.Subscript) or any(
-                isinstance(index, ast.Subscript) for index in _indices(each)) for each in elements):
+        if any(not _is_fixed(each) and not _is_element(each, self.names) or _is_chosen_by_element(each, self.names)
+               for each in indices):
             self.is_refused = True
             return node
         self.found = True
@@ -165,7 +225,47 @@ class _Elements(ast.NodeTransformer):
             each if _is_fixed(each) else
             ast.Call(ast.Attribute(each, "view", ast.Load()), [ast.Constant(1)], []) for each in indices]
         item = ast.Subscript(node.value, ast.Tuple(changed, ast.Load()) if changed[1:] else changed[0], node.ctx)
-        return item if not isinstance(node.ctx, ast.Load) else ast.Subscript(item, ast.Constant(0), ast.Load())
+        if not isinstance(node.ctx, ast.Load):
+            return item
+        self.reads = True
+        return ast.Subscript(item, ast.Constant(0), ast.Load())
+
+
+def _elements_by_name(function: Function | None) -> set[str]:
+    """Return the variables of a function to which nothing is assigned but elements of tensors."""
+    if function is None:
+        return set()
+    bound = [each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+    elements = [each.targets[0].id for each in ast.walk(function) if isinstance(each, ast.Assign)
+                and isinstance(each.targets[0], ast.Name) and len(each.targets) == 1 and _is_first(each.value)]
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    return {name for name in elements if bound.count(name) == elements.count(name)} - given
+
+
+def _is_first(value: ast.expr) -> bool:
+    """Return whether an expression is one element by its text: ``order[0]``, ``t.argmax()``."""
+    match value:
+        case ast.Subscript(ast.Name(), index):
+            return _is_constant(index) and not isinstance(index, ast.Tuple)
+        case ast.Call(ast.Attribute(ast.Name("torch"), "argmax" | "argmin"), [_], []):
+            return True
+        case ast.Call(ast.Attribute(owner, "argmax" | "argmin"), [], []):
+            return not isinstance(owner, ast.Name) or owner.id not in ("torch", "np", "numpy")
+    return False
+
+
+def _is_element(index: ast.expr, names: Set[str]) -> bool:
+    """Return whether an index is an element of a tensor, where variables of some names are."""
+    if isinstance(index, ast.Name):
+        return index.id in names
+    if isinstance(index, ast.Subscript):
+        return not _is_fixed(index) and not any(isinstance(each, (ast.Slice, ast.Compare)) for each in ast.walk(index))
+    return isinstance(index, ast.Call) and _is_first(index)
+
+
+def _is_chosen_by_element(index: ast.expr, names: Set[str]) -> bool:
+    return isinstance(index, ast.Subscript) and any(
+        isinstance(each, ast.Subscript) or isinstance(each, ast.Name) and each.id in names for each in _indices(index))
 
 
 def _is_fixed(index: ast.expr) -> bool:
