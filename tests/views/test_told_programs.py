@@ -902,3 +902,33 @@ def test_what_each_version_leaves_open_is_told_apart_by_tests_of_the_program(cap
         "function's tests of it come out the same: `torch._dynamo.mark_dynamic(y, 0)`"]
     opened = [line for line in text.splitlines() if "; open because" in line]
     assert len(opened) == 1 and "`y.shape[0]`" in opened[0]  # (the others are open from the first version on)
+
+
+@new_enough
+def test_a_bound_method_that_a_break_leaves_on_the_stack_breaks_the_graph_with_it(capture_program):
+    text = index(capture_program(told_programs.bound_method_on_the_stack))
+    skipped = text[text.index("### Attempted to call function marked as skipped") :]
+    for method, place, setting in (("index_fill", "x.index_fill", "capture_dynamic_output_shape_ops"),
+                                   ("add", "x.index_fill(0, at[chosen], 0.0).clamp(max=1).add", "capture_scalar_outputs")):
+        why = f"* why: torch does not trace `Tensor.{method}` where the bound method is looked up before the graph begins"
+        told = skipped[skipped.index(why) :]
+        assert told.splitlines()[1].startswith(
+            "  * **change**: mend the break before it in this line, and this one goes with it: set "
+            f"`torch._dynamo.config.{setting} = True`")
+        assert f"leaves the bound method `{place}` on the stack for its resume function" in told.splitlines()[2]
+    assert "before the compiled function is called" not in text
+
+
+@new_enough
+def test_bound_methods_go_with_the_break_before_them(capture_program):
+    settings = torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True)
+    with settings:
+        capture = capture_program(told_programs.bound_method_on_the_stack)
+    assert not [broken for each in capture.compilations for broken in each.breaks]
+
+
+@new_enough
+def test_a_bound_method_of_another_line_follows_from_no_break(capture_program):
+    text = index(capture_program(told_programs.bound_method_in_a_variable))
+    assert "why: torch does not trace `Tensor.mul` where the bound method is looked up before the graph begins" in text
+    assert "mend the break before it" not in text

@@ -1232,3 +1232,22 @@ def sizes_told_apart(compiling):
         scaled(torch.ones(2), size - 2)
         padded(torch.ones(size - 1))
     padded(torch.ones(6))
+
+
+def filled(x, at, chosen):
+    return x * x.index_fill(0, at[chosen], 0.0).clamp(max=1).add(x.argmax().item())
+
+
+def bound_method_on_the_stack(compiling):
+    """The index is of a size that the data tells; the number is taken out when `add` is on the stack."""
+    compiling(filled)(torch.ones(4), torch.arange(4), torch.arange(4) > 1)
+
+
+def called_later(x, y):
+    method = x.mul
+    torch._dynamo.graph_break()
+    return method(y)
+
+
+def bound_method_in_a_variable(compiling):
+    compiling(called_later)(torch.ones(4), torch.ones(4))

@@ -13,6 +13,8 @@ from .source import Site, called, parsed
 
 #: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
 _PRINTABLE = frozenset({"str", "int", "float", "bool", "NoneType", "Tensor", "dtype", "device"})
+#: The rule on what an earlier break in the same line makes.
+FOLLOWS = "follows"
 _REORDER = "torch._dynamo.config.reorderable_logging_functions.add"
 
 
@@ -147,6 +149,8 @@ def on_skipped(site: Site) -> Advice | None:
     special = on_warning(site) or on_deepcopy(site)
     if special is not None or is_step_of_scheduler(site.broken):  # (torch's documents have the program so)
         return special
+    if bound_method(site.broken):
+        return None  # (called before the compiled function or in its graph, torch has nothing against it)
     match = re.search(r"qualname: (?P<what>[\w.]+)", site.broken.context) or re.search(
         r"(?:function|method|builtin|operator) `(?P<what>[^`]+?)\.?`", site.broken.explanation)
     name = (match["what"] if match is not None else "").rpartition(".")[2]
@@ -198,6 +202,36 @@ def is_step_of_scheduler(broken: GraphBreak) -> bool:
     """Return whether a graph broke at ``optimizer.step()``, which a learning-rate scheduler wraps."""
     return re.search(r"torch[\\/]optim[\\/]lr_scheduler\.py", broken.explanation) is not None and "step" in (
         broken.location.text if broken.location is not None else "")
+
+
+def bound_method(broken: GraphBreak) -> str:
+    """Return the method of a tensor, or of its shape, that torch met as a value: ``Tensor.index_fill``; else ``""``.
+
+    Torch traces ``x.index_fill(...)`` as a call of a method. A bound method that comes into what it compiles as a value
+    (on the stack of a resume function, in a variable) is to it a built-in of no module, which it skips
+    (``torch/_dynamo/variables/builder.py``, ``bound_builtin_method_descriptor``).
+    """
+    match = re.match(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:Tensor|Parameter|Size)\.\w+),",
+                     broken.context) if broken.registry_id == "GB0007" else None
+    return match["what"] if match is not None else ""
+
+
+def on_left_method(method: str, before: Advice | None) -> Advice:
+    """Return the advice on a bound method of a tensor that the break before it in its line left on the stack.
+
+    Args:
+        method: as the program writes it, ``probs.index_fill``.
+        before: the advice on the break before it.
+    """
+    if before is not None and before.rule == FOLLOWS:  # (the line broke twice before: the first of them is meant)
+        change, cost = before.change, before.cost
+    else:
+        change = "mend the break before it in this line, and this one goes with it" + (
+            f": {before.change}" if before is not None else "")
+        cost = before.cost if before is not None else "what the change there costs"
+    return Advice(
+        FOLLOWS, change, f"this break follows from that one, which leaves the bound method `{method}` on the stack for "
+        "its resume function: torch does not trace a tensor's method that is looked up before the graph begins", cost)
 
 
 def on_context(site: Site) -> Advice | None:

@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 
-from ..advice.calls import is_step_of_scheduler
+from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
 from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
@@ -240,6 +240,9 @@ def _builtin(broken: GraphBreak) -> str:
 
 
 def _skipped(broken: GraphBreak) -> str:
+    method = bound_method(broken)
+    if method:
+        return f"torch does not trace `{method}` where the bound method is looked up before the graph begins"
     name = _in(r"(?:function|builtin) `(?:<unknown module>\.)?(?P<what>[^`]+?)\.?`", broken.explanation)
     why = f"torch does not trace `{name}`" if name else ""
     if is_step_of_scheduler(broken):
