@@ -932,3 +932,39 @@ def test_a_bound_method_of_another_line_follows_from_no_break(capture_program):
     text = index(capture_program(told_programs.bound_method_in_a_variable))
     assert "why: torch does not trace `Tensor.mul` where the bound method is looked up before the graph begins" in text
     assert "mend the break before it" not in text
+
+
+@new_enough
+def test_behind_a_break_where_the_function_returns_nothing_is_left(capture_program):
+    text = index(capture_program(told_programs.break_where_it_returns))
+    assert "  * nothing is left to compile after it\n" in text and "the rest of the function" not in text
+
+
+def test_the_rest_of_a_function_ends_where_its_path_does():
+    text = """def f(x, a):
+    if a:
+        y = x.item()
+        print(y)
+        return y
+    while a:
+        a = x.item()
+        print(a)
+    try:
+        if x.sum() > 0:
+            return x.item()
+        z = x.item()
+    finally:
+        print(x)
+    if z:
+        return x.item()
+    else:
+        raise ValueError(x)
+"""
+    source = UserSource([SourceFile("a.py", text)])
+    ends = {line: source.end_of_rest(SourceLocation("a.py", line, "f")) for line in (3, 5, 7, 8, 11, 12, 14, 16, 18)}
+    assert ends == {3: 5, 5: 5, 7: 18, 8: 18, 11: 14, 12: 18, 14: 18, 16: 16, 18: 18}
+
+
+def test_a_raise_that_is_caught_goes_on():
+    text = "def f(x):\n    try:\n        raise ValueError(x.item())\n    except ValueError:\n        pass\n    return x\n"
+    assert UserSource([SourceFile("a.py", text)]).end_of_rest(SourceLocation("a.py", 3, "f")) == 6

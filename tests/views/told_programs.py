@@ -1251,3 +1251,17 @@ def called_later(x, y):
 
 def bound_method_in_a_variable(compiling):
     compiling(called_later)(torch.ones(4), torch.ones(4))
+
+
+def greedy_or_not(x, greedy):
+    if greedy:
+        return int(x.argmax())
+    x = x * 2
+    return x.softmax(-1)
+
+
+def break_where_it_returns(compiling):
+    """Two paths: one breaks the graph where it returns, the other is compiled whole."""
+    f = compiling(greedy_or_not)
+    f(torch.ones(4), True)
+    f(torch.ones(4), False)
