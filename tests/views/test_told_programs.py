@@ -879,7 +879,9 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
     capture = capture_program(told_programs.index_in_a_loop)
     text = index(capture)
     assert "### Could not extract specialized integer from data-dependent expression u0\n" in text
-    assert "why: a size or an index has to be a number while the graph is captured, and only the data tells it" in text
+    assert (
+        "why: a key, a size or an index has to be a known number while the graph is captured, and this one only the data "
+        "tells\n") in text
     assert "why torch gives the function up: graph break in loop" in text
     (sentence,) = verdict(RunIndex(capture))
     assert re.search(r"breaks the graph inside the loop at line \d+\.?$", sentence)
@@ -968,3 +970,13 @@ def test_the_rest_of_a_function_ends_where_its_path_does():
 def test_a_raise_that_is_caught_goes_on():
     text = "def f(x):\n    try:\n        raise ValueError(x.item())\n    except ValueError:\n        pass\n    return x\n"
     assert UserSource([SourceFile("a.py", text)]).end_of_rest(SourceLocation("a.py", 3, "f")) == 6
+
+
+@new_enough
+def test_a_number_that_is_hashed_has_a_cause_and_torchs_hint_is_none(capture_program):
+    text = index(capture_program(told_programs.numbers_in_a_set))
+    assert "### Consider" not in text and "why it breaks: Consider" not in text
+    assert text.count("why: a key, a size or an index has to be a known number") == 2  # (of an integer and of a float)
+    assert "* **change**: do it behind the compiled function: have that return the tensor that `token` is taken out of, " \
+        "and run `seen.add(token)` with its number where it is called\n" in text
+    assert "\n* Consider annotating your code using torch.\\_check\\*()\n" in text  # (among torch's advice)

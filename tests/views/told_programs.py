@@ -1265,3 +1265,20 @@ def break_where_it_returns(compiling):
     f = compiling(greedy_or_not)
     f(torch.ones(4), True)
     f(torch.ones(4), False)
+
+
+def remembers(x, seen):
+    token = x.argmax().item()
+    seen.add(token)
+    return x * 2
+
+
+def looks_up(x, known):
+    return x * known.get(x.max().item(), 2)
+
+
+def numbers_in_a_set(compiling):
+    """An integer and a float out of tensors, which torch has symbols for, are hashed."""
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiling(remembers)(torch.ones(4), set())
+        compiling(looks_up)(torch.ones(4), {})
