@@ -251,6 +251,7 @@ RULES: tuple[Rule, ...] = (
     Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_key),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
+    Rule(("GB0059", "GB0296"), r"^Failed to trace builtin operator|^attempted to reorder", calls.on_text_of_number),
     Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),
     Rule(("GB0025",), r"^Call to `torch\._dynamo\.graph_break\(\)`", calls.on_graph_break),
     Rule(("GB0098", "GB0099"), r"^Skip (calling|inlining) `torch\.compiler\.disable", calls.on_disabled),

@@ -12,7 +12,9 @@ from .model import Advice, Edit
 from .source import Site, called, parsed
 
 #: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
-_PRINTABLE = frozenset({"str", "int", "float", "bool", "NoneType", "Tensor", "dtype", "device"})
+_PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
+#: Types that are or hold numbers that torch may keep open: torch can format these after the graph, but not call `str`.
+_FORMATTED = frozenset({"int", "float", "Size", "tuple", "list", "dict"})
 #: The rule on what an earlier break in the same line makes.
 FOLLOWS = "follows"
 _REORDER = "torch._dynamo.config.reorderable_logging_functions.add"
@@ -32,15 +34,57 @@ def on_print(site: Site) -> Advice | None:
     if "`print`" not in site.broken.explanation or "Higher Order" in site.broken.reason:
         return None
     call = of_statement(site, "print")
-    setting = f"{_REORDER}(print)"
     if call is None or call.keywords or any(isinstance(each, ast.Starred) for each in call.args):
         return Advice(
             "print out", "print outside of what is compiled: return what it shows, and print it where the function is "
             "called", "a graph cannot print; torch can print after it, but only what `print(a, b, ...)` shows without "
             "keywords", "the text comes after the call")
     types = re.findall(r"'([^']+)'", site.broken.explanation.partition("argument types")[2].partition("]")[0])
-    shown = [argument if each in _PRINTABLE else ast.Call(ast.Name("str", ast.Load()), [argument], [])
-             for argument, each in zip(call.args, types)] if len(types) == len(call.args) else list(call.args)
+    shown = [_shown(argument, each) for argument, each in zip(call.args, types)] if (
+        len(types) == len(call.args)) else list(call.args)
+    return _printed_after(site, call, shown)
+
+
+def on_text_of_number(site: Site) -> Advice | None:
+    """Return the advice on ``print``, which is set to come after the graph, of what may hold open sizes."""
+    call = of_statement(site, "print")
+    if call is None or call.keywords or not (
+            "`str`" in site.broken.explanation or site.broken.reason.startswith("attempted to reorder")):
+        return None
+    shown = [_formatted(each.args[0]) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+             and each.func.id == "str" and len(each.args) == 1 else _formatted(each) if _is_of_size(each) else each
+             for each in call.args]
+    return _printed_after(site, call, shown) if shown != call.args else None
+
+
+def _shown(argument: ast.expr, kind: str) -> ast.expr:
+    """Return an argument of a type as torch can print it after the graph."""
+    if kind in _PRINTABLE or isinstance(argument, ast.Constant):
+        return argument
+    return _formatted(argument) if kind in _FORMATTED else ast.Call(ast.Name("str", ast.Load()), [argument], [])
+
+
+def _formatted(argument: ast.expr) -> ast.expr:
+    """Return an expression that gives the text of another, and torch can evaluate after the graph.
+
+    An f-string of an open number makes torch fix it.
+    """
+    return ast.Call(ast.Attribute(ast.Constant("{}"), "format", ast.Load()), [argument], [])
+
+
+def _is_of_size(argument: ast.expr) -> bool:
+    """Return whether an expression is a size of a tensor, or a tuple or list of its sizes, by its text."""
+    match argument:
+        case ast.Call(ast.Name("tuple" | "list"), [inner], []) | ast.Subscript(inner):
+            return _is_of_size(inner)
+        case ast.Attribute(_, "shape") | ast.Call(ast.Attribute(_, "size" | "numel")):
+            return True
+    return False
+
+
+def _printed_after(site: Site, call: ast.Call, shown: list[ast.expr]) -> Advice:
+    """Return the advice to let torch print when the graph is done, with arguments that it can print then."""
+    setting = f"{_REORDER}(print)"
     why = "torch then prints after the graph instead of ending it here"
     cost = ("the text comes when the graph is done, so after other output, and shows tensors that are changed in place "
             "as they are then")
