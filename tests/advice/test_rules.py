@@ -857,3 +857,22 @@ def test_the_setting_helps_where_the_number_may_be_none_of_an_index():
              "explanation": "aten._local_scalar_dense.default"}
     for line in ("y = x[: n[0]]", "y = torch.zeros(n[i])"):
         assert on_break(broken_at(f"def f(x, n, i):\n    {line}\n", 2, **error)).rule == "capture_scalar_outputs"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["print_open_size", "print_open_size_set"])
+def test_what_holds_an_open_size_is_formatted_and_printed_after_the_graph(name, tmp_path):
+    found = fix_programs.search(CASES[name], tmp_path)
+    assert [advice.rule for advice in found.taken] == ["print"] and not found.after.problems
+    assert ".format(tuple(y.shape))" in found.taken[0].change and found.after.same_results(found.before)
+
+
+@pytest.mark.parametrize("line, types, change", [
+    ("print('n', tuple(y.shape))", "['str', 'tuple']", "print('n', '{}'.format(tuple(y.shape)))"),
+    ("print(y.shape[0], 3)", "['int', 'int']", "print('{}'.format(y.shape[0]), 3)"),
+    ("print(y, thing)", "['Tensor', 'Thing']", "print(y, str(thing))")])
+def test_arguments_of_print_that_may_hold_open_sizes_are_formatted(line, types, change):
+    advice = on_break(broken_at(
+        f"def f(y, thing):\n    {line}\n", 2, registry_id="GB0059", reason="Failed to trace builtin operator",
+        explanation=f"Dynamo does not know how to trace builtin operator `print` with argument types {types} (has_kwargs"))
+    assert f"write `{change}`" in advice.change

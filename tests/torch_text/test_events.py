@@ -272,3 +272,14 @@ def test_why_tracing_began_again_is_told_in_one_order():
                      "compilation_metrics": {"restart_reasons": reasons}})
         restarts += [compilation.restarts for compilation in reader.compilations()]
     assert restarts == [("a", "b", "c")] * 3
+
+
+def test_a_hint_in_front_of_an_error_is_no_reason():
+    text = ("Graph break in user code at /a.py:3\nGraph Break Reason: Consider annotating your code using torch._check*(). "
+            "Could not extract specialized integer from data-dependent expression u0 (unhinted: u0).\n\n"
+            "User code traceback:\n  File \"/a.py\", line 3, in f\n    seen.add(token)\n")
+    read = graph_break(CompileId(0, 0), text)
+    assert read.reason.startswith("Could not extract specialized integer from data-dependent expression u0")
+    assert read.hints == ("Consider annotating your code using torch._check*()",)
+    only = graph_break(CompileId(0, 0), text.replace(" Could not extract", "\n\nUser code traceback:\n"))
+    assert not only.reason and only.hints == read.hints

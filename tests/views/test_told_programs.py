@@ -889,7 +889,9 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
     capture = capture_program(told_programs.index_in_a_loop)
     text = index(capture)
     assert "### Could not extract specialized integer from data-dependent expression u0\n" in text
-    assert "why: a size or an index has to be a number while the graph is captured, and only the data tells it" in text
+    assert (
+        "why: a key, a size or an index has to be a known number while the graph is captured, and this one only the data "
+        "tells\n") in text
     assert "why torch gives the function up: graph break in loop" in text
     (sentence,) = verdict(RunIndex(capture))
     assert re.search(r"breaks the graph inside the loop at line \d+\.?$", sentence)
@@ -990,3 +992,78 @@ def test_a_size_of_a_tensor_of_torchs_own_is_no_size_of_the_program():
 
     assert "## Dynamic shapes" not in told("__meta_utils_unknown_tensor13.size()[0]")
     assert "`x.shape[0]` (torch's `s21`)" in told("L['x'].size()[0]")
+
+
+def test_a_bound_method_that_a_break_leaves_on_the_stack_breaks_the_graph_with_it(capture_program):
+    text = index(capture_program(told_programs.bound_method_on_the_stack))
+    skipped = text[text.index("### Attempted to call function marked as skipped") :]
+    for method, place, setting in (("index_fill", "x.index_fill", "capture_dynamic_output_shape_ops"),
+                                   ("add", "x.index_fill(0, at[chosen], 0.0).clamp(max=1).add", "capture_scalar_outputs")):
+        why = f"* why: torch does not trace `Tensor.{method}` where the bound method is looked up before the graph begins"
+        told = skipped[skipped.index(why) :]
+        assert told.splitlines()[1].startswith(
+            "  * **change**: mend the break before it in this line, and this one goes with it: set "
+            f"`torch._dynamo.config.{setting} = True`")
+        assert f"leaves the bound method `{place}` on the stack for its resume function" in told.splitlines()[2]
+    assert "before the compiled function is called" not in text
+
+
+@new_enough
+def test_bound_methods_go_with_the_break_before_them(capture_program):
+    settings = torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True)
+    with settings:
+        capture = capture_program(told_programs.bound_method_on_the_stack)
+    assert not [broken for each in capture.compilations for broken in each.breaks]
+
+
+@new_enough
+def test_a_bound_method_of_another_line_follows_from_no_break(capture_program):
+    text = index(capture_program(told_programs.bound_method_in_a_variable))
+    assert "why: torch does not trace `Tensor.mul` where the bound method is looked up before the graph begins" in text
+    assert "mend the break before it" not in text
+
+
+@new_enough
+def test_behind_a_break_where_the_function_returns_nothing_is_left(capture_program):
+    text = index(capture_program(told_programs.break_where_it_returns))
+    assert "  * nothing is left to compile after it\n" in text and "the rest of the function" not in text
+
+
+def test_the_rest_of_a_function_ends_where_its_path_does():
+    text = """def f(x, a):
+    if a:
+        y = x.item()
+        print(y)
+        return y
+    while a:
+        a = x.item()
+        print(a)
+    try:
+        if x.sum() > 0:
+            return x.item()
+        z = x.item()
+    finally:
+        print(x)
+    if z:
+        return x.item()
+    else:
+        raise ValueError(x)
+"""
+    source = UserSource([SourceFile("a.py", text)])
+    ends = {line: source.end_of_rest(SourceLocation("a.py", line, "f")) for line in (3, 5, 7, 8, 11, 12, 14, 16, 18)}
+    assert ends == {3: 5, 5: 5, 7: 18, 8: 18, 11: 14, 12: 18, 14: 18, 16: 16, 18: 18}
+
+
+def test_a_raise_that_is_caught_goes_on():
+    text = "def f(x):\n    try:\n        raise ValueError(x.item())\n    except ValueError:\n        pass\n    return x\n"
+    assert UserSource([SourceFile("a.py", text)]).end_of_rest(SourceLocation("a.py", 3, "f")) == 6
+
+
+@new_enough
+def test_a_number_that_is_hashed_has_a_cause_and_torchs_hint_is_none(capture_program):
+    text = index(capture_program(told_programs.numbers_in_a_set))
+    assert "### Consider" not in text and "why it breaks: Consider" not in text
+    assert text.count("why: a key, a size or an index has to be a known number") == 2  # (of an integer and of a float)
+    assert "* **change**: do it behind the compiled function: have that return the tensor that `token` is taken out of, " \
+        "and run `seen.add(token)` with its number where it is called\n" in text
+    assert "\n* Consider annotating your code using torch.\\_check\\*()\n" in text  # (among torch's advice)

@@ -1344,3 +1344,53 @@ def a_constant_on_the_stack(compiling):
     x = torch.ones(48)
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=False):
         f(x, torch.arange(48), torch.arange(48) > 9)
+
+
+def filled(x, at, chosen):
+    return x * x.index_fill(0, at[chosen], 0.0).clamp(max=1).add(x.argmax().item())
+
+
+def bound_method_on_the_stack(compiling):
+    """The index is of a size that the data tells; the number is taken out when `add` is on the stack."""
+    compiling(filled)(torch.ones(4), torch.arange(4), torch.arange(4) > 1)
+
+
+def called_later(x, y):
+    method = x.mul
+    torch._dynamo.graph_break()
+    return method(y)
+
+
+def bound_method_in_a_variable(compiling):
+    compiling(called_later)(torch.ones(4), torch.ones(4))
+
+
+def greedy_or_not(x, greedy):
+    if greedy:
+        return int(x.argmax())
+    x = x * 2
+    return x.softmax(-1)
+
+
+def break_where_it_returns(compiling):
+    """Two paths: one breaks the graph where it returns, the other is compiled whole."""
+    f = compiling(greedy_or_not)
+    f(torch.ones(4), True)
+    f(torch.ones(4), False)
+
+
+def remembers(x, seen):
+    token = x.argmax().item()
+    seen.add(token)
+    return x * 2
+
+
+def looks_up(x, known):
+    return x * known.get(x.max().item(), 2)
+
+
+def numbers_in_a_set(compiling):
+    """An integer and a float out of tensors, which torch has symbols for, are hashed."""
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiling(remembers)(torch.ones(4), set())
+        compiling(looks_up)(torch.ones(4), {})

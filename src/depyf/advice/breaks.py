@@ -15,6 +15,7 @@ from . import calls, errors, libraries, lists
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
+from .keys import on_key
 from .later_tests import Depends, later_index, later_item, later_test, on_number, test_in_loop
 from .model import Advice
 from .random_numbers import is_number, on_drawn
@@ -249,8 +250,10 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
     Rule((), r"^Could not extract specialized integer from data-dependent expression",
          lambda site: on_count(site) or on_elements(site, wants_number=False)),
+    Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_key),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
+    Rule(("GB0059", "GB0296"), r"^Failed to trace builtin operator|^attempted to reorder", calls.on_text_of_number),
     Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),
     Rule(("GB0025",), r"^Call to `torch\._dynamo\.graph_break\(\)`", calls.on_graph_break),
     Rule(("GB0098", "GB0099"), r"^Skip (calling|inlining) `torch\.compiler\.disable", calls.on_disabled),

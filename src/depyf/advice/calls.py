@@ -12,7 +12,11 @@ from .model import Advice, Edit
 from .source import Site, called, parsed
 
 #: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
-_PRINTABLE = frozenset({"str", "int", "float", "bool", "NoneType", "Tensor", "dtype", "device"})
+_PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
+#: Types that are or hold numbers that torch may keep open: torch can format these after the graph, but not call `str`.
+_FORMATTED = frozenset({"int", "float", "Size", "tuple", "list", "dict"})
+#: The rule on what an earlier break in the same line makes.
+FOLLOWS = "follows"
 _REORDER = "torch._dynamo.config.reorderable_logging_functions.add"
 
 
@@ -30,15 +34,57 @@ def on_print(site: Site) -> Advice | None:
     if "`print`" not in site.broken.explanation or "Higher Order" in site.broken.reason:
         return None
     call = of_statement(site, "print")
-    setting = f"{_REORDER}(print)"
     if call is None or call.keywords or any(isinstance(each, ast.Starred) for each in call.args):
         return Advice(
             "print out", "print outside of what is compiled: return what it shows, and print it where the function is "
             "called", "a graph cannot print; torch can print after it, but only what `print(a, b, ...)` shows without "
             "keywords", "the text comes after the call")
     types = re.findall(r"'([^']+)'", site.broken.explanation.partition("argument types")[2].partition("]")[0])
-    shown = [argument if each in _PRINTABLE else ast.Call(ast.Name("str", ast.Load()), [argument], [])
-             for argument, each in zip(call.args, types)] if len(types) == len(call.args) else list(call.args)
+    shown = [_shown(argument, each) for argument, each in zip(call.args, types)] if (
+        len(types) == len(call.args)) else list(call.args)
+    return _printed_after(site, call, shown)
+
+
+def on_text_of_number(site: Site) -> Advice | None:
+    """Return the advice on ``print``, which is set to come after the graph, of what may hold open sizes."""
+    call = of_statement(site, "print")
+    if call is None or call.keywords or not (
+            "`str`" in site.broken.explanation or site.broken.reason.startswith("attempted to reorder")):
+        return None
+    shown = [_formatted(each.args[0]) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+             and each.func.id == "str" and len(each.args) == 1 else _formatted(each) if _is_of_size(each) else each
+             for each in call.args]
+    return _printed_after(site, call, shown) if shown != call.args else None
+
+
+def _shown(argument: ast.expr, kind: str) -> ast.expr:
+    """Return an argument of a type as torch can print it after the graph."""
+    if kind in _PRINTABLE or isinstance(argument, ast.Constant):
+        return argument
+    return _formatted(argument) if kind in _FORMATTED else ast.Call(ast.Name("str", ast.Load()), [argument], [])
+
+
+def _formatted(argument: ast.expr) -> ast.expr:
+    """Return an expression that gives the text of another, and torch can evaluate after the graph.
+
+    An f-string of an open number makes torch fix it.
+    """
+    return ast.Call(ast.Attribute(ast.Constant("{}"), "format", ast.Load()), [argument], [])
+
+
+def _is_of_size(argument: ast.expr) -> bool:
+    """Return whether an expression is a size of a tensor, or a tuple or list of its sizes, by its text."""
+    match argument:
+        case ast.Call(ast.Name("tuple" | "list"), [inner], []) | ast.Subscript(inner):
+            return _is_of_size(inner)
+        case ast.Attribute(_, "shape") | ast.Call(ast.Attribute(_, "size" | "numel")):
+            return True
+    return False
+
+
+def _printed_after(site: Site, call: ast.Call, shown: list[ast.expr]) -> Advice:
+    """Return the advice to let torch print when the graph is done, with arguments that it can print then."""
+    setting = f"{_REORDER}(print)"
     why = "torch then prints after the graph instead of ending it here"
     cost = ("the text comes when the graph is done, so after other output, and shows tensors that are changed in place "
             "as they are then")
@@ -147,6 +193,8 @@ def on_skipped(site: Site) -> Advice | None:
     special = on_warning(site) or on_deepcopy(site)
     if special is not None or is_step_of_scheduler(site.broken):  # (torch's documents have the program so)
         return special
+    if bound_method(site.broken):
+        return None  # (called before the compiled function or in its graph, torch has nothing against it)
     match = re.search(r"qualname: (?P<what>[\w.]+)", site.broken.context) or re.search(
         r"(?:function|method|builtin|operator) `(?P<what>[^`]+?)\.?`", site.broken.explanation)
     name = (match["what"] if match is not None else "").rpartition(".")[2]
@@ -198,6 +246,36 @@ def is_step_of_scheduler(broken: GraphBreak) -> bool:
     """Return whether a graph broke at ``optimizer.step()``, which a learning-rate scheduler wraps."""
     return re.search(r"torch[\\/]optim[\\/]lr_scheduler\.py", broken.explanation) is not None and "step" in (
         broken.location.text if broken.location is not None else "")
+
+
+def bound_method(broken: GraphBreak) -> str:
+    """Return the method of a tensor, or of its shape, that torch met as a value: ``Tensor.index_fill``; else ``""``.
+
+    Torch traces ``x.index_fill(...)`` as a call of a method. A bound method that comes into what it compiles as a value
+    (on the stack of a resume function, in a variable) is to it a built-in of no module, which it skips
+    (``torch/_dynamo/variables/builder.py``, ``bound_builtin_method_descriptor``).
+    """
+    match = re.match(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:Tensor|Parameter|Size)\.\w+),",
+                     broken.context) if broken.registry_id == "GB0007" else None
+    return match["what"] if match is not None else ""
+
+
+def on_left_method(method: str, before: Advice | None) -> Advice:
+    """Return the advice on a bound method of a tensor that the break before it in its line left on the stack.
+
+    Args:
+        method: as the program writes it, ``probs.index_fill``.
+        before: the advice on the break before it.
+    """
+    if before is not None and before.rule == FOLLOWS:  # (the line broke twice before: the first of them is meant)
+        change, cost = before.change, before.cost
+    else:
+        change = "mend the break before it in this line, and this one goes with it" + (
+            f": {before.change}" if before is not None else "")
+        cost = before.cost if before is not None else "what the change there costs"
+    return Advice(
+        FOLLOWS, change, f"this break follows from that one, which leaves the bound method `{method}` on the stack for "
+        "its resume function: torch does not trace a tensor's method that is looked up before the graph begins", cost)
 
 
 def on_context(site: Site) -> Advice | None:

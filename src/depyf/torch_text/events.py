@@ -593,12 +593,23 @@ def _fields(account: str) -> dict[str, list[str]]:
     marks = re.compile(r"^\s*(Explanation|Hint|Developer debug context|For more details about this graph break)"
                        r"(?:: ?|, )", re.M)
     parts = marks.split(account.partition(_ANOTHER)[0])
-    fields: dict[str, list[str]] = {"reason": [_plain(parts[0])], "explanation": [], "hint": [], "context": []}
+    hint, reason = _without_hint(_plain(parts[0]))
+    fields: dict[str, list[str]] = {
+        "reason": [reason], "explanation": [], "hint": [hint] if hint else [], "context": []}
     names = {"Explanation": "explanation", "Hint": "hint", "Developer debug context": "context"}
     for kind, body in zip(parts[1::2], parts[2::2]):
         if kind in names and _plain(body):
             fields[names[kind]].append(_plain(body))
     return fields
+
+
+def _without_hint(reason: str) -> tuple[str, str]:
+    """Return the hint that some of torch's errors begin with, and what is behind it: why the graph broke.
+
+    ``SymNodeVariable.evaluate_expr`` (``torch/_dynamo/variables/tensor.py``) puts one before the error that it met.
+    """
+    match = re.match(r"(?P<hint>(?:Consider|Please|Try) (?:(?!\.\s)[^\n])*?)(?:\.\s+(?=[A-Z])|\.?$)", reason)
+    return (match["hint"], reason[match.end() :]) if match is not None else ("", reason)
 
 
 def _plain(text: str) -> str:

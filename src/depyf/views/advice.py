@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, on_break
+from ..advice.calls import bound_method, on_left_method
 from ..advice.libraries import SET_UP
 from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, last_part, on_change
 from ..records.model import Compilation, GraphBreak, SourceLocation
@@ -59,9 +60,27 @@ class Adviser:
         was raised holds there, too.
         """
         if broken not in self._of_breaks:
-            self._of_breaks[broken] = on_break(self.run.source.site(broken))
+            self._of_breaks[broken] = self._on_left_method(broken) or on_break(self.run.source.site(broken))
         own = self._of_breaks[broken]
         return own if own is not None or broken.registry_id != _EXCEPTION else self._on_exceptions.get(broken.context)
+
+    def _on_left_method(self, broken: GraphBreak) -> Advice | None:
+        """Return the advice on a bound method that the break before it in its line left on the stack; else ``None``."""
+        method = bound_method(broken).rpartition(".")[2]
+        resumed = self._by_id.get(broken.compile_id.key) if method else None
+        if resumed is None or not resumed_function(resumed.function):
+            return None
+        names = self.run.stack_names(resumed).values()
+        left = next((name for name in names if name.endswith(f".{method}")), "")
+        here = path_from_frame(broken, resumed)[:1]
+        before = [each for compilation in self._leading_to(resumed) for each in compilation.breaks
+                  if here and self._is_at(path_from_frame(each, compilation), here[0])]
+        return on_left_method(left, self.on_break(before[-1])) if left and before else None
+
+    @cached_property
+    def _by_id(self) -> dict[tuple[int, int, int], Compilation]:
+        """The compilations by torch's ids."""
+        return {each.compile_id.key: each for each in self.run.capture.compilations}
 
     @cached_property
     def _on_exceptions(self) -> dict[str, Advice]:

@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 
-from ..advice.calls import is_step_of_scheduler
+from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
 from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
@@ -209,8 +209,15 @@ def _of_number(broken: GraphBreak) -> str:
     return f"torch holds {number} as a tensor while it traces, and {needed}"
 
 
+#: Torch has a symbol for a number, and something needs its value: it is hashed, or chooses an item of a list.
+_NEEDS_VALUE = ("a key, a size or an index has to be a known number while the graph is captured, and this one only the "
+                "data tells")
+
+
 def _undecided(broken: GraphBreak) -> str:
     tested = re.match(r"Could not guard on data-dependent expression (?P<what>.+?) \(unhinted: ", broken.reason)
+    if tested is not None and re.fullmatch(r"z?u[f]?\d+", tested["what"]):  # (the number itself, which nothing tests)
+        return _NEEDS_VALUE
     return f"a decision depends on a number that only the data tells: `{tested['what']}`" if tested is not None else ""
 
 
@@ -240,6 +247,9 @@ def _builtin(broken: GraphBreak) -> str:
 
 
 def _skipped(broken: GraphBreak) -> str:
+    method = bound_method(broken)
+    if method:
+        return f"torch does not trace `{method}` where the bound method is looked up before the graph begins"
     name = _in(r"(?:function|builtin) `(?:<unknown module>\.)?(?P<what>[^`]+?)\.?`", broken.explanation)
     why = f"torch does not trace `{name}`" if name else ""
     if is_step_of_scheduler(broken):
@@ -262,8 +272,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Unsupported method call", _method),
     (r"^Unsupported context manager", _named("torch cannot enter the context manager `{}`")),
     (r"^Could not guard on data-dependent expression", _undecided),
-    (r"^Could not extract specialized integer from data-dependent expression", _always(
-        "a size or an index has to be a number while the graph is captured, and only the data tells it")),
+    (r"^Could not extract specialized integer from data-dependent expression", _always(_NEEDS_VALUE)),
     (r"^Dynamic shape operator", _named("the size of what `{}` returns depends on values in a tensor")),
     (r"^TypeError when making fake tensor call", _failing_call),
     (r"^Operator does not support running with fake tensors",

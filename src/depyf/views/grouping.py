@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, GuardFailure, SourceLocation
 from ..torch_text.resumes import plain_name
+from .causes import cause
 from .markdown import one_line
 
 #: In torch's reasons and failures: what differs between two of the same kind.
@@ -25,13 +26,14 @@ def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[Gra
 def breaks_by_place(
     group: Iterable[tuple[GraphBreak, Compilation]]
 ) -> list[list[tuple[GraphBreak, Compilation]]]:
-    """Group the graph breaks of one reason by place, by function, and by what was given up."""
+    """Group the graph breaks of one reason by place and cause, by function, and by what was given up."""
     result: dict[object, list[tuple[GraphBreak, Compilation]]] = {}
     for broken, compilation in group:
         where, meant = broken.location, compilation.user_function
         # (One wrapper's name is that of many functions.)
         function = (meant.name, meant.wrappers[:1]) if meant is not None else plain_name(compilation.function)
-        key = where and (where.filename, where.line), function, broken.skips_function
+        # (At one place torch may meet several calls that it does not trace.)
+        key = where and (where.filename, where.line), cause(broken), function, broken.skips_function
         result.setdefault(key, []).append((broken, compilation))
     return list(result.values())
 

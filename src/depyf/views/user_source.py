@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from ..advice.source import Sources
+from ..advice.source import Sources, blocks
 from ..frozen import frozen
 from ..records.model import SourceFile, SourceLocation
 from ..torch_text.resumes import plain_name
@@ -65,6 +65,15 @@ class UserSource(Sources):
                 and each.lineno <= place.line <= (each.end_lineno or 0)]
         return min(ends, default=place.line)
 
+    def end_of_rest(self, place: SourceLocation) -> int:
+        """Return the last line that can run behind the statement of a place; that of its end where nothing does.
+
+        Behind ``return`` and ``raise`` nothing runs but what a ``try`` around them still does.
+        """
+        function = self.function_at(place)
+        return self.end_of_statement(place) if function is None else max(
+            _end_behind(function.node, place.line)[0], self.end_of_statement(place))
+
     def loop_around(self, place: SourceLocation) -> int | None:
         """Return the line of the innermost loop of its function that a place is repeated in."""
         function = self.function_at(place)
@@ -118,6 +127,45 @@ def _within(function: _Function) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             pending += ast.iter_child_nodes(node)
+
+
+def _end_behind(around: ast.AST, line: int) -> tuple[int, bool]:
+    """Return the last line inside of a node that can run behind the statement at a line, and whether more can follow.
+
+    0 for a line that no statement in the node has.
+    """
+    for block in blocks(around):
+        for number, statement in enumerate(block):
+            if not statement.lineno <= line <= (statement.end_lineno or statement.lineno):
+                continue
+            end, goes_on = _end_behind(statement, line)
+            if not end:  # (it is the statement itself, or a test in its head)
+                end, goes_on = statement.end_lineno or statement.lineno, not _leaves(statement)
+            for each in block[number + 1 :] if goes_on else ():
+                end, goes_on = each.end_lineno or each.lineno, not _leaves(each)
+                if not goes_on:
+                    break
+            return _behind_block(around, block, end, goes_on)
+    return 0, True
+
+
+def _behind_block(around: ast.AST, block: list[ast.stmt], end: int, goes_on: bool) -> tuple[int, bool]:
+    """Return the same for what a block is of: a loop may repeat all of itself, a ``try`` takes what leaves it."""
+    if isinstance(around, _LOOPS) and goes_on:
+        return around.end_lineno or end, True
+    if isinstance(around, ast.Try) and not goes_on:
+        if around.handlers and block is around.body and any(
+                isinstance(node, ast.Raise) for each in block for node in ast.walk(each)):
+            return around.end_lineno or end, True
+        return (around.finalbody[-1].end_lineno or end) if around.finalbody else end, False
+    return end, goes_on
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Return whether no statement behind one in its block can run next."""
+    if isinstance(statement, ast.If):
+        return bool(statement.orelse) and all(any(map(_leaves, block)) for block in blocks(statement))
+    return isinstance(statement, (ast.Return, ast.Raise))
 
 
 def _repeats(loop: ast.AST, line: int) -> bool:

@@ -216,10 +216,10 @@ _IN_BRANCH = re.compile(r"^Data-dependent|Tensor\.item\(\)")
 def _rest(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> str:
     """Return what becomes of the rest of the function behind a break that no resume function continues."""
     own = path_from_frame(broken, compilation)[:1]
-    function = run.source.function_at(own[0]) if own else None
-    if function is not None:
-        if run.source.end_of_statement(own[0]) < function.last:
-            return f"the rest of the function, to line {function.last}, runs in plain Python, too"
+    if own:
+        last = run.source.end_of_rest(own[0])
+        if run.source.end_of_statement(own[0]) < last:
+            return f"the rest of the function, to line {last}, runs in plain Python, too"
     return "nothing is left to compile after it"
 
 

@@ -1,0 +1,54 @@
+"""A number out of a tensor that is put into a set or a dictionary.
+
+    tokens.append(t.item())    ->    tokens.append(t)          # the tensor leaves the compiled function,
+    seen.add(t.item())                                         # and where it is called: seen.add(t.item())
+
+To hash a number needs its value. With ``capture_scalar_outputs`` torch has a symbol for it, which has none.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from .branches import unparsed
+from .later_tests import on_number
+from .model import Advice
+from .source import Function, Site
+
+#: Methods of sets that hash what they are given, and return nothing.
+_OF_SETS = ("add", "discard", "remove")
+
+
+def on_key(site: Site) -> Advice | None:
+    """Return the advice on a statement that only puts such a number into a set or dictionary; else ``None``."""
+    match site.statement:
+        case ast.Expr(ast.Call(ast.Attribute(_, method), [key], [])) if method in _OF_SETS:
+            pass
+        case ast.Assign([ast.Subscript(_, ast.Name() | ast.Call() as key)]):
+            pass
+        case _:
+            return None
+    if site.statement is None or not _is_number(key, site.function):
+        return None
+    line = unparsed(site.statement, site.text)
+    return Advice(
+        "key", f"do it behind the compiled function: have that return the tensor that `{unparsed(key, site.text)}` is "
+        f"taken out of, and run `{line}` with its number where it is called",
+        "outside of a graph the number has a value",
+        "what the compiled function itself looks up there does not hold the number yet")
+
+
+def _is_number(key: ast.expr, function: Function | None) -> bool:
+    """Return whether a key is a number out of a tensor, by the text: ``t.item()``, or a variable that is set to it."""
+    if not isinstance(key, ast.Name):
+        return _takes_number(key)
+    return function is not None and any(
+        isinstance(each, ast.Assign) and on_number(each.targets[0], {key.id}) and _takes_number(each.value)
+        for each in ast.walk(function))
+
+
+def _takes_number(value: ast.expr) -> bool:
+    match value:
+        case ast.Call(ast.Attribute(_, "item"), [], []) | ast.Call(ast.Name("int" | "float"), [_], []):
+            return True
+    return False
