@@ -64,9 +64,15 @@ def _pdb() -> Any:
     active = getattr(sys.gettrace(), "__self__", None)
     if isinstance(active, pdb.Pdb):
         return active
+    class AtNextLine(pdb.Pdb):
+        """pdb as it is up to 3.12: since 3.13 it would stop at the next instruction, which is still in the ``with``."""
+
+        def set_stepinstr(self) -> None:
+            self.set_step()
+
     # Since 3.13, leaving an inline debugger ends the process.
     options: dict[str, Any] = {"mode": "inline"} if "mode" in inspect.signature(pdb.Pdb.__init__).parameters else {}
-    return pdb.Pdb(skip=["contextlib", str(__package__), f"{__package__}.*"], **options)
+    return AtNextLine(skip=["contextlib", str(__package__), f"{__package__}.*"], **options)
 
 
 @contextlib.contextmanager
