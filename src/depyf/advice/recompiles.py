@@ -25,7 +25,7 @@ _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 #: Sizes and numbers that a test of the program's tells apart.
 _SIZES_APART = ("the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
                 f"version each: {_LIMIT}")
-_GENERATED_APART = ("Inductor generates other code for sizes with {} than for the rest: each range has a version, and "
+_GENERATED_APART = ("the backend has other code for sizes with {} than for the rest: each range has a version, and "
                     f"the program need not change; where there are more than the limit, raise it: {_LIMIT}")
 _NUMBERS_APART = "the function's own test of it tells its values apart: each outcome has a version of its own"
 _ONE_OUTCOME = "for which the function's tests of it come out the same"
@@ -85,7 +85,7 @@ class Circumstances:
         differs: the version that was compiled then differs from the earlier ones in more.
         tested: sizes on which torch tested a condition in a version that leaves them open.
         told_apart: sizes and numbers that branches of the program tell apart by more than what ``ranges`` says.
-        generated_apart: sizes that Inductor's code generator told apart when a version did not fit this call, and no
+        generated_apart: sizes that Inductor told apart when a version did not fit this call, and no
             line of the program's, with its condition: ``{"x.shape[0]": "x.shape[0] <= 4096"}``.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
@@ -497,7 +497,7 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
 
 
 def _generated(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on a size for which Inductor generates other code."""
+    """Return advice on a size for which Inductor has other code."""
     condition = at.generated_apart.get(change.subject, "")
     return _GENERATED_APART.format(f"`{condition}`") if condition else None
 
