@@ -1253,7 +1253,8 @@ def marked_and_fixed_behind_a_break(compiling):
 #: Stands in for what of a backend asks for a condition on a size, and for what calls that.
 ASKS = """
 def is_short(inputs):
-    return bool(next(each for each in inputs if isinstance(each, torch.SymInt)) * times <= 40)
+    return bool(eval("size * times <= 40", {"times": times, "size": next(
+        each for each in inputs if isinstance(each, torch.SymInt))}))  # (as torch's cache does)
 """
 CALLS = """
 def generated(graph, inputs):

@@ -20,12 +20,14 @@ def is_polyfill(filename: str) -> bool:
     return re.search(r"[\\/]torch[\\/]_dynamo[\\/]polyfills[\\/]", filename) is not None
 
 
-#: Files through which a condition on sizes goes, whoever asks for it: ours is the one that watches torch's trace.
+#: Files through which a condition on sizes goes, whoever asks for it: torch's own, ours that watch its trace, and the
+#: text of a condition that torch evaluates.
 _SIZES = re.compile(
     r"[\\/]torch[\\/](?:fx[\\/]experimental[\\/]|_inductor[\\/]sizevars\.py|__init__\.py|_logging[\\/]|utils[\\/]_traceback\.py)"
-    r"|[\\/]depyf[\\/]capture[\\/]torch_private[\\/]")
+    r"|[\\/]depyf[\\/]capture[\\/]torch_private[\\/]|^<string>$")
 _CACHED = re.compile(
-    r"[\\/]torch[\\/](?:_functorch[\\/]_aot_autograd[\\/]autograd_cache\.py|_inductor[\\/]codecache\.py)$")
+    r"[\\/]torch[\\/](?:_functorch[\\/]_aot_autograd[\\/](?:autograd_cache|aot_autograd_result)\.py"
+    r"|_inductor[\\/]codecache\.py)$")
 _BACKEND = re.compile(r"[\\/]torch[\\/]_inductor[\\/]")
 
 
