@@ -937,14 +937,13 @@ def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
 @new_enough
 @pytest.mark.parametrize("times, size", [(1, "x.shape[0]"), (7, "7 * x.shape[0]")])
 def test_a_range_that_inductor_made_is_no_fault_of_the_program(times, size, capture_program, tmp_path):
-    text = index(capture_program(told_programs.told_apart_by_inductor(times)))
-    place = "`_inductor/codegen/cpp.py:4`, in `generated`"
-    assert f"  * Inductor asked for it while it generated code ({place}); no line of the program does" in text
+    text = index(capture_program(told_programs.told_apart_by_backend(times)))
+    made = "which Inductor asked for when it compiled the graph (`_inductor/codegen/cpp.py:3`, in `is_short`)"
+    assert f"  * no line of the program asks for it: a condition {made}\n" in text
     assert "torch guards it because of" not in text and "lines tell such sizes apart" not in text
-    assert f"* `{size}`: Inductor generates other code for sizes with `{size} <= 40` than for the rest: each " in text
-    assert re.search(rf"\* condition `{re.escape(size)} <= 40` .*, which Inductor asked for while it generated code: "
-                     rf"{place}, in `\[0/0\]`", text)
-    assert re.search(r"<= 40\)?  # cpp.py:4", next((tmp_path / "dump").glob("guards_0_for_*.py")).read_text())
+    assert f"* `{size}`: the backend has other code for sizes with `{size} <= 40` than for the rest: each " in text
+    assert re.search(rf"\* condition `{re.escape(size)} <= 40` .*, {re.escape(made)}, in `\[0/0\]`", text)
+    assert re.search(r"<= 40\)?  # cpp.py:3", next((tmp_path / "dump").glob("guards_0_for_*.py")).read_text())
 
 
 @new_enough
@@ -1067,3 +1066,14 @@ def test_a_number_that_is_hashed_has_a_cause_and_torchs_hint_is_none(capture_pro
     assert "* **change**: do it behind the compiled function: have that return the tensor that `token` is taken out of, " \
         "and run `seen.add(token)` with its number where it is called\n" in text
     assert "\n* Consider annotating your code using torch.\\_check\\*()\n" in text  # (among torch's advice)
+
+
+@new_enough
+def test_whose_condition_a_backend_hands_on_is_not_said_to_be_of_inductor(capture_program):
+    """Of a graph from the cache it is not known where Inductor asked; what AOTAutograd traces is not Inductor's."""
+    cached = "_functorch/_aot_autograd/autograd_cache.py"
+    text = index(capture_program(told_programs.told_apart_by_backend(1, cached)))
+    assert "* no line of the program asks for it: a condition which came with the compiled graph from torch's cache" in text
+    assert "Inductor asked" not in text and "torch guards it because of" not in text
+    text = index(capture_program(told_programs.told_apart_by_backend(1, "_decomp/decompositions.py")))
+    assert "Inductor asked" not in text and "no line of the program" not in text

@@ -1250,19 +1250,28 @@ def marked_and_fixed_behind_a_break(compiling):
         pass  # (of which class it is depends on torch)
 
 
-#: Stands in for Inductor's code generator, which asks for a condition on a size for which it makes other code.
-CODE_GENERATOR = """
+#: Stands in for what of a backend asks for a condition on a size, and for what calls that.
+ASKS = """
+def is_short(inputs):
+    return bool(eval("size * times <= 40", {"times": times, "size": next(
+        each for each in inputs if isinstance(each, torch.SymInt))}))  # (as torch's cache does)
+"""
+CALLS = """
 def generated(graph, inputs):
-    size = next(each for each in inputs if isinstance(each, torch.SymInt))
-    return graph.forward if size * times <= 40 else graph.forward
+    return graph.forward if is_short(inputs) else graph.forward
 """
 
 
-def told_apart_by_inductor(times):
-    """A size with one condition, of the backend's, for its own sake or (times 7) as a part of what is computed."""
+def told_apart_by_backend(times, file="_inductor/codegen/cpp.py"):
+    """A size with one condition, of the backend's, for its own sake or (times 7) as a part of what is computed.
+
+    Args:
+        times: by what the size is multiplied.
+        file: of torch's, which asks; one of Inductor's calls it.
+    """
     names = {"torch": torch, "times": times}
-    file = f"{torch.__path__[0]}/_inductor/codegen/cpp.py"
-    exec(compile(CODE_GENERATOR, file, "exec"), names)
+    exec(compile(ASKS, f"{torch.__path__[0]}/{file}", "exec"), names)
+    exec(compile(CALLS, f"{torch.__path__[0]}/_inductor/compile_fx.py", "exec"), names)
 
     def program(compiling):
         f = torch.compile(lambda x: x + 1, backend=names["generated"])

@@ -29,7 +29,7 @@ _APART_IN_TORCH = ("what torch computes with it (at {}) is another computation f
                    f"version, and the program need not change; where there are more than the limit, raise it: {_LIMIT}")
 _TAKEN_FOR_ONE = ("they were the same when that version was compiled, so torch took them for one size; let them differ "
                   "in the first call{}")
-_GENERATED_APART = ("Inductor generates other code for sizes with {} than for the rest: each range has a version, and "
+_GENERATED_APART = ("the backend has other code for sizes with {} than for the rest: each range has a version, and "
                     f"the program need not change; where there are more than the limit, raise it: {_LIMIT}")
 _NUMBERS_APART = "the function's own test of it tells its values apart: each outcome has a version of its own"
 _ONE_OUTCOME = "for which the function's tests of it come out the same"
@@ -96,7 +96,7 @@ class Circumstances:
         taken_for_one: what torch tests since sizes had the same value, and no line asks for it ("duck sizing").
         excepted: numbers that tests of the program's tell from all others: ``{"t": (0.0,)}``, of ``if t != 0``.
         expected: for each size, length or number that changed, what each version wants: ``{"len(x)": ("0", "1")}``.
-        generated_apart: sizes that Inductor's code generator told apart when a version did not fit this call, and no
+        generated_apart: sizes that Inductor told apart when a version did not fit this call, and no
             line of the program's, with its condition: ``{"x.shape[0]": "x.shape[0] <= 4096"}``.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
@@ -575,7 +575,7 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
 
 
 def _generated(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on a size for which Inductor generates other code."""
+    """Return advice on a size for which Inductor has other code."""
     condition = at.generated_apart.get(change.subject, "")
     return _GENERATED_APART.format(f"`{condition}`") if condition else None
 

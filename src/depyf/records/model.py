@@ -465,7 +465,7 @@ class SymbolDecision:
         value: the value seen when compiling; ``""`` where there is none.
         range: torch's value range, ``"[2, int_oo]"``.
         reason: torch's word for why it was fixed.
-        location: the user's line; of a condition that Inductor asks for while it generates code, that of Inductor's.
+        location: the user's line; of a condition that Inductor asks for, that of Inductor's.
     """
 
     kind: str

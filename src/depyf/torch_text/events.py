@@ -31,7 +31,7 @@ from ..records.model import (
     TracedLines,
     UserFunction,
 )
-from .libraries import is_library, is_of_inductor, is_polyfill
+from .libraries import asks_for_sizes, is_library, is_of_backend, is_polyfill
 from .stack_frames import FRAME
 
 if TYPE_CHECKING:
@@ -442,7 +442,7 @@ class EventReader:
                                       str(event.get("value", "")), "", str(event.get("reason", "")), location)
         else:
             # (A backend has no line of the user's.)
-            location = location or self._place_in_inductor(event.get("stack"))
+            location = location or self._place_in_backend(event.get("stack"))
             decision = SymbolDecision("guarded", str(event.get("expr", "")), location=location)
         if decision not in builder.symbols:
             builder.symbols.append(decision)
@@ -475,9 +475,10 @@ class EventReader:
                 replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
                 if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen))
 
-    def _place_in_inductor(self, frames: Any) -> SourceLocation | None:
-        """Return the place in Inductor that asks for a condition, of torch's own stack."""
-        return next((place for place in reversed(self._stack(frames)) if is_of_inductor(place.filename)), None)
+    def _place_in_backend(self, frames: Any) -> SourceLocation | None:
+        """Return the place in Inductor that asks for a condition, of torch's own stack; ``None`` where another does."""
+        asks = next((place for place in reversed(self._stack(frames)) if asks_for_sizes(place.filename)), None)
+        return asks if asks is not None and is_of_backend(asks.filename) else None
 
     def _stack(self, frames: Any) -> tuple[SourceLocation, ...]:
         if not isinstance(frames, list):

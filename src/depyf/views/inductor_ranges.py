@@ -1,8 +1,10 @@
-"""Conditions on open sizes that Inductor made while it generated code: no line of the program asks for them.
+"""Conditions on open sizes that Inductor made when it compiled a graph: no line of the program asks for them.
 
 Where Inductor generates other code for a short reduction than for a long one, each range of sizes has a version::
 
     s77 <= 4096     asked for at _inductor/codegen/cpp.py:2273, need_use_acc_helper
+
+A graph that comes from torch's compile cache brings its conditions along; where they were made is not known then.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.libraries import is_of_inductor
+from ..torch_text.libraries import is_from_cache, is_of_backend
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import in_words
 from .dump.guards.conditions import Condition
-from .formatting import file_in_torch
+from .formatting import file_in_torch, place_in_torch
 
 #: A condition that gives one symbol an upper bound.
 _UPPER = re.compile(rf"(?P<symbol>{SYMBOL.pattern}) (?P<sign><=?) (?P<number>\d+)")
@@ -29,7 +31,14 @@ _UNBOUNDED = (ast.Pow, ast.LShift)
 
 def is_made_by_inductor(decision: SymbolDecision) -> bool:
     """Return whether Inductor asked for a condition, and no line of the user's did."""
-    return decision.kind == "guarded" and decision.location is not None and is_of_inductor(decision.location.filename)
+    return decision.kind == "guarded" and decision.location is not None and is_of_backend(decision.location.filename)
+
+
+def how_made(place: SourceLocation) -> str:
+    """Return how a condition of Inductor's came about, as a clause of Markdown."""
+    if is_from_cache(place.filename):
+        return "which came with the compiled graph from torch's cache"
+    return f"which Inductor asked for when it compiled the graph ({place_in_torch(place)})"
 
 
 def condition_of_inductor(

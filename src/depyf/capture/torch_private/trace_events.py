@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Literal, NamedTuple
 
-from ...torch_text.libraries import is_of_inductor
+from ...torch_text.libraries import asks_for_sizes, is_of_backend
 from . import guard_print, private_api
 from .current_compilation import compile_id
 from .shared import SharedPatch, Undo, shared_patch
@@ -22,7 +22,7 @@ TRACE_LOGGER = private_api.TRACE_LOG.key
 _WITH_TORCHS_STACK = frozenset({
     "create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added", "guard_added_fast"})
 
-#: Frames between a condition that Inductor asks for and the event of it: those of sizes and of the trace, 20 or so.
+#: Frames between a condition that a backend asks for and the event of it: those of sizes and of the trace, 20 or so.
 _NEAR = 32
 
 
@@ -133,7 +133,7 @@ class _Place(NamedTuple):
 
 
 class _NoTraceback:
-    """Stands in for torch's ``CapturedTraceback``: a stack with no frame but that of Inductor's which asks."""
+    """Stands in for torch's ``CapturedTraceback``: a stack with no frame but that of a backend which asks."""
 
     @staticmethod
     def extract(*args: Any, **kwargs: Any) -> type[_NoTraceback]:
@@ -145,14 +145,15 @@ class _NoTraceback:
         for _ in range(_NEAR):
             if frame is None:
                 break
-            if is_of_inductor(frame.f_code.co_filename):
-                return (_Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name),)
+            path = frame.f_code.co_filename
+            if asks_for_sizes(path):
+                return (_Place(path, frame.f_lineno, frame.f_code.co_name),) if is_of_backend(path) else ()
             frame = frame.f_back
         return ()
 
 
 def _without_torchs_stack(metadata_fn: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that makes an event's metadata with no frames of torch's own, but Inductor's that asks."""
+    """Return a function that makes an event's metadata with no frames of torch's own, but that of a backend."""
     name = private_api.TRACEBACK.places[0].rpartition(":")[2]
     if type(metadata_fn) is not FunctionType or name not in metadata_fn.__code__.co_names:
         return metadata_fn

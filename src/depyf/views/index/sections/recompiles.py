@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ....records.model import Compilation, GuardFailure
 from ....torch_text.resumes import resumed_function
 from ...changes import Change, row
-from ...formatting import place_in_torch
 from ...grouping import kind_of_failure
+from ...inductor_ranges import how_made
 from ...markdown import code, count, link, some
 from .context import SectionContext
 
@@ -73,8 +73,7 @@ def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str
         lines.append(f"  * torch guards it because of {some(list(causes), 2)}")
     asked = next(filter(None, map(run.condition_of_inductor, main.failures)), None)
     if asked is not None and asked.location is not None:
-        lines.append(f"  * Inductor asked for it while it generated code ({place_in_torch(asked.location)}); no line "
-                     "of the program does")
+        lines.append(f"  * no line of the program asks for it: a condition {how_made(asked.location)}")
     lines.append("  * torch says: " + "; ".join(_torchs_words(change) for change in changes))
     return lines
 

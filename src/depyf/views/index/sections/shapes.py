@@ -15,8 +15,7 @@ from ....torch_text.user_expressions import user_expression
 from ...changes import in_words
 from ...dump.guards.sizes import in_shape_words, range_in_sentence
 from ...fixed_symbols import fixed_symbols, holds
-from ...formatting import place_in_torch
-from ...inductor_ranges import is_made_by_inductor
+from ...inductor_ranges import how_made, is_made_by_inductor
 from ...markdown import code, count, link, prose, some
 from ...run_index import RunIndex
 from .context import SectionContext
@@ -170,7 +169,7 @@ def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compi
     where = f", {run.place(decision.location)}" if decision.location else ""
     by = ""
     if decision.location is not None and is_made_by_inductor(decision):
-        where, by = "", f", which Inductor asked for while it generated code: {place_in_torch(decision.location)}"
+        where, by = "", f", {how_made(decision.location)}"
     torchs = f" (torch: {code(decision.symbol)})" if text != decision.symbol else ""
     return f"condition {code(text)}{where}{torchs}{by}"
 
