@@ -176,6 +176,8 @@ def test_of_what_is_computed_for_two_modules_side_by_side_neither_is_said():
     ("group_norm", (2,)), ("instance_norm", ()), ("adaptive_avg_pool2d", (1,)), ("pad", ((1, 1),)), ("pixel_shuffle", (2,))])
 def test_operations_become_what_the_table_says(name, arguments):
     torch = pytest.importorskip("torch")
+    if name == "silu" and tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):
+        pytest.skip("this torch has no sigmoid in it, but an exp")
     from torch._dynamo.backends.common import aot_autograd
     from torch._inductor.decomposition import select_decomp_table
 

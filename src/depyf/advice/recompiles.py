@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import field
+from itertools import pairwise
 
 from ..frozen import frozen
 from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
@@ -95,7 +96,7 @@ class Circumstances:
             version holds for the same value: ``{"x.shape[0]": "x.shape[1]"}``.
         taken_for_one: what torch tests since sizes had the same value, and no line asks for it ("duck sizing").
         excepted: numbers that tests of the program's tell from all others: ``{"t": (0.0,)}``, of ``if t != 0``.
-        expected: for each size, length or number that changed, what each version wants: ``{"len(x)": ("0", "1")}``.
+        expected: what each version wants, in their order, of what changed, and of lengths: ``{"len(x)": ("0", "1")}``.
         generated_apart: sizes that Inductor told apart when a version did not fit this call, and no
             line of the program's, with its condition: ``{"x.shape[0]": "x.shape[0] <= 4096"}``.
         calls: lines that call a bound method with what breaks the graph among their arguments, in two steps (the method
@@ -526,11 +527,12 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
 
 def _contents(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
     """Return advice on a set, of which each version holds for one content."""
-    contents = [_members(each) for each in (change.now, *change.was)]
-    now, *was = contents
+    now, *was = (_members(each) for each in (change.now, *change.was))
     if not was or any(each is None for each in was):
         return None
-    if now is not None and all(each < now for each in was if each is not None):
+    known = [members for each in at.expected.get(change.subject, ()) if (members := _members(each)) is not None]
+    if now is not None and all(each < now for each in was if each is not None) and all(
+            one <= other for one, other in pairwise(known)):
         return RecompileAdvice(
             "each content of the set has a version of its own, and it grows, so that no version serves the next call; "
             "keep what it holds in a tensor of fixed size (a mask), or compute what depends on it before the call",

@@ -225,10 +225,10 @@ class CircumstancesOfRun:
         return where.line in self._branches[where.filename]
 
     def _expected(self, compilation: Compilation) -> dict[str, tuple[str, ...]]:
-        """Return what each version wants of the sizes, lengths and numbers that changed or are other ones."""
-        subjects = {change.subject for change in self.run.changes(compilation)[:1]}
-        subjects |= {each.subject for each in self.run.differences(compilation)}
+        """Return what each version wants of what changed, and of lengths."""
         versions = self.run.versions_beside(compilation)
+        subjects = {change.subject for change in self.run.changes(compilation)[:1]}
+        subjects |= {subject for version in versions for subject in version.facts if subject.startswith("len(")}
         return {subject: tuple(filter(None, (_wanted(version, subject) for version in versions)))
                 for subject in subjects}
 

@@ -142,7 +142,7 @@ def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]])
         for name in run.resume_names(c))
     if resumes:
         if all(run.fate_of(name) == "plain" for name in resumes):
-            effects.append(f"the rest of {run.name_of(compilation)} runs in plain Python, too")
+            effects.append(f"what comes after it in {code(summary.title)} runs in plain Python, too")
         effects.append("continues in " + some([_resume(run, name) for name in resumes], 4))
     elif not broken.skips_function and compilation.outcome == "compiled" and run.knows_code(compilation):
         effects.append(_rest(run, broken, compilation))
