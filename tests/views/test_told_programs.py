@@ -1080,3 +1080,11 @@ def test_whose_condition_a_backend_hands_on_is_not_said_to_be_of_inductor(captur
     assert "Inductor asked" not in text and "torch guards it because of" not in text
     text = index(capture_program(told_programs.told_apart_by_backend(1, "_decomp/decompositions.py")))
     assert "Inductor asked" not in text and "no line of the program" not in text
+
+
+@new_enough
+def test_what_says_no_remedy_is_no_way_to_fix_it(capture_program):
+    text = index(capture_program(told_programs.grows_and_excepts_zero))
+    excepted = "`t`: the function's test of it tells `0.0` from all others, so it has a version of its own"
+    assert text.count(excepted) == 1 and f"how to fix it: {excepted}" not in text
+    assert "how to fix it: `len(log)`: each length has a version of its own, and it grows" in text

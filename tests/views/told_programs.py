@@ -1403,3 +1403,15 @@ def numbers_in_a_set(compiling):
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         compiling(remembers)(torch.ones(4), set())
         compiling(looks_up)(torch.ones(4), {})
+
+
+def grows_and_excepts_zero(compiling):
+    """A list that grows up to the limit, and a number that a test tells from all others."""
+    @compiling
+    def step(x, t, log):
+        log.append(len(log))
+        return x / t if t != 0 else x.sin()
+
+    log = []
+    for number in range(12):
+        step(torch.ones(8), 0.1 * number, log)

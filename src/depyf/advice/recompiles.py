@@ -33,6 +33,7 @@ _TAKEN_FOR_ONE = ("they were the same when that version was compiled, so torch t
 _GENERATED_APART = ("the backend has other code for sizes with {} than for the rest: each range has a version, and "
                     f"the program need not change; where there are more than the limit, raise it: {_LIMIT}")
 _NUMBERS_APART = "the function's own test of it tells its values apart: each outcome has a version of its own"
+_EXCEPTED = "the function's test of it tells `{}` from all others, so it has a version of its own"
 _ONE_OUTCOME = "for which the function's tests of it come out the same"
 
 
@@ -67,10 +68,12 @@ class RecompileAdvice:
     Attributes:
         text: a clause, code in backticks.
         comes_first: no version serves the next call as long as this is not done, whatever else is.
+        is_remedy: it says what to do, and not only that there have to be so many versions.
     """
 
     text: str
     comes_first: bool = False
+    is_remedy: bool = True
 
 
 @frozen
@@ -493,7 +496,7 @@ def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
     return None
 
 
-def _value(change: ValueChange, at: Circumstances) -> str | None:
+def _value(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
     if at.in_library or not isinstance(parsed_expression(change.subject), (ast.Name, ast.Attribute, ast.Subscript)):
         return None
     if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
@@ -503,7 +506,7 @@ def _value(change: ValueChange, at: Circumstances) -> str | None:
         if not numbers:  # (Each version leaves it open.)
             return _apart(change, at)
         if all(float(each) in at.excepted.get(change.subject, ()) for each in numbers):
-            return f"the function's test of it tells `{numbers[0]}` from all others, so it has a version of its own"
+            return RecompileAdvice(_EXCEPTED.format(numbers[0]), is_remedy=False)
         compiled = f"compile `{at.made_in}`" if at.made_in else "compile the function"
         known = at.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
         if change.subject in at.told_apart:
@@ -553,15 +556,15 @@ def _members(text: str) -> Set[str] | None:
     return None
 
 
-def _apart(change: ValueChange, at: Circumstances) -> str:
+def _apart(change: ValueChange, at: Circumstances) -> RecompileAdvice | str:
     """Return advice on a size or number that each version leaves open within a range."""
     if ".shape[" not in change.subject:
-        return _NUMBERS_APART
+        return RecompileAdvice(_NUMBERS_APART, is_remedy=False)
     place = at.bounded_by_torch.get(change.subject, "")
     return _APART_IN_TORCH.format(place) if place else _SIZES_APART
 
 
-def _condition(change: ValueChange, at: Circumstances) -> str | None:
+def _condition(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
     """Return advice on a condition on sizes or open numbers, or on two names for one tensor."""
     if re.fullmatch(r"[\w.]+ is [\w.]+", change.subject):
         return "one tensor under two names has a version of its own; pass a copy: `.clone()`"
@@ -573,7 +576,9 @@ def _condition(change: ValueChange, at: Circumstances) -> str | None:
     is_computed = isinstance(parsed_expression(change.subject), ast.BinOp)
     if ".shape[" in change.subject and (is_computed or re.search(r"[<>]|==|!=", change.subject)):
         return _SIZES_APART
-    return _NUMBERS_APART if is_computed or re.fullmatch(r"[\w.]+ [<>]=? [\w.]+", change.subject) else None
+    if is_computed or re.fullmatch(r"[\w.]+ [<>]=? [\w.]+", change.subject):
+        return RecompileAdvice(_NUMBERS_APART, is_remedy=False)
+    return None
 
 
 def _generated(change: ValueChange, at: Circumstances) -> str | None:

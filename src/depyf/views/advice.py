@@ -110,7 +110,8 @@ class Adviser:
             compilations: those that torch refused at the limit.
         """
         frames = {each.compile_id.frame_key for each in compilations}
-        return self.on([each for each in self.run.capture.compilations if each.compile_id.frame_key in frames])
+        return self.on([each for each in self.run.capture.compilations if each.compile_id.frame_key in frames],
+                       remedies_only=True)
 
     def lines_on(self, broken: GraphBreak, compilation: Compilation) -> list[str]:
         """Return the advice on a graph break as the items of a list in Markdown: what to do, why, what it costs."""
@@ -211,8 +212,13 @@ class Adviser:
         return {broken: advice for summary in self.run.summaries if is_outermost(summary)
                 for broken, advice in self._advised(summary.compilations).items()}
 
-    def on(self, compilations: Iterable[Compilation]) -> list[str]:
-        """Return advice on how to spare torch compiling these again, as Markdown; each once."""
+    def on(self, compilations: Iterable[Compilation], remedies_only: bool = False) -> list[str]:
+        """Return advice on how to spare torch compiling these again, as Markdown; each once.
+
+        Args:
+            compilations: of which some are recompiles.
+            remedies_only: leave out what only says why there are so many versions.
+        """
         compilations = [each for each in compilations if each.outcome != "skipped"]  # (which gave no version)
         advised: dict[object, tuple[str, RecompileAdvice]] = {}
         others: dict[str, RecompileAdvice | None] = {}
@@ -234,11 +240,13 @@ class Adviser:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
                     advised.setdefault(key, (_subject_text(change), advice))
+        subjects = {subject for subject, _ in advised.values()}
+        if remedies_only:
+            advised = {key: each for key, each in advised.items() if each[1].is_remedy}
         if not advised:
             return []
-        subjects = {subject for subject, _ in advised.values()}
         besides = [(code(subject), advice) for subject, advice in others.items()
-                   if advice is not None and code(subject) not in subjects]
+                   if advice is not None and code(subject) not in subjects and (advice.is_remedy or not remedies_only)]
         given = {advice for _, advice in advised.values()}
         likewise = [each for each in besides if each[1] in given]
         lines = [*_lines(dict.fromkeys([*advised.values(), *likewise])),
