@@ -21,6 +21,7 @@ import depyf
 from depyf.fitting.recorded import NoSuchFunction, frame_of
 from depyf.notebook import View
 from depyf.program.summary import summary
+from depyf.provenance.graph_provenance import Provenance
 from depyf.records import store
 from depyf.records.model import (
     Capture,
@@ -36,6 +37,7 @@ from depyf.views.changes import with_stack_names
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.changes import as_comment
 from depyf.views.dump.guards.versions import deciding, versions
+from depyf.views.dump.saved import saved_for_backward
 from depyf.views.index.index import index
 from depyf.views.run_index import RunIndex
 from depyf.views.user_source import UserSource
@@ -1088,3 +1090,16 @@ def test_what_says_no_remedy_is_no_way_to_fix_it(capture_program):
     excepted = "`t`: the function's test of it tells `0.0` from all others, so it has a version of its own"
     assert text.count(excepted) == 1 and f"how to fix it: {excepted}" not in text
     assert "how to fix it: `len(log)`: each length has a version of its own, and it grows" in text
+
+
+@new_enough
+def test_what_is_saved_for_the_backward_pass_stands_below_the_forward_graph(capture_program):
+    provenance = Provenance(capture_program(told_programs.trained).graphs[0])
+    forward, backward = provenance.stage("Forward_graph"), provenance.stage("Backward_graph")
+    assert saved_for_backward(provenance, backward) == []
+    head, *rows = saved_for_backward(provenance, forward)
+    taken = [node.name for node in backward.graph.nodes if node.op == "placeholder"]
+    values = [name for name in taken if not name.startswith(("primals_", "tangents_"))]
+    # (The inputs of a graph of aot_eager have no types.)
+    assert re.fullmatch(rf"saved for the backward pass: {len(values)} values, \d+ B in all; and 4 inputs", head)
+    assert any(re.fullmatch(r" +256 B  sigmoid +f32\[4, 8\] +told_programs\.py:\d+  x 2", row) for row in rows)

@@ -1415,3 +1415,19 @@ def grows_and_excepts_zero(compiling):
     log = []
     for number in range(12):
         step(torch.ones(8), 0.1 * number, log)
+
+
+class Stacked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x).sigmoid()
+        return x.softmax(-1)
+
+
+def trained(compiling):
+    """Alike layers that save a value each for the backward pass."""
+    torch.compile(Stacked(), backend="aot_eager")(torch.ones(4, 8, requires_grad=True)).sum().backward()

@@ -25,6 +25,7 @@ from .guards.versions import by_compile_id, guards_name, in_order, nearest, vers
 from .guards.whole import guards_file
 from .kernel_outline import kernel_outline
 from .outline import outline
+from .saved import saved_for_backward
 
 #: ``progress("outlines", 3, 48)``: the fourth of 48 is next.
 Progress = Callable[[str, int, int], None]
@@ -224,6 +225,8 @@ def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, 
             shown = graph_file(graph.name, record, graph.inputs)
             name = record.file.removesuffix(".py") + ".outline.txt"
             text = outline(provenance, stage, shown.title, shown.line)
+            saved = saved_for_backward(provenance, stage)
+            text += "\n".join(["", *saved, ""]) if saved else ""
             record = replace(record, outline=name if directory.write(name, text) else "")
         stages.append(record)
     return replace(graph, stages=tuple(stages))

@@ -1,0 +1,142 @@
+"""What a forward graph saves for its backward pass, and how large it is.
+
+The parameters of the backward graph tell: those that are no gradients are values of the forward graph, or its inputs::
+
+    saved for the backward pass: 3 values, 8.1 KiB in all; and 4 inputs, 2.0 KiB in all
+        8.0 KiB  add   f32[8, 128]  model.py:20 in layers.0-1.norm  x 2
+          128 B  amax  f32[8, 4]    model.py:22
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from ...frozen import frozen
+from ...provenance.graph_provenance import Provenance, StageNodes
+from ...torch_text.graph_text import Node, TensorType, is_gradient, operation_of
+from ..markdown import count
+from .outline import LAYER, layer_pattern, layer_ranges
+
+#: Rows that are shown, the largest first.
+_ROWS = 20
+_BITS = re.compile(r"\d+")
+#: Operations that give another view of what they take.
+_VIEWS = frozenset({
+    "view", "unsafe_view", "permute", "t", "transpose", "expand", "slice", "select", "unsqueeze", "squeeze", "alias",
+    "as_strided", "detach", "split", "unbind"})
+
+
+@frozen
+class _Row:
+    """Saved values that are alike: of one operation, type, line, and place in a module."""
+
+    operation: str
+    type: str
+    place: str
+    number: int
+    bytes: int | None
+
+
+def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
+    """Return what a forward graph saves, as the lines of a paragraph; none of another graph, or where it saves nothing.
+
+    Args:
+        provenance: the graph.
+        stage: of it.
+    """
+    backward = provenance.stage("Backward_graph", stage.record.index)
+    if stage.record.stage != "Forward_graph" or backward is None:
+        return []
+    nodes = {node.name: node for node in stage.graph.nodes}
+    # (A state of the random generator has a name of its own in the backward graph.)
+    saved = [nodes.get(node.name, node._replace(op="call_function", target=node.name)) for node in backward.graph.nodes
+             if node.op == "placeholder" and not is_gradient(node.name)]
+    if not saved:
+        return []
+    computed = [node for node in saved if node.op != "placeholder"]
+    rows = _rows(provenance, stage, computed)
+    parts = [f"{count(len(some), what)}{_in_all(some)}" for what, some in (
+        ("value", computed), ("input", [node for node in saved if node.op == "placeholder"])) if some]
+    lines = [f"saved for the backward pass: {'; and '.join(parts)}"]
+    if any(_short(node, nodes) in _VIEWS for node in computed):
+        lines.append("  (A view takes no memory of its own where what it is a view of is there anyway.)")
+    width, wide = (max((len(text) for text in texts), default=0) for texts in (
+        [row.operation for row in rows[:_ROWS]], [row.type for row in rows[:_ROWS]]))
+    for row in rows[:_ROWS]:
+        times = f"  x {row.number}" if row.number > 1 else ""
+        what = f"{row.operation:<{width}}  {row.type:<{wide}}  {row.place}{times}"
+        lines.append(f"  {_in_words(row.bytes):>9}  {what}".rstrip())
+    if len(rows) > _ROWS:
+        left = sum(row.number for row in rows[_ROWS:])
+        lines.append(f"  ... and {left} more")
+    return lines
+
+
+def _rows(provenance: Provenance, stage: StageNodes, saved: Sequence[Node]) -> list[_Row]:
+    """Return the values in rows, the largest first; those of unknown size before them."""
+    nodes = {node.name: node for node in stage.graph.nodes}
+    alike: dict[tuple[str, str, str, str], list[tuple[Node, str]]] = {}
+    for node in saved:
+        origin = stage.origins.get(node.name)
+        module = provenance.module_path(origin.module) if origin is not None else ()
+        path = module[-1].path if module else ""
+        where = f"{os.path.basename(node.location.filename)}:{node.location.line}" if node.location is not None else ""
+        kind = node.type.short if node.type is not None else ""
+        alike.setdefault((_short(node, nodes), kind, where, layer_pattern(path)), []).append((node, path))
+    rows = []
+    for (operation, kind, where, _), members in alike.items():
+        size = _bytes(members[0][0])
+        rows.append(_Row(operation, kind, _place(where, [path for _, path in members]), len(members),
+                         None if size is None else size * len(members)))
+    return sorted(rows, key=lambda row: (row.bytes is not None, -(row.bytes or 0)))
+
+
+def _short(node: Node, nodes: dict[str, Node]) -> str:
+    """Return the operation that gave a value; of a part of what an operation gave, that one."""
+    whole = nodes.get(node.inputs[0]) if node.operation == "getitem" and node.inputs else None
+    target = whole.target if whole is not None else node.target
+    return operation_of(target).rpartition(".")[2].lstrip("_")
+
+
+def _place(where: str, paths: Sequence[str]) -> str:
+    """Return the user's line and the modules, ``"model.py:20 in layers.0-3.norm"``, as far as they are known."""
+    module = layer_ranges(list(dict.fromkeys(paths))) if LAYER.search(paths[0]) else paths[0]
+    return f"{where} in {module}" if where and module else where or module
+
+
+def _in_all(nodes: Sequence[Node]) -> str:
+    sizes = [_bytes(node) for node in nodes]
+    known = [size for size in sizes if size is not None]
+    left = f" and {len(sizes) - len(known)} of open size" if len(known) < len(sizes) else ""
+    return f", {_in_words(sum(known))} in all{left}" if known else ""
+
+
+def _bytes(node: Node) -> int | None:
+    """Return the bytes of a tensor; ``None`` where a size is open or its type not known. A number takes none."""
+    if node.type is None:
+        return None
+    return 0 if node.type.shape is None else _size(node.type)
+
+
+def _size(of: TensorType) -> int | None:
+    bits = _BITS.search(of.dtype)
+    if not all(size.isdigit() for size in of.shape or ()) or bits is None and of.dtype != "bool":
+        return None
+    elements = 1
+    for size in of.shape or ():
+        elements *= int(size)
+    return elements * max(1, int(bits[0]) // 8 if bits is not None else 1)
+
+
+def _in_words(size: int | None) -> str:
+    """Return a number of bytes: ``"2.4 KiB"``; ``"open size"`` where it is not known."""
+    if size is None:
+        return "open size"
+    value = float(size)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError
