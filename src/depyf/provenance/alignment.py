@@ -323,7 +323,8 @@ class _Placement:
             return
         possible = self.possible.pieces.get(node.name, 0)
         if possible:
-            candidates = [run for run in candidates if self.runs.pieces.in_run[run] & possible]
+            allowed = self.runs.pieces.runs_of(possible)
+            candidates = [run for run in candidates if run in allowed]
         recomputed = self.saved.get(node.name)  # (what is computed once more keeps its name)
         known = self.runs.run_of[self.runs.positions[recomputed]] if recomputed is not None else -1
         place = known if known in candidates else self._place(node, candidates, taken, needed)

@@ -14,7 +14,7 @@ Pieces are bits of numbers, sets of them are numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from ..torch_text.graph_text import Graph, Node, is_gradient
@@ -73,12 +73,10 @@ class Pieces:
                 self.parts[-1].append(mask)
             self.in_run.append(sum(self.parts[-1]))
         self._before = self._ancestors(names, nodes, takes)
-        self._behind = [0] * len(self.calls)
-        for number, before in enumerate(self._before):
-            for other in _bits(before):
-                self._behind[other] |= 1 << number
+        self._behind = _turned(self._before)
         self._known: dict[tuple[bool, int], int] = {}
         self._rows: dict[int, bool] = {}
+        self._runs: dict[int, Set[int]] = {}
 
     def _ancestors(self, names: Sequence[str], nodes: Sequence[Node], takes: Sequence[Sequence[int]]) -> list[int]:
         """Return for each piece itself and those that it takes values of, as far as that can be told.
@@ -130,6 +128,13 @@ class Pieces:
             for number in _bits(pieces):
                 known |= of[number]
             self._known[behind, pieces] = known
+        return known
+
+    def runs_of(self, pieces: int) -> Set[int]:
+        """Return the runs that any of the pieces is in."""
+        known = self._runs.get(pieces)
+        if known is None:
+            known = self._runs[pieces] = {self._run_of[number] for number in _bits(pieces)}
         return known
 
     def near(self, pieces: int) -> int:
@@ -213,6 +218,16 @@ def _common(paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     first, last = min(paths), max(paths)
     length = next((at for at, (one, other) in enumerate(zip(first, last)) if one != other), min(len(first), len(last)))
     return first[:length]
+
+
+def _turned(rows: Sequence[int]) -> list[int]:
+    """Return the columns of a square of bits: bit ``i`` of the ``k``-th is bit ``k`` of the ``i``-th row.
+
+    (As text, which is cut in steps: of a large model it has some millions of bits.)
+    """
+    width = len(rows)
+    text = "".join([format(row, f"0{width}b") for row in reversed(rows)])
+    return [int(text[at::width], 2) for at in reversed(range(width))]
 
 
 def _bits(pieces: int) -> Iterator[int]:
@@ -320,7 +335,8 @@ class _Flow:
             if before == self.left:
                 break
         for node in self.nodes:
-            if node.name in self.torn or self.sums.get(node.name):
+            # (A constant is of what takes it first, also where an earlier line takes the same one.)
+            if node.name in self.torn or self.sums.get(node.name) or not node.inputs:
                 both = self._of_all(node) if node.name in self.back else self._of_first_user(node)
                 if both & self.left.get(node.name, 0) and node.name not in self.torn:
                     self.left[node.name] &= both
