@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _LIBRARY = (
@@ -31,8 +32,12 @@ _CACHED = re.compile(
 _BACKEND = re.compile(r"[\\/]torch[\\/]_inductor[\\/]")
 
 
+@functools.lru_cache(4096)
 def asks_for_sizes(filename: str) -> bool:
-    """Return whether a frame of a file asks for a condition on sizes itself: it is none that only hands it on."""
+    """Return whether a frame of a file asks for a condition on sizes itself: it is none that only hands it on.
+
+    (Asked of a dozen frames for each condition, while the program is compiled.)
+    """
     return _SIZES.search(filename) is None and (_TORCH.search(filename) is not None or not is_library(filename))
 
 
