@@ -45,8 +45,8 @@ def backend_of(entry: Any) -> Any:
     backends = [backend for backend in private_api.BACKENDS.get().values() if callable(backend)]
     if not backends or not all(same_backend(backends[0], other) for other in backends):
         raise private_api.MissingPrivateApi(
-            f"this torch does not show which of {len(backends)} backends a compiled version is of; torch 2.11 does, and in a "
-            "process with one backend it is known")
+            f"this torch does not show which of {len(backends)} backends a compiled version is of; torch 2.11 does, "
+            "and in a process with one backend it is known")
     return backends[0]
 
 
