@@ -10,8 +10,9 @@ A graph that comes from torch's compile cache brings its conditions along; where
 from __future__ import annotations
 
 import ast
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
@@ -25,8 +26,12 @@ from .formatting import file_in_torch, place_in_torch
 #: A condition that gives one symbol an upper bound.
 _UPPER = re.compile(rf"(?P<symbol>{SYMBOL.pattern}) (?P<sign><=?) (?P<number>\d+)")
 _NUMBER = re.compile(r"-?\d+")
-_MEMBERS = (ast.Expression, ast.Compare, ast.BinOp, ast.UnaryOp, ast.Constant, ast.cmpop, ast.operator, ast.unaryop)
-_UNBOUNDED = (ast.Pow, ast.LShift)
+_SIGNS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne}
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod}
 
 
 def is_made_by_inductor(decision: SymbolDecision) -> bool:
@@ -105,10 +110,24 @@ def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) 
 def _holds_at(condition: str, value: str) -> bool | None:
     """Return whether a condition on one symbol holds for a number; ``None`` where that is not known."""
     node = parsed_expression(SYMBOL.sub(f"({value})", condition)) if _NUMBER.fullmatch(value) else None
-    if node is None or not isinstance(node, ast.Compare) or not all(
-            isinstance(each, _MEMBERS) and not isinstance(each, _UNBOUNDED) for each in ast.walk(node)):
-        return None
-    try:
-        return bool(eval(compile(ast.fix_missing_locations(ast.Expression(node)), "condition", "eval"), {}))
-    except (ArithmeticError, TypeError, ValueError):
-        return None
+    match node:
+        case ast.Compare(left, [sign], [right]) if type(sign) in _SIGNS:
+            one, other = _whole_number(left), _whole_number(right)
+            return None if one is None or other is None else bool(_SIGNS[type(sign)](one, other))
+    return None
+
+
+def _whole_number(node: ast.expr) -> int | None:
+    """Return the number that an expression of whole numbers gives; ``None`` where it is another one."""
+    match node:
+        case ast.Constant(int(number)):
+            return number
+        case ast.UnaryOp(ast.USub(), operand):
+            inner = _whole_number(operand)
+            return None if inner is None else -inner
+        case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
+            one, other = _whole_number(left), _whole_number(right)
+            if one is None or other is None or not other and type(sign) in (ast.FloorDiv, ast.Mod):
+                return None
+            return int(_OPERATORS[type(sign)](one, other))
+    return None
