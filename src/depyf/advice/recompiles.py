@@ -26,12 +26,12 @@ _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 #: Sizes and numbers that a test of the program's tells apart.
 _SIZES_APART = ("the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
                 f"version each: {_LIMIT}")
-_APART_IN_TORCH = ("what torch computes with it (at {}) is another computation for such sizes: each range has a "
-                   f"version, and the program need not change; where there are more than the limit, raise it: {_LIMIT}")
+_EACH_RANGE = ("each range has a version, and the program need not change; where there are more than the limit, raise "
+               f"it: {_LIMIT}")
+_APART_IN_TORCH = f"what torch computes with it (at {{}}) is another computation for such sizes: {_EACH_RANGE}"
 _TAKEN_FOR_ONE = ("they were the same when that version was compiled, so torch took them for one size; let them differ "
                   "in the first call{}")
-_GENERATED_APART = ("the backend has other code for sizes with {} than for the rest: each range has a version, and "
-                    f"the program need not change; where there are more than the limit, raise it: {_LIMIT}")
+_GENERATED_APART = f"the backend has other code for sizes with {{}} than for the rest: {_EACH_RANGE}"
 _NUMBERS_APART = "the function's own test of it tells its values apart: each outcome has a version of its own"
 _EXCEPTED = "the function's test of it tells `{}` from all others, so it has a version of its own"
 _ONE_OUTCOME = "for which the function's tests of it come out the same"
