@@ -21,7 +21,6 @@ WRITERS = {
 RUNS = {
     "__init__.py": {"importlib.import_module"},  # modules of depyf, at first use
     "cli/__init__.py": {"importlib.import_module"},  # the commands, which are listed
-    "frozen.py": {"exec"},  # the initializers of its classes, made of the names of their fields
     "prepare.py": {"importlib.import_module"},  # torch
     "doctor.py": {"importlib.import_module"},  # torch and what it needs
     "capture/torch_private/private_api.py": {"importlib.import_module"},  # modules of torch

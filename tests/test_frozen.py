@@ -53,6 +53,9 @@ def outcome(action):
     lambda cls: cls(number=3, name="b"),
     lambda cls: cls(),
     lambda cls: cls("a", other=1),
+    lambda cls: cls("a", name="b"),
+    lambda cls: cls("a", 1, {}, "", 5),
+    lambda cls: cls(number=1),
     lambda cls: cls("a") == cls("a", 1, {}, "other"),
     lambda cls: cls("a") == cls("b"),
     lambda cls: cls("a") != cls("a"),
@@ -78,3 +81,37 @@ def test_it_does_what_a_frozen_dataclass_does(action):
 def test_equal_ones_have_one_hash():
     assert hash(Pair(1, Pair(2))) == hash(Pair(1, Pair(2))) != hash(Pair(1, Pair(3)))
     assert {Pair(1): "x"}[Pair(1)] == "x"
+
+
+@pytest.mark.parametrize("ask", [
+    lambda cls: [each.name for each in dataclasses.fields(cls)],
+    lambda cls: dataclasses.is_dataclass(cls) and cls.__match_args__,
+    lambda cls: cls.__match_args__,
+    lambda cls: (cls("x"), cls.__match_args__),
+    lambda cls: cls("x") == cls("x"),
+    lambda cls: hash(cls("x")) == hash(cls("x")),
+], ids=itertools.count())
+def test_fields_are_known_whoever_asks_first(ask):
+    def made(decorator):
+        @decorator
+        class Asked:
+            """A class that nobody asked yet."""
+
+            name: str
+            number: int = dataclasses.field(default=2, compare=False)
+            items: tuple[int, ...] = dataclasses.field(default_factory=tuple)
+
+        return Asked
+
+    assert outcome(lambda: ask(made(frozen))) == outcome(lambda: ask(made(dataclasses.dataclass(frozen=True))))
+
+
+def test_a_class_of_another_has_its_fields_first():
+    @frozen
+    class Longer(Pair):
+        """A pair and more."""
+
+        c: int = 7
+
+    assert Longer(1) == Longer(1, None, 7) and [each.name for each in dataclasses.fields(Longer)] == ["a", "b", "c"]
+    assert Pair(1) != Longer(1) and Pair.__match_args__ == ("a", "b")

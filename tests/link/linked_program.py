@@ -15,7 +15,7 @@ from torch._dynamo.convert_frame import register_bytecode_hook
 
 from depyf.debugging import debug
 from depyf.decompiler import decompile_code
-from depyf.link.linker import Linker, Place
+from depyf.link.linker import Linker
 from depyf.link.sessions import session_ended, session_started
 
 HEADER = "# header\n# of the file\n"
@@ -46,7 +46,7 @@ class Linking:
     def source(self, original, code):
         shown = decompile_code(code, simplify=True)
         path = self.write("transformed", HEADER + shown.text)
-        return self.linker.link_transformed(original, code, shown, Place(path, 3, HEADER + shown.text))
+        return self.linker.link_transformed(original, code, shown, (path, 3, HEADER + shown.text))
 
     def transformed(self, original, code):
         """Every instruction has its line: those of the disassembly, from line 3 of the file on."""
@@ -55,7 +55,7 @@ class Linking:
         path = self.write("transformed", HEADER + body)
         line_map = {i.offset: n for n, i in enumerate(shown, 1)}
         decompiled = SimpleNamespace(text=body, fidelity="fallback", note="", line_map=line_map, tree=None, runs=None)
-        return self.linker.link_transformed(original, code, decompiled, Place(path, 3, HEADER + body))
+        return self.linker.link_transformed(original, code, decompiled, (path, 3, HEADER + body))
 
     def graph(self, kind, graph_module):
         path = self.write(kind, HEADER + graph_module.code)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from torch._dynamo.convert_frame import register_bytecode_hook
 
 from depyf.decompiler import decompile_code
-from depyf.link.linker import Linker, Place
+from depyf.link.linker import Linker
 
 HEADER = "# a header\n# of three\n# lines\n"
 
@@ -41,7 +41,7 @@ class Tied:
         path = str(self.directory / f"{len(self.texts)}.py")
         text = HEADER + shown.text
         self.texts[path] = text
-        linked = self.linker.link_transformed(original, code, shown, Place(path, 4, text), rename)
+        linked = self.linker.link_transformed(original, code, shown, (path, 4, text), rename)
         self.codes.append(linked)
         return linked
 

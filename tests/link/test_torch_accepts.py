@@ -15,7 +15,7 @@ from torch._dynamo.convert_frame import register_bytecode_hook
 
 from depyf.capture.torch_private import resume_factories
 from depyf.decompiler import decompile_code
-from depyf.link.linker import Linker, Place
+from depyf.link.linker import Linker
 
 
 def branching(a, b):
@@ -83,7 +83,7 @@ def test_recompiled_code_runs_in_place_of_dynamos(make, arguments, tmp_path):
         source = SimpleNamespace(
             text=shown.text, tree=shown.tree, line_map=shown.line_map, note="", fidelity="equivalent", runs=None
         )
-        replaced = linker.link_transformed(original, code, source, Place(path, 2, "# header\n" + shown.text))
+        replaced = linker.link_transformed(original, code, source, (path, 2, "# header\n" + shown.text))
         linked.append((replaced, code))
         return replaced
 

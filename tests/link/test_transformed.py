@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from depyf.link.linker import Linker, Place
+from depyf.link.linker import Linker
 from depyf.link.transformed import linked_code
 
 
@@ -147,6 +147,6 @@ def test_no_lines_and_no_proof_leaves_torchs_code():
     original = compiled("def f(a):\n    return a\n")
     shown = decompiled("def f(a):\n    return a\n", "fallback")
     linker = Linker()
-    assert linker.link_transformed(original, original, shown, Place("d.py", 3, "")) is None
+    assert linker.link_transformed(original, original, shown, ("d.py", 3, "")) is None
     assert "not proven" in linker.notes[0]
     assert not linker.files

@@ -13,7 +13,7 @@ import base64
 import binascii
 import marshal
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # (what packs, in the user's program, needs no more)
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(...))
 
 
-@dataclass(frozen=True, eq=False)
 class ObjectConstant:
     """A constant that is an object, as far as a text can say what it is.
 
@@ -36,9 +35,12 @@ class ObjectConstant:
         meaning: two constants of this meaning are the same; ``""``: only the same object is.
     """
 
-    kind: str
-    text: str
-    meaning: str = ""
+    __slots__ = ("kind", "meaning", "text")
+
+    def __init__(self, kind: str, text: str, meaning: str = "") -> None:
+        self.kind = kind
+        self.text = text
+        self.meaning = meaning
 
     @classmethod
     def of(cls, value: Any) -> ObjectConstant:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -40,7 +39,6 @@ from .user_function import Meant, of_frame
 Key = tuple[int, int]
 
 
-@dataclass(repr=False, eq=False)
 class CodeBuilder:
     """One transformed code.
 
@@ -52,10 +50,13 @@ class CodeBuilder:
 
     __slots__ = ("ids", "original", "running", "recorded")
 
-    ids: CompileId
-    original: CodeType
-    running: weakref.ref[CodeType]
-    recorded: Recorded[Bytecode]
+    def __init__(
+        self, ids: CompileId, original: CodeType, running: weakref.ref[CodeType], recorded: Recorded[Bytecode],
+    ) -> None:
+        self.ids = ids
+        self.original = original
+        self.running = running
+        self.recorded = recorded
 
 
 class Codes:

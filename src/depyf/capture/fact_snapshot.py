@@ -13,10 +13,11 @@ import types
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..decompiler.dynamo.facts import CONTAINERS, WELL_KNOWN
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
+from ..frozen import frozen
 from .live_facts import LiveFacts, Path
 from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, is_module_class, is_of, own_attributes
 
@@ -43,7 +44,8 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
     return json.dumps([walk.nodes(), walk.shared, sorted(walk.stores)], separators=(",", ":"))
 
 
-class _Kind(NamedTuple):
+@frozen
+class _Kind:
     """Properties of a class that decide what is recorded of its instances.
 
     Attributes:

@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from ..frozen import frozen
 from ..guarded import guarded_call
 from ..harmless import say
 from ..records.model import Bytecode, PackedCode
@@ -28,15 +29,8 @@ if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
 _IMPORTS = r"(?m)^(import|from) "
 
 
-class Place(NamedTuple):
-    """The place of a text: line ``first_line`` of ``path``; ``file_text`` is all of that file."""
-
-    path: str
-    first_line: int
-    file_text: str
-
-
-class LinkedFunction(NamedTuple):
+@frozen
+class LinkedFunction:
     """A function of a graph that runs with the lines of a dumped file.
 
     Attributes:
@@ -80,7 +74,7 @@ class Linker:
         """Return the code to give back from the bytecode hook, or ``None`` to leave torch's.
 
         Args:
-            place: of the text, as :class:`Place` has it.
+            place: of the text: path of its file, line that it begins at, all of the file.
         """
         from .lines import remember_lines
         from .transformed import CannotLink, linked_code

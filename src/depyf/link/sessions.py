@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..frozen import frozen
 from ..guarded import guarded_call, warn_of
 
 if TYPE_CHECKING:
     from .linker import LinkedFunction, Linker
 
 
-@dataclass(repr=False, eq=False)
 class DebugSession:
     """One ``prepare_debug``.
 
@@ -24,10 +23,14 @@ class DebugSession:
         write: writes the files, where that is still to be done.
     """
 
-    directory: str
-    linker: Linker | None = None
-    stages: Sequence[RunningStage] = ()
-    write: Callable[[], None] | None = None
+    def __init__(
+        self, directory: str, linker: Linker | None = None, stages: Sequence[RunningStage] = (),
+        write: Callable[[], None] | None = None,
+    ) -> None:
+        self.directory = directory
+        self.linker = linker
+        self.stages = stages
+        self.write = write
 
     def get_ready(self) -> None:
         """Write the files that are still to be written, and tie running graphs to them."""
@@ -63,7 +66,8 @@ class DebugSession:
             linker.waits() or any(each.function() is not None for each in linker.functions))
 
 
-class RunningStage(NamedTuple):
+@frozen
+class RunningStage:
     """A stage of a graph, or a generated module, that runs when compiled code is called.
 
     Attributes:

@@ -10,14 +10,16 @@ import functools
 import logging
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...frozen import frozen
 from ..import_hook import when_imported
 from . import private_api
 from .shared import leave_traceback
 
 
-class Moment(NamedTuple):
+@frozen
+class Moment:
     """A function of torch's that is called at the moment meant, and the module that it is in."""
 
     module: str
