@@ -9,14 +9,21 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..patterns import pattern
+
 #: Names of options and variables whose values are nobody's business.
-_SECRET_NAME = re.compile(
+_SECRET_NAME = pattern(
     r"token(?!s|i[sz])|secret|passw|credential|(?:api|access|private).?key|(?:^|[-_])auth(?:$|[-_])", re.I)
+#: Parts of such names: few commands have one, and the expression is compiled for those only.
+_IN_SECRET_NAMES = ("token", "secret", "passw", "credential", "key", "auth")
 #: What is one by its form: tokens of Hugging Face, GitHub, GitLab, OpenAI, Slack, Weights & Biases; keys of AWS.
-_SECRET = re.compile(
+_SECRET = pattern(
     r"\b(?:hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox\w-[\w-]{8,}"
     r"|AKIA[A-Z0-9]{12,}|(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f]))")
-_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+#: Parts of such words, where they are shorter than the keys of Weights & Biases.
+_IN_SECRETS = ("hf_", "gh", "glpat-", "sk-", "xox", "AKIA")
+_KEY_LENGTH = 40
+_IN_ADDRESS = pattern(r"(?<=://)[^/@\s]+(?=@)")
 _MASK = "REDACTED"
 
 
@@ -60,9 +67,21 @@ def without_secrets(words: Sequence[str]) -> Iterator[str]:
             yield _MASK
             follows = False
             continue
-        secret = bool(_SECRET_NAME.search(name)) and (name.startswith("-") or bool(equals))
+        secret = _names_a_secret(name) and (name.startswith("-") or bool(equals))
         follows = secret and not equals
-        yield f"{name}={_MASK}" if secret and equals else _IN_ADDRESS.sub(_MASK, _SECRET.sub(_MASK, word))
+        yield f"{name}={_MASK}" if secret and equals else _masked(word)
+
+
+def _names_a_secret(name: str) -> bool:
+    lower = name.lower()
+    return any(part in lower for part in _IN_SECRET_NAMES) and _SECRET_NAME.search(name) is not None
+
+
+def _masked(word: str) -> str:
+    """Return a word with a mask for what is a secret by its form, and for a password in an address."""
+    if len(word) >= _KEY_LENGTH or any(part in word for part in _IN_SECRETS):
+        word = _SECRET.sub(_MASK, word)
+    return _IN_ADDRESS.sub(_MASK, word) if "://" in word else word
 
 
 def rank_and_world() -> tuple[int, int] | None:

@@ -21,9 +21,13 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..patterns import pattern, replaced_from
+
 #: The end of such a name. (What stands before it in the same word is looked for from there: a pattern that begins with
 #: any word is slow on the text of a large model's guards.)
-_BY_ID = re.compile(r"_\d{9,}_c\d+\b")
+_BY_ID = pattern(r"_\d{9,}_c\d+\b")
+#: What a guard begins with that compares the id of an object.
+OBJECT_ID = "___check_obj_id("
 #: Beginnings of the names of globals that Dynamo adds.
 _OF_DYNAMO = ("__", "_")
 
@@ -64,12 +68,12 @@ def with_members(text: str) -> str:
         name = members[kind].get(int(match["id"]))
         return f"{match['source']} is <{kind.rpartition('.')[2]}.{name}: ...>" if name else match[0]
 
-    return _OF_CLASS.sub(named, text)
+    return replaced_from(OBJECT_ID, _OF_CLASS, named, text)
 
 
 #: A guard that compares ids, with the class of the object, which is no built-in one.
-_OF_CLASS = re.compile(
-    r"___check_obj_id\((?P<source>[^\n]*), (?P<id>\d+)\), type=<class '(?P<type>[A-Za-z_][\w.]*\.[A-Za-z_]\w*)'>")
+_OF_CLASS = pattern(
+    re.escape(OBJECT_ID) + r"(?P<source>[^\n]*), (?P<id>\d+)\), type=<class '(?P<type>[A-Za-z_][\w.]*\.[A-Za-z_]\w*)'>")
 
 
 def _members(name: str) -> dict[int, str]:

@@ -17,8 +17,8 @@ import ast
 import json
 import re
 from collections.abc import Callable
-from typing import NamedTuple
 
+from ..frozen import frozen
 from ..records.model import CompileId, GuardFailure, SourceLocation
 from .libraries import is_library
 from .parsed import parsed_expression
@@ -97,7 +97,8 @@ _HELPERS = (
 )
 
 
-class Comparison(NamedTuple):
+@frozen
+class Comparison:
     """The comparison that a guard makes.
 
     Attributes:

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 import functools
-import re
 
-_LIBRARY = (
-    r"[\\/](?:site|dist)-packages[\\/]torch[\\/]|[\\/]lib[\\/]python3(?:\.\d+)?t?[\\/](?!(?:site|dist)-packages)"
-    r"|[\\/]Lib[\\/](?!site-packages)|^<frozen ")
-_TORCH = re.compile(r"[\\/](?:site|dist)-packages[\\/]torch[\\/]")
+#: Folders that pip installs packages into, with torch's own.
+_TORCH = ("/site-packages/torch/", "/dist-packages/torch/")
+#: Folders of the standard library in which pip makes folders for packages.
+_INSTALLED = ("site-packages", "dist-packages")
 
 
 def is_library(filename: str) -> bool:
     """Return whether a path is of a file of torch's or of the standard library, on whatever machine."""
-    return re.search(_LIBRARY, filename) is not None
+    path = _with_slashes(filename)
+    return _is_torchs(path) or _is_standard(path)
 
 
 def is_polyfill(filename: str) -> bool:
     """Return whether a path is of the functions that torch traces in the place of those of C, as ``any``."""
-    return re.search(r"[\\/]torch[\\/]_dynamo[\\/]polyfills[\\/]", filename) is not None
+    return "/torch/_dynamo/polyfills/" in _with_slashes(filename)
 
 
-#: Files through which a condition on sizes goes, whoever asks for it: torch's own, ours that watch its trace, and the
-#: text of a condition that torch evaluates.
-_SIZES = re.compile(
-    r"[\\/]torch[\\/](?:fx[\\/]experimental[\\/]|_inductor[\\/]sizevars\.py|__init__\.py|_logging[\\/]|utils[\\/]_traceback\.py)"
-    r"|[\\/]depyf[\\/]capture[\\/]torch_private[\\/]|^<string>$")
-_CACHED = re.compile(
-    r"[\\/]torch[\\/](?:_functorch[\\/]_aot_autograd[\\/](?:autograd_cache|aot_autograd_result)\.py"
-    r"|_inductor[\\/]codecache\.py)$")
-_BACKEND = re.compile(r"[\\/]torch[\\/]_inductor[\\/]")
+#: Parts of paths of files through which a condition on sizes goes, whoever asks for it: torch's own, and ours that
+#: watch its trace.
+_SIZES = (
+    "/torch/fx/experimental/", "/torch/_inductor/sizevars.py", "/torch/__init__.py", "/torch/_logging/",
+    "/torch/utils/_traceback.py", "/depyf/capture/torch_private/")
+#: The file that a condition is of that torch evaluates as a text.
+_EVALUATED = "<string>"
+_CACHES = (
+    "/torch/_functorch/_aot_autograd/autograd_cache.py", "/torch/_functorch/_aot_autograd/aot_autograd_result.py",
+    "/torch/_inductor/codecache.py")
 
 
 @functools.lru_cache(4096)
@@ -38,14 +39,35 @@ def asks_for_sizes(filename: str) -> bool:
 
     (Asked of a dozen frames for each condition, while the program is compiled.)
     """
-    return _SIZES.search(filename) is None and (_TORCH.search(filename) is not None or not is_library(filename))
+    path = _with_slashes(filename)
+    if path == _EVALUATED or any(part in path for part in _SIZES):
+        return False
+    return _is_torchs(path) or not is_library(path)
 
 
 def is_from_cache(filename: str) -> bool:
     """Return whether a path is of a file of torch's that takes compiled graphs, with their conditions, from a cache."""
-    return _CACHED.search(filename) is not None
+    return _with_slashes(filename).endswith(_CACHES)
 
 
 def is_of_backend(filename: str) -> bool:
     """Return whether a path is of a file of Inductor's, or of one that takes what Inductor compiled from a cache."""
-    return _BACKEND.search(filename) is not None or is_from_cache(filename)
+    return "/torch/_inductor/" in _with_slashes(filename) or is_from_cache(filename)
+
+
+def _with_slashes(filename: str) -> str:
+    """Return a path as it is written where folders end with a slash: a dump may be read on another machine."""
+    return filename.replace("\\", "/")
+
+
+def _is_torchs(path: str) -> bool:
+    return any(folder in path for folder in _TORCH)
+
+
+def _is_standard(path: str) -> bool:
+    """Return whether a path is of the standard library: ``/lib/python3.11/json/...``, on Windows ``/Lib/json/...``."""
+    behind = [rest.partition("/") for rest in path.split("/lib/python3")[1:]]
+    return path.startswith("<frozen ") or any(
+        slash and not version.strip(".t0123456789") and not inside.startswith(_INSTALLED)
+        for version, slash, inside in behind
+    ) or any(not inside.startswith(_INSTALLED) for inside in path.split("/Lib/")[1:])

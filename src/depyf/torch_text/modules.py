@@ -6,14 +6,14 @@ own code.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
+from ..patterns import pattern
 from ..records.model import Caller, ModuleCall, SourceLocation
 
 #: How torch reads a part of a module whose name is a number, where it traces ``torch.func.functional_call``.
-_GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
+_GETATTR = pattern(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
 #: Dictionaries in which a module keeps its parts: the name of the part follows.
 _HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
 
@@ -62,7 +62,8 @@ def module_path(expression: str) -> str:
     ``getattr(L['self'].layers, '0').q_proj``; ``G['model'].norm`` is ``model.norm``; a cell,
     ``L['fn'].__closure__[0].cell_contents.norm``, leaves no name. Other text stays as it is.
     """
-    parts = _parts(_GETATTR.sub(r"\g<of>.\g<name>", expression))
+    plain = _GETATTR.sub(r"\g<of>.\g<name>", expression) if "getattr(" in expression else expression
+    parts = _parts(plain)
     if parts is None:
         return expression
     if parts[:1] in (["L"], ["G"]) and len(parts) > 1:
@@ -100,11 +101,15 @@ def _parts(expression: str) -> list[str] | None:
                 at = end + 1
         else:
             at += expression[at] == "."
-            end = at
-            while end < len(expression) and expression[end] not in ".[":
-                end += 1
+            end = min(_find(".", expression, at), _find("[", expression, at))
             if end == at or not set(" ()").isdisjoint(expression[at:end]):
                 return None
             parts.append(expression[at:end])
             at = end
     return parts
+
+
+def _find(sign: str, text: str, at: int) -> int:
+    """Return where a sign stands from a place on; the end of the text where it does not."""
+    place = text.find(sign, at)
+    return place if place >= 0 else len(text)

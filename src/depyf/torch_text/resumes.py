@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
+from ..patterns import pattern
 
 #: What ``co_name`` of a resume function starts with (torch/_dynamo/resume_execution.py).
 RESUME_CODE = "torch_dynamo_resume_in_"
 #: By what name transformed code calls one: the offset at which it goes on, and a number.
-RESUME_NAME = re.compile(r"__resume_at_(?P<offset>\d+)_(?P<number>\d+)")
-_CODE = re.compile(rf"{RESUME_CODE}(?P<function>.*)_at_(?P<line>\d+)")
+RESUME_NAME = pattern(r"__resume_at_(?P<offset>\d+)_(?P<number>\d+)")
+_CODE = pattern(rf"{RESUME_CODE}(?P<function>.*)_at_(?P<line>\d+)")
 
 
 def resumed_function(code_name: str) -> tuple[str, int] | None:
     """Return ``("f", 9)`` for ``torch_dynamo_resume_in_f_at_9``; ``None`` for any other function."""
-    match = _CODE.fullmatch(code_name)
+    match = _CODE.fullmatch(code_name) if code_name.startswith(RESUME_CODE) else None
     return (match["function"], int(match["line"])) if match else None
 
 

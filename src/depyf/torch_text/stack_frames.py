@@ -4,5 +4,7 @@ from __future__ import annotations
 
 import re
 
-FRAME = re.compile(
+from ..patterns import pattern
+
+FRAME = pattern(
     r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...frozen import frozen
 from . import private_api
 
 
@@ -20,7 +20,8 @@ def compile_id() -> tuple[int, int, int] | None:
         return None
 
 
-class CompiledFrame(NamedTuple):
+@frozen
+class CompiledFrame:
     """The frame that torch compiles: its code, its local variables (captured ones included) and its globals."""
 
     code: CodeType
@@ -50,7 +51,7 @@ def compiled_frame() -> CompiledFrame | None:
 
 
 #: Modules whose functions lie between a frame and what compiles it.
-_COMPILING = re.compile(r"torch\._dynamo\.convert_frame|torch\._utils_internal|contextlib|depyf(\..*)?")
+_COMPILING = frozenset({"torch._dynamo.convert_frame", "torch._utils_internal", "contextlib", "depyf"})
 
 
 def callers() -> list[tuple[str, int, str]]:
@@ -68,7 +69,7 @@ def callers() -> list[tuple[str, int, str]]:
             break
         frame = frame.f_back
     caller = frame
-    while frame is not None and _COMPILING.fullmatch(str(frame.f_globals.get("__name__"))):
+    while frame is not None and _is_compiling(str(frame.f_globals.get("__name__"))):
         if frame.f_globals.get("__name__") == module:
             caller = frame
         frame = frame.f_back
@@ -78,6 +79,10 @@ def callers() -> list[tuple[str, int, str]]:
         places.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
         frame = frame.f_back
     return places[::-1]
+
+
+def _is_compiling(module: str) -> bool:
+    return module in _COMPILING or module.startswith("depyf.")
 
 
 def stack_of_graph_break() -> list[tuple[str, int, str, str]]:

@@ -7,15 +7,15 @@ printed tree has only the entries that the function came to.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from ...patterns import pattern
 from .recompiled_frame import held_value
 
 #: Such a manager in the printed tree, and the line of one.
 _MANAGER = "+- DictGuardManager: source="
-_LINE = re.compile(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>.+?), (?:accessed_by|type)=.*")
+_LINE = pattern(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>.+?), (?:accessed_by|type)=.*")
 
 
 def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:

@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
+from ...patterns import pattern, replaced_from
+from ...torch_text.global_names import OBJECT_ID
 from .recompiled_frame import code_in_words, held_value
 
 #: (Of what is passed, and of the program's globals. Functions of torch, which each graph has dozens of guards on, are
 #: reached by globals of Dynamo's, and seldom others.)
-_GUARD = re.compile(
-    r"___check_obj_id\((?P<source>[LG]\['(?!__)[^\n]*), (?P<id>\d+)\), "
+_GUARD = pattern(
+    re.escape(OBJECT_ID) + r"(?P<source>[LG]\['(?!__)[^\n]*), (?P<id>\d+)\), "
     r"type=<class '(?:code|function|builtin_function_or_method)'>")
 
 
@@ -37,7 +39,7 @@ def with_functions(text: str, values: Mapping[str, Any], namespace: Mapping[str,
         name = _name(value) if id(value) == int(match["id"]) else ""
         return f"{match[0]}, of {name}" if name and name.isprintable() and "#" not in name else match[0]
 
-    return _GUARD.sub(named, text)
+    return replaced_from(OBJECT_ID, _GUARD, named, text)
 
 
 def _name(value: Any) -> str:

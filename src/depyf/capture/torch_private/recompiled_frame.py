@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import os
 import sys
 from types import CodeType, FunctionType, MethodType
@@ -50,9 +51,18 @@ def held_value(expression: str, local: Any, namespace: Any) -> Any:
         namespace: globals, by name.
     """
     try:
-        return _static_value(ast.parse(expression.strip(), mode="eval").body, local, namespace)
+        return _static_value(_parsed(expression.strip()), local, namespace)
     except (SyntaxError, KeyError, IndexError, AttributeError, TypeError, ValueError, _NotKnown):
         return MISSING
+
+
+@functools.lru_cache(1024)
+def _parsed(expression: str) -> ast.expr:
+    """Return the syntax tree of an expression.
+
+    (The guards of each version of a function have the same ones.)
+    """
+    return ast.parse(expression, mode="eval").body
 
 
 def _shown(expression: str, local: Any, namespace: Any) -> str:

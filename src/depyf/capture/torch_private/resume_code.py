@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-import re
 from types import CodeType, FunctionType
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...frozen import frozen
+from ...patterns import pattern
 from . import private_api
 
 #: By what name transformed code calls a resume function.
-RESUME_NAME = re.compile(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
+RESUME_NAME = pattern(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
 
 
-class Resume(NamedTuple):
+@frozen
+class Resume:
     """A resume function: its code, and the parameters of what goes by its name.
 
     Where it has free variables, the name is that of a factory which takes the cells
@@ -44,7 +46,8 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
     return resumes
 
 
-class TracedCode(NamedTuple):
+@frozen
+class TracedCode:
     """A function as Dynamo traces it: with other instructions for some of its own.
 
     Attributes:
