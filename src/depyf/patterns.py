@@ -48,3 +48,9 @@ def replaced_from(start: str, matches: re.Pattern[str], new: Callable[[re.Match[
             done = match.end()
         place = text.find(start, max(done, place + 1))
     return "".join((*pieces, text[done:])) if pieces else text
+
+
+def place_of(literal: str, text: str, start: int = 0) -> int:
+    """Return where a literal stands in a text from a place on; the end of the text where it does not."""
+    place = text.find(literal, start)
+    return place if place >= 0 else len(text)

@@ -41,7 +41,7 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
         namespace: its globals.
     """
     walk = _Walk(code, variables, namespace)
-    return json.dumps([walk.nodes(), walk.shared, sorted(walk.stores)], separators=(",", ":"))
+    return json.dumps([walk.nodes(), walk.shared, sorted(walk.stores)], check_circular=False, separators=(",", ":"))
 
 
 @frozen

@@ -34,12 +34,17 @@ class LiveFacts:
         self._variables = variables
         self._globals = globals
         self._objects: dict[Path, Any] = {}
+        #: The path that was made known last, and the object there: most questions are about it, and paths are long.
+        self._last: tuple[Path, Any] = (), MISSING
         self._unshadowed: dict[Path, bool] = {}
         self._refused: dict[Path, str] = {}
 
     # --- objects ------------------------------------------------------------------------------------
     def value(self, path: Path) -> Any:
         """Return the object at a path; :data:`MISSING` where looking into dictionaries finds none."""
+        last, value = self._last
+        if path is last and path:
+            return value
         value = self._objects.get(path, MISSING)
         if value is MISSING and path not in self._objects:
             value = self._objects[path] = self._looked_up(path)
@@ -48,6 +53,7 @@ class LiveFacts:
     def know(self, path: Path, value: Any) -> None:
         """Store the object at a path that the caller has looked up by the rules of :meth:`value`."""
         self._objects[path] = value
+        self._last = path, value
 
     def _looked_up(self, path: Path) -> Any:
         kind, key = path[-1]

@@ -16,8 +16,8 @@ FILE = "records.jsonl"
 
 def line_of(value: dict[str, Any]) -> str:
     """Return a value of JSON as a line."""
-    # Lone surrogates, which names may hold, are escaped and come back as they were.
-    return json.dumps(value, ensure_ascii=True, separators=(",", ":")) + "\n"
+    # Lone surrogates, which names may hold, are escaped and come back as they were. (No record holds itself.)
+    return json.dumps(value, ensure_ascii=True, check_circular=False, separators=(",", ":")) + "\n"
 
 
 def first_line(environment: dict[str, str]) -> str:

@@ -138,12 +138,12 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
     compile_id = CompileId(int(entry["frame"]), int(entry["recompile"])) if entry else None
     text = reason[entry.end() :] if entry else reason
     text, _, stack = text.partition("\nUser stack trace:\n")
-    advice = re.search(_HINT, text)
+    advice = re.search(_HINT, text) if "(HINT: " in text else None
     hint = advice["hint"].strip() if advice else ""
     text = text[: advice.start()] if advice else text
     cause = None
-    frames = list(FRAME.finditer(stack))
-    comment = re.search(_CAUSE, text)
+    frames = list(FRAME.finditer(stack)) if stack else []
+    comment = re.search(_CAUSE, text) if "# " in text else None
     if frames:
         # (The user's line is wanted: that of a layer of torch's says nothing of the program.)
         last = next((frame for frame in reversed(frames) if not is_library(frame["file"])), frames[-1])
@@ -153,11 +153,16 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
                                comment["function"], comment["code"].strip())
     condition = (text[: comment.start()] if comment else text).strip()
     compared = comparison(condition, seen)
-    shown = re.sub(_TYPE_ID, lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
-    shown = re.sub(
-        _OBJECT_ID, lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), shown)
+    shown = _without_numbers(condition) if "___check_" in condition else condition
     return GuardFailure(compile_id, shown, _source(compared.subject), compared.expected, compared.seen, cause,
                         compared.subject, hint)
+
+
+def _without_numbers(condition: str) -> str:
+    """Return a condition on the id of a class or object in words."""
+    shown = re.sub(_TYPE_ID, lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
+    return re.sub(
+        _OBJECT_ID, lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), shown)
 
 
 def comparison(condition: str, seen: Seen) -> Comparison:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ..patterns import pattern
+from ..patterns import pattern, place_of
 from ..records.model import Caller, ModuleCall, SourceLocation
 
 #: How torch reads a part of a module whose name is a number, where it traces ``torch.func.functional_call``.
@@ -101,15 +101,9 @@ def _parts(expression: str) -> list[str] | None:
                 at = end + 1
         else:
             at += expression[at] == "."
-            end = min(_find(".", expression, at), _find("[", expression, at))
+            end = min(place_of(".", expression, at), place_of("[", expression, at))
             if end == at or not set(" ()").isdisjoint(expression[at:end]):
                 return None
             parts.append(expression[at:end])
             at = end
     return parts
-
-
-def _find(sign: str, text: str, at: int) -> int:
-    """Return where a sign stands from a place on; the end of the text where it does not."""
-    place = text.find(sign, at)
-    return place if place >= 0 else len(text)

@@ -50,10 +50,6 @@ def compiled_frame() -> CompiledFrame | None:
     return None
 
 
-#: Modules whose functions lie between a frame and what compiles it.
-_COMPILING = frozenset({"torch._dynamo.convert_frame", "torch._utils_internal", "contextlib", "depyf"})
-
-
 def callers() -> list[tuple[str, int, str]]:
     """Return ``(file, line, function)`` of who called the frame that torch is about to compile, outermost first.
 
@@ -61,6 +57,7 @@ def callers() -> list[tuple[str, int, str]]:
     """
     try:
         module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
+        between = {module, private_api.COMPILING_DECORATORS.module, "contextlib"}
     except private_api.MissingPrivateApi:
         return []
     frame: Any = sys._getframe(1)
@@ -69,8 +66,11 @@ def callers() -> list[tuple[str, int, str]]:
             break
         frame = frame.f_back
     caller = frame
-    while frame is not None and _is_compiling(str(frame.f_globals.get("__name__"))):
-        if frame.f_globals.get("__name__") == module:
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if name not in between and name.partition(".")[0] != "depyf":
+            break
+        if name == module:
             caller = frame
         frame = frame.f_back
     places = []
@@ -79,10 +79,6 @@ def callers() -> list[tuple[str, int, str]]:
         places.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
         frame = frame.f_back
     return places[::-1]
-
-
-def _is_compiling(module: str) -> bool:
-    return module in _COMPILING or module.startswith("depyf.")
 
 
 def stack_of_graph_break() -> list[tuple[str, int, str, str]]:

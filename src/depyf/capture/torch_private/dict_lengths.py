@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...patterns import pattern
+from ...patterns import pattern, place_of
 from .recompiled_frame import held_value
 
 #: Such a manager in the printed tree, and the line of one.
 _MANAGER = "+- DictGuardManager: source="
+#: In the first line of any manager. (What is guarded of an object itself stands before the managers of its parts.)
+_ANY_MANAGER = "Manager: source="
 _LINE = pattern(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>.+?), (?:accessed_by|type)=.*")
 
 
@@ -30,11 +32,10 @@ def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
     done = 0
     place = text.find(_MANAGER)
     while place >= 0:  # (The tree of a model has a thousand lines and few of these.)
-        begin, end = text.rfind("\n", 0, place) + 1, text.find("\n", place)
-        end = end if end >= 0 else len(text)
+        begin, end = text.rfind("\n", 0, place) + 1, place_of("\n", text, place)
         line = _LINE.fullmatch(text, begin, end)
         guard = _length(line["source"], values, namespace) if line else ""
-        if line and guard and f": {guard} " not in text:
+        if line and guard and text.find(f": {guard} ", end, place_of(_ANY_MANAGER, text, end)) < 0:
             pieces += (text[done:end], f"\n{line['depth']}| +- DICT_LENGTH: {guard} ")
             done = end
         place = text.find(_MANAGER, end)

@@ -213,6 +213,10 @@ COMPILED_FRAME = PrivateApi(
     "globals and locals of the frame being compiled: its resume functions, its ``self``; where depyf run begins", "2.0",
     "resume functions are shown as functions of their own; compiled_codes of the dispatcher class; depyf run",
     takes("globals", "locals"))
+COMPILING_DECORATORS = PrivateApi(
+    ("torch._utils_internal:compile_time_strobelight_meta",),
+    "the module of the decorators between a frame and what compiles it", "2.0",
+    "callers of compiled functions where torch's event leaves them out")
 GRAPH_NAME = PrivateApi(
     ("torch._dynamo.bytecode_transformation:COMPILED_FN_PREFIX", "torch._dynamo.output_graph:OutputGraph"),
     "the name of a compiled graph in transformed code", "2.0", "links between transformed code and its graphs",
