@@ -10,7 +10,7 @@ OTHERS ?= 3.10 3.12 3.13
 # The site's environment is its own: nothing that the package needs is in it.
 DOCS_VENV := .venv-docs
 
-.PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold bench-ranks large page page-assets roundtrip roundtrip-old \
+.PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold bench-ranks instructions large page page-assets roundtrip roundtrip-old \
 	behaviour passes natural bench-decompile fuzz-source fuzz fuzz-covered fuzz-minute clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -141,6 +141,10 @@ bench-ranks: $(VENV)/.ready
 # What watching costs: compile time, time per call, memory.
 bench: $(VENV)/.ready
 	$(PY) benchmarks/overhead.py --write docs/measured/overhead.md
+
+# The same in instructions, which valgrind counts (Debian's package valgrind).
+instructions: $(VENV)/.ready
+	$(PY) benchmarks/instructions.py
 
 # The same on a llama of 48 layers, forward and backward.
 large: $(VENV)/.ready

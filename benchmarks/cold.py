@@ -92,7 +92,7 @@ def child(name: str, backend: str, peer: str) -> None:
 
             block = depyf.prepare_debug("dump", files="now" if peer == "depyf, now" else "background")
         with block:
-            if model is not None:
+            if model is not None and peer != "not called":
                 compiled = torch.compile(model, backend=backend)
                 for one in inputs:
                     compiled(**one)

@@ -90,18 +90,10 @@ def warmed_up(backend: str) -> None:
 
 
 def one(layers: int, backend: str, folder: str) -> Run:
-    """Measure one run in this process."""
+    """Measure one run in this process; where the folder is ``-`` the model is made and not called."""
     warmed_up(backend)
-    result = measured(compiled_model(layers, backend), folder)
-    if folder:
-        from depyf.records import store
-
-        files = [path for path in pathlib.Path(folder).iterdir() if path.is_file()]
-        outlines = [path for path in files if path.name.endswith("Captured_Graph.0.outline.txt")]
-        result.outline = sum(len(path.read_text().splitlines()) for path in outlines)
-        result.size = sum(path.stat().st_size for path in files)
-        result.nodes = sum(compilation.counts.get("operations", 0) for compilation in store.read(folder).compilations)
-    return result
+    step = compiled_model(layers, backend)
+    return measured((lambda: None) if folder == "-" else step, folder.strip("-"))
 
 
 def together(layers: int, backend: str, rounds: int) -> str:
@@ -162,9 +154,23 @@ def apart(layers: int, backend: str, watched: bool) -> Run:
         command = [sys.executable, __file__, "--layers", str(layers), "--backend", backend, "--one",
                    os.path.join(folder, "dump") if watched else ""]
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        raise SystemExit(done.stderr[-3000:])
-    return Run(**json.loads(done.stdout.splitlines()[-1]))
+        if done.returncode:
+            raise SystemExit(done.stderr[-3000:])
+        result = Run(**json.loads(done.stdout.splitlines()[-1]))
+        if watched:
+            look_into(os.path.join(folder, "dump"), result)
+    return result
+
+
+def look_into(dump: str, run: Run) -> None:
+    """Note what a run left in its dump."""
+    from depyf.records import store
+
+    files = [path for path in pathlib.Path(dump).iterdir() if path.is_file()]
+    outlines = [path for path in files if path.name.endswith("Captured_Graph.0.outline.txt")]
+    run.outline = sum(len(path.read_text().splitlines()) for path in outlines)
+    run.size = sum(path.stat().st_size for path in files)
+    run.nodes = sum(compilation.counts.get("operations", 0) for compilation in store.read(dump).compilations)
 
 
 def main() -> None:

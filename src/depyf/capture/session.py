@@ -100,8 +100,8 @@ class Session:
         self.events = events.EventReader(trace_events.interned_string, full_path, self.recorder)
         self.graphs = Graphs(self.recorder, self.attempt)
         self.codes = Codes(self.recorder, self.events, self.attempt, self.note)
-        #: In which attempt Dynamo came to which lines, ``(file, line)``, by ``CompileId.key``, while it traces.
-        self.tracing: dict[tuple[int, int, int], tuple[int, set[tuple[str, int]]]] = {}
+        #: In which attempt Dynamo came to which lines of which files, by ``CompileId.key``, while it traces.
+        self.tracing: dict[tuple[int, int, int], tuple[int, dict[str, set[int]]]] = {}
         self.process = os.getpid()
         self._sources: tuple[SourceFile, ...] = ()
         self._ending = EndOfRecording({}, ())
@@ -221,16 +221,20 @@ class Session:
             self.warned = True
             warn_of(error, "the dump lacks what was being written")
 
-    def _on_lines(self) -> Callable[[tuple[str, int]], None] | None:
-        """Return the function that takes lines of the present attempt: a plain ``set.add``, for there are thousands."""
+    def _on_lines(self) -> Callable[[str], Callable[[int], None]] | None:
+        """Return the function that takes files of the present attempt.
+
+        What it returns takes their lines: a plain ``set.add``, for there are thousands.
+        """
         current = current_compilation.compile_id()
         if current is None:
             return None
         ids = self.events.compile_id(*current)
         known = self.tracing.get(ids.key)
         if known is None or known[0] != ids.attempt:  # tracing began again
-            known = self.tracing[ids.key] = ids.attempt, set()
-        return known[1].add
+            known = self.tracing[ids.key] = ids.attempt, {}
+        files = known[1]
+        return lambda name: files.setdefault(name, set()).add
 
     # --- graphs -----------------------------------------------------------------------------------
     def _graph(self, new: bool = False) -> GraphBuilder | None:
@@ -454,9 +458,7 @@ def _options_of_inductor() -> list[str]:
     return torch_settings.options_of_inductor()
 
 
-def _in_order(lines: set[tuple[str, int]]) -> tuple[TracedLines, ...]:
-    files: dict[str, list[int]] = {}
-    for name, line in sorted(each for each in lines if isinstance(each[1], int)):
-        files.setdefault(name, []).append(line)
-    return tuple(TracedLines(name, tuple(lines)) for name, lines in files.items())
+def _in_order(files: dict[str, set[int]]) -> tuple[TracedLines, ...]:
+    ordered = ((name, sorted(line for line in files[name] if isinstance(line, int))) for name in sorted(files))
+    return tuple(TracedLines(name, tuple(lines)) for name, lines in ordered if lines)
 

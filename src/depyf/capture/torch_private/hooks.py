@@ -118,12 +118,12 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
     return replaced(private_api.CAPTURED_GRAPH, make)
 
 
-def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]) -> Undo:
+def on_traced_line(begun: Callable[[], Callable[[str], Callable[[int], None]] | None]) -> Undo:
     """Each line that Dynamo comes to while it traces: thousands for a model.
 
     Args:
         begun: called each time that another compilation or attempt goes on (:func:`compile_id` tells which); what it
-            returns takes ``(file, line)`` of the lines of that, one by one.
+            returns is called with a file, and that returns what takes the lines in that file, one by one.
     """
     # (Looked up once. The compilation's context has what the id is made of, which would be made anew for each line.)
     current = getattr(private_api.COMPILE_ID.owner(), "try_get", None) or private_api.COMPILE_ID.get()
@@ -131,10 +131,12 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
     def make(original: Any) -> Any:
         compile_id: Any = None
         attempt: Any = None
-        take: Callable[[tuple[str, int]], None] | None = None
+        in_file: Callable[[str], Callable[[int], None]] | None = None
+        file: Any = None
+        take: Callable[[int], None] | None = None
 
         def set_current_loc(filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
-            nonlocal compile_id, attempt, take
+            nonlocal compile_id, attempt, in_file, file, take
             original(filename, lineno, *args, **kwargs)
             compiling = current()
             if compiling is None or compiling.compile_id is None:
@@ -142,9 +144,11 @@ def on_traced_line(begun: Callable[[], Callable[[tuple[str, int]], None] | None]
             # (The object, not its numbers: they begin again after torch._dynamo.reset().)
             if compiling.compile_id is not compile_id or compiling.attempt != attempt:
                 compile_id, attempt = compiling.compile_id, compiling.attempt
-                take = begun()
+                in_file, file, take = begun(), None, None
+            if filename is not file and in_file is not None:
+                file, take = filename, in_file(filename)
             if take is not None:
-                take((filename, lineno))
+                take(lineno)
 
         return set_current_loc
 
