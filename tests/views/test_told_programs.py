@@ -861,6 +861,23 @@ def test_a_test_of_a_counter_does_not_come_of_the_break_before_it(capture_progra
     assert "own test of it tells its values apart: each outcome has a version of its own" in text
 
 
+@new_enough
+def test_of_a_size_that_changes_with_a_fixed_one_no_version_serves_all(capture_program):
+    text = index(capture_program(told_programs.size_with_one_that_is_fixed))
+    assert "* `a.shape[0]`: `x.shape[0]` changes along with it, and what is computed with that fixes it (at `" in text
+
+
+@new_enough
+def test_lists_that_a_hook_fills_are_told_by_its_variables(capture_program):
+    """The path to the hook has brackets of its own; the hook's `self` is not that of the model."""
+    text = index(capture_program(told_programs.lists_that_a_hook_fills))
+    held = "(`self` as a function in `self.first._forward_hooks` holds it)"
+    assert f"* `[0/1]` `len(self.norms)` {held}: 0 → 2\n" in text
+    assert f"* `[0/2]` `len(self.norms['first'])` {held}: 1 → 2 (of `[0/1]`); `len(self.norms)`" in text
+    assert f"* `len(self.norms)` {held}: when it is empty there is a version of its own, one in all" in text
+    assert f"* `len(self.norms['first'])` {held}: each length has a version of its own, and it grows" in text
+
+
 def test_a_guard_that_reads_the_tensor_of_a_view_is_told_as_such(capture_program):
     """Torch tells the exception that its condition raises, of which the text is no name of anything."""
     text = index(capture_program(told_programs.view_and_no_view))

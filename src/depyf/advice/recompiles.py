@@ -385,7 +385,8 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
                 "where it holds numbers or tensors, make one tensor of it before the call and compute with all of it "
                 "at once (a loop over a tensor is unrolled, too)")
     grows = change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was)
-    by_key = change.subject[4:-1].rpartition(".")[2] in at.filled
+    held = change.subject[4:-1]
+    by_key = held.rpartition(".")[2] in at.filled or _adds_to_item(parsed_statement(change.cause), held)
     many = len(set(at.expected.get(change.subject, ()))) > 2
     if by_key and (many or grows and set(change.was) != {"0"}):
         return "each number of keys has a version of its own; set all of them before the first call"
@@ -398,6 +399,17 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
         return "when it is empty there is a version of its own, one in all; to spare it, fill it before the first call"
     return ("each length has a version of its own; keep one length, or, where it holds numbers or tensors, fill a "
             "tensor of fixed size instead")
+
+
+def _adds_to_item(line: ast.stmt | None, owner: str) -> bool:
+    """Return whether a line calls a method of an item of something: ``self.norms[name].append(x)`` of ``self.norms``.
+
+    (A ``defaultdict`` makes the item.)
+    """
+    match line:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Subscript(of)))):
+            return ast.unparse(of) == owner
+    return False
 
 
 def _view(change: ValueChange, at: Circumstances) -> str | None:

@@ -260,17 +260,18 @@ class Adviser:
 
     def _on_change(self, change: Change, compilation: Compilation) -> RecompileAdvice | None:
         advice = on_change(_value_change(change), self._circumstances.of(compilation))
-        if advice is not None and advice.comes_first and not self._looks_at(compilation, change.subject):
+        if advice is not None and advice.comes_first and not self._looks_at(compilation, change):
             return None
         if advice is None and _comes_of_break(change) and (begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
         return advice
 
-    def _looks_at(self, compilation: Compilation, subject: str) -> bool:
-        """Return whether the version that was compiled looks at something: else it serves whatever that becomes."""
+    def _looks_at(self, compilation: Compilation, change: Change) -> bool:
+        """Return whether the version that was compiled looks at what changed: else it serves whatever that becomes."""
         version = self.run.version(compilation)
         names = self.run.stack_names(compilation)
-        return version is None or any(in_words(each, names) == subject for each in version.facts)
+        subjects = {change.subject, *(in_words(failure.subject, names) for failure in change.failures)}
+        return version is None or any(in_words(each, names) in subjects for each in version.facts)
 
     def _others(self, compilations: Sequence[Compilation]) -> Iterator[tuple[str, RecompileAdvice | None]]:
         """Yield what else versions differ in from those that failed before them, with advice on it.
