@@ -89,6 +89,8 @@ class Circumstances:
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
             ``""`` where nothing bounds them. The range is one that the value of the first call is in.
         along: sizes of other tensors that changed along with the one that torch names first, or are the same.
+        fixed_along: sizes that changed along, too, and of which each version holds for one value, with the place of the
+            line that fixed them.
         tied: sizes that torch compared with numbers that are no sizes.
         differs: the version that was compiled then differs from the earlier ones in more.
         tested: sizes on which torch tested a condition in a version that leaves them open.
@@ -124,6 +126,7 @@ class Circumstances:
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
     along: tuple[str, ...] = ()
+    fixed_along: Mapping[str, str] = field(default_factory=dict)
     tied: Set[str] = frozenset()
     differs: bool = False
     tested: Set[str] = frozenset()
@@ -318,6 +321,11 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
     if not size or "`" in change.subject or not all(
             expected.isdigit() and int(expected) > 1 for expected in change.was):
         return None
+    if at.fixed_along and change.subject not in at.fixed_along:
+        other, place = next(iter(at.fixed_along.items()))
+        return (f"`{other}` changes along with it, and what is computed with that fixes it (at {place}), so each value "
+                f"of that has a version of its own, whether or not this one is open; call the function with fewer "
+                f"values, or allow more versions: {_LIMIT}")
     known = at.ranges.get(change.subject, "") or "many sizes"
     if change.subject in at.told_apart:
         known = f"{at.ranges.get(change.subject) or 'all sizes'} {_ONE_OUTCOME}"

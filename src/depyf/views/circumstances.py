@@ -75,8 +75,9 @@ class CircumstancesOfRun:
         known = self._of_functions[key]
         return replace(
             known, set_once=self._set_once(compilation), modules=self._of_modules(compilation, known.fixed),
-            along=self._along(compilation), expected=self._expected(compilation),
-            taken_for_one=self._taken_for_one(compilation), generated_apart=self._generated_apart(compilation),
+            along=self._along(compilation), fixed_along=self._fixed_along(compilation, known),
+            expected=self._expected(compilation), taken_for_one=self._taken_for_one(compilation),
+            generated_apart=self._generated_apart(compilation),
             in_library=self._is_called_by_library(compilation),
             breaks_when_open=self._new_break(compilation),
             differs=any(".shape[" in each.subject or not each.subject.startswith("self.")
@@ -265,6 +266,12 @@ class CircumstancesOfRun:
                  if ".shape[" in each.subject and each.was.isdigit() and int(each.was) > 1 and not each.now.isdigit()]
         subject = next((change.subject for change in self.run.changes(compilation)), "")
         return tuple(dict.fromkeys([*along, *self._equal_sizes(compilation, subject)]))
+
+    def _fixed_along(self, compilation: Compilation, known: Circumstances) -> dict[str, str]:
+        """Return the sizes that changed to another number and that no version leaves open, with what fixes them."""
+        return {each.subject: known.fixed[each.subject] for each in self.run.differences(compilation)
+                if ".shape[" in each.subject and each.was.isdigit() and each.now.isdigit()
+                and each.subject in known.fixed and each.subject not in known.ranges}
 
     def _equal_sizes(self, compilation: Compilation, subject: str) -> list[str]:
         """Return the sizes that are the same as this one in any version of the function."""
