@@ -3,6 +3,7 @@
 ``DEPYF_UPDATE_GOLDEN=1`` writes the texts in ``golden`` anew.
 """
 
+import contextlib
 import difflib
 import functools
 import inspect
@@ -199,25 +200,31 @@ def test_torchs_advice_on_a_changing_attribute(capture_program):
     assert "`self.step`: 0 → 1" in text and "allow_unspec_int_on_nn_module = True" in text
 
 
+@contextlib.contextmanager
+def one_rank(folder):
+    """A process group of this process alone."""
+    distributed = pytest.importorskip("torch.distributed")
+    if not distributed.is_available() or not distributed.is_gloo_available():
+        pytest.skip("no gloo")
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
 @new_enough
 @pytest.mark.parametrize("before", [True, False], ids=["wrapped before compiling", "after"])
 @pytest.mark.parametrize("own", [True, False], ids=["class of its own", "class of torch's"])
 def test_a_data_parallel_model(before, own, capture_program, tmp_path):
-    distributed = pytest.importorskip("torch.distributed")
-    if not distributed.is_available() or not distributed.is_gloo_available():
-        pytest.skip("no gloo")
-    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    try:
+    def program(compiled):
         wrap = torch.nn.parallel.DistributedDataParallel
+        module = told_programs.Model() if own else torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+        model = compiled(wrap(module)) if before else wrap(compiled(module))
+        model(torch.ones(2, 4)).sum().backward()
 
-        def program(compiled):
-            module = told_programs.Model() if own else torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
-            model = compiled(wrap(module)) if before else wrap(compiled(module))
-            model(torch.ones(2, 4)).sum().backward()
-
+    with one_rank(tmp_path):
         capture = capture_program(program)
-    finally:
-        distributed.destroy_process_group()
     sentences, text = " ".join(verdict(RunIndex(capture))), index(capture)
     if not before:
         assert "DistributedDataParallel" not in sentences and "### In Distributed" not in text
@@ -231,6 +238,18 @@ def test_a_data_parallel_model(before, own, capture_program, tmp_path):
             "`nn.Sequential`, is then not compiled by itself. Compile the module first: "
             "`DistributedDataParallel(torch.compile(model))`.")
         assert "issue to PyTorch" not in text and text.count("### ") == 1
+
+
+@new_enough
+def test_of_what_a_data_parallel_model_calls_its_module_alone_is_named(capture_program, tmp_path):
+    """Where its module is compiled nothing has to be changed; a line of the wrapper's is told with its file."""
+    with one_rank(tmp_path):
+        capture = capture_program(told_programs.data_parallel_counter)
+    text = index(capture)
+    assert "The module in it is compiled by itself: `Counter.forward`.**" in text
+    assert "nothing in your program has to be changed for it: the module in it is compiled by itself.\n" in text
+    assert re.search(r"compiled up to `external_utils\.py:\d+`, which leads to the graph break at `distributed\.py:", text)
+    assert "* `self.seen`: the compiled function changes it itself (`self.seen += 1`)" in text
 
 
 GOLDEN_PROGRAMS = (told_programs.break_in_a_loop, told_programs.growing_log, told_programs.printing)

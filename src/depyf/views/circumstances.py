@@ -28,7 +28,7 @@ from .fixed_symbols import fixed_symbols
 from .inductor_ranges import condition_in_words
 from .markdown import code
 from .run_index import RunIndex
-from .verdict import is_outermost
+from .verdict import is_outermost, wrapper_in
 
 #: Files through which torch calls a function of the user's.
 _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
@@ -413,7 +413,8 @@ class CircumstancesOfRun:
                      if broken.location is not None), "")
 
     def _is_called_by_library(self, compilation: Compilation) -> bool:
-        caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
+        caller = next((place for place in reversed(compilation.stack)
+                       if not _OF_TORCH.search(place.filename) and not wrapper_in(place)), None)
         return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
 
 
