@@ -173,12 +173,35 @@ def _number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvice
     if name.isidentifier():  # (no item of a dictionary or list)
         tensor += f', in place of the attribute: `self.register_buffer("{name}", torch.tensor(...), persistent=False)`'
     setting = "" if change.of_global else (
-        "; or set `torch._dynamo.config.allow_unspec_int_on_nn_module = True`, and torch leaves it open")
+        "set `torch._dynamo.config.allow_unspec_int_on_nn_module = True`, and torch leaves it open")
+    tested = _tested_at(change, at)
     if _changes_itself(change):
-        return RecompileAdvice(
-            f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next "
-            f"call; count outside of what is compiled, or in {tensor}{setting}", comes_first=True)
-    return RecompileAdvice(f"each of its values has a version of its own; make it {tensor}{setting}")
+        ways = [_OUTSIDE, "" if tested else f"in {tensor}"]
+        return RecompileAdvice(_changed_in_function(change, ways, setting), comes_first=True)
+    if tested:
+        return RecompileAdvice("each of its values has a version of its own; " + _breaks_at_test(tested) + (
+            f"; or {setting}" if setting else ""))
+    return RecompileAdvice(f"each of its values has a version of its own; make it {tensor}" + (
+        f"; or {setting}" if setting else ""))
+
+
+_OUTSIDE = "count outside of what is compiled"
+
+
+def _changed_in_function(change: ValueChange, ways: Sequence[str], setting: str = "") -> str:
+    """Return the sentence on a number that the function itself changes, with ways to spare a version for each value."""
+    return (f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next "
+            f"call; {', or '.join(filter(None, ways))}" + (f"; or {setting}" if setting else ""))
+
+
+def _tested_at(change: ValueChange, at: Circumstances) -> str:
+    """Return the place of a test of the program's that reads what changed; ``""`` for none."""
+    return at.python_tests.get(change.subject) or at.python_tests.get(last_part(change.subject), "")
+
+
+def _breaks_at_test(place: str) -> str:
+    return (f"a tensor in its place would break the graph at the test of it (at {place}): pass what that test gives, "
+            "computed before the call, and the number as a tensor")
 
 
 def _counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
@@ -186,9 +209,8 @@ def _counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
     if change.subject in at.ranges or at.in_library or not all(
             NUMBER.fullmatch(each) for each in (change.now, *change.was)) or not _changes_itself(change):
         return None
-    return RecompileAdvice(
-        f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next call; "
-        "count outside of what is compiled, or in a tensor", comes_first=True)
+    return RecompileAdvice(_changed_in_function(change, [_OUTSIDE, "" if _tested_at(change, at) else "in a tensor"]),
+                           comes_first=True)
 
 
 def _changes_itself(change: ValueChange) -> bool:
@@ -533,10 +555,9 @@ def _value(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | No
             known += f" {_ONE_OUTCOME}"
         return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
                 f"serves {known}")
-    tested = at.python_tests.get(change.subject) or at.python_tests.get(last_part(change.subject), "")
+    tested = _tested_at(change, at)
     if tested and NUMBER.fullmatch(change.now):
-        return ("each of its values has a version of its own; a tensor in its place would break the graph at the test "
-                f"of it (at {tested}): pass what that test gives, computed before the call, and the number as a tensor")
+        return f"each of its values has a version of its own; {_breaks_at_test(tested)}"
     if _FLOAT.fullmatch(change.now):
         return "make it a tensor, and the first version serves all of its values"
     if NUMBER.fullmatch(change.now):
