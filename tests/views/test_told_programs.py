@@ -881,6 +881,16 @@ def test_a_test_of_a_counter_does_not_come_of_the_break_before_it(capture_progra
 
 
 @new_enough
+@pytest.mark.parametrize("momentum, advice", [
+    (0, "* `self.param_groups[0]['lr']`: torch leaves it open since its second value; to spare that version, make the "
+        "optimizer with a tensor, `lr=torch.tensor(...)`\n"),
+    (0.9, "* `len(self.state[list(self.state)[0]])`: when it is empty there is a version of its own, one in all\n")])
+def test_of_an_optimizer_it_is_said_what_its_user_can_change(momentum, advice, capture_program):
+    text = index(capture_program(functools.partial(told_programs.step_with_a_scheduler, momentum)))
+    assert advice in text and "it grows" not in text
+
+
+@new_enough
 def test_of_a_size_that_changes_with_a_fixed_one_no_version_serves_all(capture_program):
     text = index(capture_program(told_programs.size_with_one_that_is_fixed))
     assert "* `a.shape[0]`: `x.shape[0]` changes along with it, and what is computed with that fixes it (at `" in text

@@ -1189,6 +1189,18 @@ def view_and_no_view(compiling):
     f(torch.rand(4, 4, 4))
 
 
+def step_with_a_scheduler(momentum, compiling):
+    """The scheduler sets another learning rate; with a momentum the first step makes the optimizer's state."""
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=0.1, momentum=momentum)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    step = compiling(optimizer.step)
+    for _ in range(3):
+        (weight * 2).sum().backward()
+        step()
+        scheduler.step()
+
+
 class Counter(nn.Module):
     """Counts its calls, of which no version serves two."""
 

@@ -22,6 +22,7 @@ A_VIEW = "a view of another tensor"
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 #: A number as text.
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_LEARNING_RATE = re.compile(r"self\.param_groups\[(?:\d+|\.\.\.|[i-n])\]\['lr'\]")
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 #: Sizes and numbers that a test of the program's tells apart.
 _SIZES_APART = ("the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
@@ -248,6 +249,16 @@ def last_part(expression: str) -> str:
     return ""
 
 
+def _learning_rate(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on the learning rate of an optimizer, which a scheduler sets: in place, where it is a tensor."""
+    if not _LEARNING_RATE.fullmatch(change.subject) or not NUMBER.fullmatch(change.now):
+        return None
+    tensor = "make the optimizer with a tensor, `lr=torch.tensor(...)`"
+    if change.subject in at.ranges:
+        return f"torch leaves it open since its second value; to spare that version, {tensor}"
+    return f"each of its values has a version of its own; {tensor}, and the first version serves all of them"
+
+
 def _torchs_hint(change: ValueChange, at: Circumstances) -> str | None:
     return change.hint if change.hint and not change.hint.startswith("type ") else None
 
@@ -420,13 +431,15 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
     many = len(set(at.expected.get(change.subject, ()))) > 2
     if by_key and (many or grows and set(change.was) != {"0"}):
         return "each number of keys has a version of its own; set all of them before the first call"
-    if grows and not by_key:
+    if grows and not by_key and not at.in_library:
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
             "outside of what is compiled, or, where it holds numbers or tensors, fill a tensor of fixed size instead",
             comes_first=True)
     if "0" in (*change.was, change.now) and not many:
-        return "when it is empty there is a version of its own, one in all; to spare it, fill it before the first call"
+        own = "when it is empty there is a version of its own, one in all"
+        return RecompileAdvice(own, is_remedy=False) if at.in_library else (
+            f"{own}; to spare it, fill it before the first call")
     return ("each length has a version of its own; keep one length, or, where it holds numbers or tensors, fill a "
             "tensor of fixed size instead")
 
@@ -629,6 +642,6 @@ def _generated(change: ValueChange, at: Circumstances) -> str | None:
 
 
 _RULES: tuple[Rule, ...] = (
-    _generated, _of_each_object, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size,
-    _open_size, _bound_method, _packed_arguments, _length, _contents, _condition, _view, _state, _key, _other_kind,
-    _value)
+    _generated, _of_each_object, _learning_rate, _number_of_module, _counted, _torchs_hint, _special_size,
+    _fixed_number, _fixed_size, _open_size, _bound_method, _packed_arguments, _length, _contents, _condition, _view,
+    _state, _key, _other_kind, _value)
