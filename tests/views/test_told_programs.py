@@ -891,6 +891,12 @@ def test_of_an_optimizer_it_is_said_what_its_user_can_change(momentum, advice, c
 
 
 @new_enough
+def test_an_item_that_changes_alone_has_its_number(capture_program):
+    text = index(capture_program(told_programs.argument_behind_a_star))
+    assert "* `args[1]`: calls with it and calls without it have a version each" in text and "args[...]" not in text
+
+
+@new_enough
 def test_of_a_size_that_changes_with_a_fixed_one_no_version_serves_all(capture_program):
     text = index(capture_program(told_programs.size_with_one_that_is_fixed))
     assert "* `a.shape[0]`: `x.shape[0]` changes along with it, and what is computed with that fixes it (at `" in text

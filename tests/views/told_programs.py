@@ -1201,6 +1201,17 @@ def step_with_a_scheduler(momentum, compiling):
         scheduler.step()
 
 
+def masked(*args):
+    x, mask = args
+    return x * 2 if mask is None else x * mask
+
+
+def argument_behind_a_star(compiling):
+    compiled = compiling(masked)
+    for size, mask in ((3, None), (4, None), (4, torch.ones(4))):
+        compiled(torch.ones(size), mask)
+
+
 class Counter(nn.Module):
     """Counts its calls, of which no version serves two."""
 

@@ -292,8 +292,12 @@ class Adviser:
         main = [_value_change(change) for compilation in compilations for change in self.run.changes(compilation)[:1]]
         explained = {last_part(change.subject): change for change in main if change.hint and change.lasts}
         explained.pop("", None)  # (of a variable)
+        alike: dict[str, set[str]] = {}
+        for each, _, _ in found:
+            alike.setdefault(_HELD.sub("[...]", each.subject), set()).add(each.subject)
         for each, cause, at in found:
             held = _HELD.sub("[...]", each.subject)
+            held = held if len(alike[held]) > 1 else each.subject
             if each.was:
                 # (Of layers torch explains the first alone.)
                 known = explained.get(last_part(held), ValueChange("", (), ""))
