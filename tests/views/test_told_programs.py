@@ -246,6 +246,7 @@ def test_of_what_a_data_parallel_model_calls_its_module_alone_is_named(capture_p
     with one_rank(tmp_path):
         capture = capture_program(told_programs.data_parallel_counter)
     text = index(capture)
+    assert {graph.backend for graph in capture.graphs} == {"eager"}  # (not the function by which torch divides graphs)
     assert "The module in it is compiled by itself: `Counter.forward`.**" in text
     assert "nothing in your program has to be changed for it: the module in it is compiled by itself.\n" in text
     assert re.search(r"compiled up to `external_utils\.py:\d+`, which leads to the graph break at `distributed\.py:", text)
