@@ -253,6 +253,19 @@ def test_of_what_a_data_parallel_model_calls_its_module_alone_is_named(capture_p
     assert "* `self.seen`: the compiled function changes it itself (`self.seen += 1`)" in text
 
 
+@new_enough
+def test_only_constants_that_a_text_holds_are_explained(capture_program, tmp_path):
+    """Torch passes on the cell of the wrapper's `fn`, which the text does without."""
+    with one_rank(tmp_path):
+        capture = capture_program(told_programs.data_parallel_counter)
+    sources = [entry.transformed.source for function in capture.functions for frame in function.frames
+               for entry in frame.entries]
+    assert any("return fn(*args" in source.text for source in sources)
+    for source in sources:
+        for name in re.findall(r"\b__constant_\w+(?= stands for)", source.note):
+            assert name in source.text
+
+
 GOLDEN_PROGRAMS = (told_programs.break_in_a_loop, told_programs.growing_log, told_programs.printing)
 
 
