@@ -48,6 +48,37 @@ def test_a_counter_of_a_module_comes_first():
     assert 'register_buffer("calls", torch.tensor(...)' in advice.text
 
 
+@pytest.mark.parametrize("hint", [HINT, ""])
+@pytest.mark.parametrize("tested", ["self.calls", ".calls"])
+def test_a_counter_that_python_tests_is_no_tensor(tested, hint):
+    """The test would break the graph."""
+    at = Circumstances(python_tests={tested: "`m.py:9`"})
+    counted = on_change(ValueChange("self.calls", ("1",), "2", hint=hint, cause="self.calls += 1"), at)
+    assert counted.comes_first and "count outside of what is compiled" in counted.text
+    assert "tensor" not in counted.text and (SETTING in counted.text) == bool(hint)
+    other = on_change(ValueChange("self.calls", ("1",), "2", hint=hint, cause="y = x * self.calls"), at).text
+    assert "a tensor in its place would break the graph at the test of it (at `m.py:9`)" in other
+    assert "register_buffer" not in other
+
+
+def test_what_a_library_keeps_is_not_to_be_filled():
+    """The state of an optimizer, which its first step makes."""
+    change = ValueChange("len(self.state[list(self.state)[0]])", ("0",), "1")
+    of_library = on_change(change, Circumstances(in_library=True))
+    assert of_library.text == "when it is empty there is a version of its own, one in all"
+
+
+def test_a_learning_rate_is_to_be_a_tensor():
+    """(Tried: with inductor a step of SGD is compiled at each new float, and once with a tensor.)"""
+    change = ValueChange("self.param_groups[0]['lr']", ("0.1",), "0.05")
+    fixed = on_change(change, Circumstances(in_library=True)).text
+    assert fixed.startswith("each of its values has a version") and "`lr=torch.tensor(...)`" in fixed
+    opened = on_change(change, Circumstances(in_library=True, ranges={change.subject: ""})).text
+    assert opened.startswith("torch leaves it open since its second value") and "`lr=torch.tensor(...)`" in opened
+    assert on_change(ValueChange("self.param_groups[0]['betas'][0]", ("0.1",), "0.05"),
+                     Circumstances(in_library=True)) is None
+
+
 def test_torchs_setting_is_not_named_where_it_does_not_help():
     """Whole numbers that are reached from a global are held for fixed whatever it says (is_int_specialization_case)."""
     advice = told("model.calls", ("1",), "2", hint=HINT, cause="self.calls += 1", of_global=True)

@@ -161,6 +161,23 @@ def test_a_choice_is_written_with_where():
     assert after(text, 2) == "def f(x):\n    y = torch.where(x.sum() > 1e9, x + 1, x - 1)\n    return y\n"
 
 
+@pytest.mark.parametrize("line, changed", [
+    ("x = {k: v / n for k, v in x.items()}", "x = {k: torch.where(n > 1.0, v / n, v) for k, v in x.items()}"),
+    ("x = [v / n for v in x]", "x = [torch.where(n > 1.0, v / n, v) for v in x]")])
+def test_a_choice_is_written_for_each_item_of_a_dictionary_or_list(line, changed):
+    text = f"def f(x, n):\n    if n.item() > 1.0:\n        {line}\n    return x\n"
+    assert after(text, 2) == f"def f(x, n):\n    {changed}\n    return x\n"
+
+
+@pytest.mark.parametrize("line", [
+    "x = {k: v / n for k, v in x.items() if k}", "x = {k: v / n for k, v in y.items()}", "x = [v for v in y]",
+    "x = {k + k: v / n for k, v in x.items()}", "x = [n / 2 for n in x]", "x = {v for v in x}", "x = dict(x)",
+    "x = sorted(x)", "x = list(v / n for v in x)"])
+def test_no_dictionary_or_list_goes_to_where(line):
+    text = f"def f(x, y, n):\n    if n.item() > 1.0:\n        {line}\n    return x\n"
+    assert "torch.where" not in getattr(on_break(broken_at(text, 2)), "change", "")
+
+
 def test_and_or_not_become_operators_on_tensors():
     text = "def f(x, y):\n    y = x if not x.any() and x.sum() > 0 or y.all() else y\n    return y\n"
     assert "torch.where(~x.any() & (x.sum() > 0) | y.all(), x, y)" in after(text, 2)

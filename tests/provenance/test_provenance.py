@@ -15,6 +15,7 @@ from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, Mo
 from depyf.torch_text.graph_text import Node, read_graph
 from depyf.views.dump import outline as outlines
 from depyf.views.dump.outline import outline
+from depyf.views.dump.saved import _place, saved_for_backward
 
 IDS = CompileId(0, 0)
 
@@ -349,6 +350,66 @@ class GraphModule(torch.nn.Module):
     provenance = Provenance(CompiledGraph("g", "g", IDS, "eager", (stage,)))
     assert [name for _, name in provenance.at("/home/me/model.py", 8) if name == "_add"] == ["_add"]
     assert "model.py:8  add -> f32[]" in outline(provenance, provenance.stages[0], "g")
+
+
+GRADIENTS_CAPTURED = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[2]"):
+        # File: m.py:1 in f, code: u = x.sin()
+        u: "f32[2]" = x.sin()
+        # No stacktrace found for following nodes
+        _enter = torch._C._functorch._grad_increment_nesting()
+        # File: m.py:1 in f, code: u = x.sin()
+        v: "f32[2]" = u.cos()
+        # File: /torch/_functorch/eager_transforms.py:15 in g, code: _autograd_grad(
+        _autograd_grad = torch._functorch.eager_transforms._autograd_grad((v,), [x])
+        a: "f32[2]" = _autograd_grad[0]
+        # File: m.py:4 in f, code: b = a * 2
+        b: "f32[2]" = a * 2
+        # File: /torch/_functorch/eager_transforms.py:15 in g, code: _autograd_grad(
+        _autograd_grad_1 = torch._functorch.eager_transforms._autograd_grad((b,), [x])
+        c: "f32[2]" = _autograd_grad_1[0]
+        return (c,)
+'''
+GRADIENTS_LATER = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, arg0_1: "f32[2]"):
+        # File: m.py:1 in f, code: u = x.sin()
+        sin: "f32[2]" = torch.ops.aten.sin.default(arg0_1)
+        # File: /torch/_functorch/eager_transforms.py:15 in g, code: _autograd_grad(
+        cos: "f32[2]" = torch.ops.aten.cos.default(arg0_1)
+        mul: "f32[2]" = torch.ops.aten.mul.Tensor(sin, cos)
+        return (mul,)
+'''
+GRADIENTS_BACKWARD = '''
+class GraphModule(torch.nn.Module):
+    def forward(self, mul: "f32[2]", tangents_1: "f32[2]"):
+        mul_1: "f32[2]" = torch.ops.aten.mul.Tensor(tangents_1, mul)
+        return (mul_1,)
+'''
+
+
+def test_layers_of_saved_values_stand_in_order():
+    """A backward graph is given them in any order."""
+    assert _place("m.py:1", ["layers.1.fc", "layers.0.fc", "layers.2.fc"]) == "m.py:1 in layers.0-2.fc"
+
+
+@pytest.mark.parametrize("second, told", [(5, "eager_transforms.py:15"), (3, "m.py:3")])
+def test_of_gradients_for_several_lines_it_is_not_said_for_which(second, told):
+    """Torch names a line of its own for all of them, and each becomes any number of operations."""
+    def caller(line, *nodes):
+        return Caller(SourceLocation("m.py", line, "f", ""), nodes)
+
+    stages = (GraphStage("Captured_Graph", 0, GRADIENTS_CAPTURED, callers=(
+        caller(3, "_autograd_grad", "a"), caller(second, "_autograd_grad_1", "c"))),
+        GraphStage("Forward_graph", 0, GRADIENTS_LATER), GraphStage("Backward_graph", 0, GRADIENTS_BACKWARD))
+    provenance = Provenance(CompiledGraph("g", "g", IDS, "aot_eager", stages))
+    assert f"{told}  cos, mul -> f32[2]" in outline(provenance, provenance.stages[1], "g")
+    assert f"        8 B  mul  f32[2]  {told}" in saved_for_backward(provenance, provenance.stages[1])
+    captured = outline(provenance, provenance.stages[0], "g")
+    assert "m.py:3  autograd_grad, getitem -> f32[2]" in captured
+    assert "m.py:1  sin, grad_increment_nesting, cos -> f32[2]" in captured  # (torch names no line for the second)
+    assert "# An operation of which torch names no line is written to the line before it" in captured
 
 
 #: Two units that stand on one line; another line's operation stands between the parts of the first of them, as

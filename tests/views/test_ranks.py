@@ -8,7 +8,16 @@ import pytest
 from test_index import anchors, capture_of, check, compilation, frame_of, stack
 
 from depyf.records import store
-from depyf.records.model import CompiledFunction, CompiledGraph, CompileId, GraphBreak, GraphStage, GuardFailure
+from depyf.records.model import (
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    GraphBreak,
+    GraphStage,
+    GuardFailure,
+    SourceLocation,
+    UserFunction,
+)
 from depyf.records.run_directory import DirectoryError, run_directory
 from depyf.views import ranks
 
@@ -152,7 +161,7 @@ def test_one_rank_recompiled(tmp_path):
     text = written(tmp_path, of_rank(0), of_rank(1, compilation(), compilation(0, 1, guard_failures=(failure,))))
     assert "### `f`, `model.py:3`" in text
     assert "* recompiled because of `x.shape[0]`: on rank 1, not on rank 0" in text
-    assert "* 2 versions: on rank 1, not on rank 0" in text
+    assert "* versions: 2 on rank 1, 1 on rank 0\n" in text
 
 
 def test_one_rank_broke_elsewhere(tmp_path):
@@ -166,8 +175,39 @@ def test_one_rank_broke_elsewhere(tmp_path):
 
 def test_graphs_that_are_not_equal(tmp_path):
     text = written(tmp_path, of_rank(0, graph="a\nx + 1"), of_rank(1, graph="a\nx + 2"))
-    assert "graph 1 is not the same on [rank 0](rank_0/g.py) and on [rank 1](rank_1/g.py)" in text
-    assert "  - x + 1\n  + x + 2\n" in text
+    assert "graph 1 is not the same on [rank 0](rank_0/g.py) (-) and on [rank 1](rank_1/g.py) (+):\n" in text
+    assert "    - x + 1\n    + x + 2\n" in text
+
+
+GRAPH = """class GraphModule(torch.nn.Module):
+    def forward(self, L_x_: "f32[{size}]cuda:{device}", L_y_: "f32[2]cuda:{device}"):
+        a: "f32[{size}]cuda:{device}" = L_x_ + 1
+        b: "f32[{size}]cuda:{device}" = torch.{operation}(a)
+        return (b,)
+"""
+
+
+@pytest.mark.parametrize("size, operation, told", [
+    (2, "cos", "  * in no module: `+ cos`, `- sin`\n"),
+    (3, "sin", '  * the same operations; the first line that differs:\n\n    ```diff\n    - L_x_: "f32[2]cuda:_",\n'
+               '    + L_x_: "f32[3]cuda:_",\n')])
+def test_the_difference_of_graphs_is_told_by_operations_else_by_a_line(size, operation, told, tmp_path):
+    """(A parameter has a line of its own; the number of a device is no difference.)"""
+    text = written(tmp_path, of_rank(0, graph=GRAPH.format(size=2, operation="sin", device=0)),
+                   of_rank(1, graph=GRAPH.format(size=size, operation=operation, device=1)))
+    assert "(-) and on [rank 1](rank_1/g.py) (+):\n" + told in text
+
+
+def test_a_function_has_its_name_and_what_differs_is_told_of_it_once(tmp_path):
+    """A resume function is named by where it goes on, and has no other source."""
+    meant = UserFunction("Net.forward", SourceLocation("model.py", 2, "forward"))
+    resumed = dataclasses.replace(
+        compilation(1, 0), function="torch_dynamo_resume_in_forward_at_5", user_function=meant)
+    both = [dataclasses.replace(compilation(), user_function=meant)]
+    broken = dataclasses.replace(both[0], breaks=(GraphBreak(CompileId(0, 0), "print", stack=stack(("forward", 4))),))
+    text = written(tmp_path, of_rank(0, *both), of_rank(1, broken, resumed))
+    assert "### `Net.forward` from line 5 on, `model.py:3`\n\n* versions: 1 on rank 1, none on rank 0\n" in text
+    assert "differs from rank 0 in what was compiled and the graph breaks of `Net.forward`\n" in text
 
 
 def test_a_rank_that_was_killed(tmp_path):

@@ -3,6 +3,7 @@
 ``DEPYF_UPDATE_GOLDEN=1`` writes the texts in ``golden`` anew.
 """
 
+import contextlib
 import difflib
 import functools
 import inspect
@@ -199,25 +200,31 @@ def test_torchs_advice_on_a_changing_attribute(capture_program):
     assert "`self.step`: 0 → 1" in text and "allow_unspec_int_on_nn_module = True" in text
 
 
+@contextlib.contextmanager
+def one_rank(folder):
+    """A process group of this process alone."""
+    distributed = pytest.importorskip("torch.distributed")
+    if not distributed.is_available() or not distributed.is_gloo_available():
+        pytest.skip("no gloo")
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
 @new_enough
 @pytest.mark.parametrize("before", [True, False], ids=["wrapped before compiling", "after"])
 @pytest.mark.parametrize("own", [True, False], ids=["class of its own", "class of torch's"])
 def test_a_data_parallel_model(before, own, capture_program, tmp_path):
-    distributed = pytest.importorskip("torch.distributed")
-    if not distributed.is_available() or not distributed.is_gloo_available():
-        pytest.skip("no gloo")
-    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    try:
+    def program(compiled):
         wrap = torch.nn.parallel.DistributedDataParallel
+        module = told_programs.Model() if own else torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+        model = compiled(wrap(module)) if before else wrap(compiled(module))
+        model(torch.ones(2, 4)).sum().backward()
 
-        def program(compiled):
-            module = told_programs.Model() if own else torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
-            model = compiled(wrap(module)) if before else wrap(compiled(module))
-            model(torch.ones(2, 4)).sum().backward()
-
+    with one_rank(tmp_path):
         capture = capture_program(program)
-    finally:
-        distributed.destroy_process_group()
     sentences, text = " ".join(verdict(RunIndex(capture))), index(capture)
     if not before:
         assert "DistributedDataParallel" not in sentences and "### In Distributed" not in text
@@ -231,6 +238,32 @@ def test_a_data_parallel_model(before, own, capture_program, tmp_path):
             "`nn.Sequential`, is then not compiled by itself. Compile the module first: "
             "`DistributedDataParallel(torch.compile(model))`.")
         assert "issue to PyTorch" not in text and text.count("### ") == 1
+
+
+@new_enough
+def test_of_what_a_data_parallel_model_calls_its_module_alone_is_named(capture_program, tmp_path):
+    """Where its module is compiled nothing has to be changed; a line of the wrapper's is told with its file."""
+    with one_rank(tmp_path):
+        capture = capture_program(told_programs.data_parallel_counter)
+    text = index(capture)
+    assert {graph.backend for graph in capture.graphs} == {"eager"}  # (not the function by which torch divides graphs)
+    assert "The module in it is compiled by itself: `Counter.forward`.**" in text
+    assert "nothing in your program has to be changed for it: the module in it is compiled by itself.\n" in text
+    assert re.search(r"compiled up to `external_utils\.py:\d+`, which leads to the graph break at `distributed\.py:", text)
+    assert "* `self.seen`: the compiled function changes it itself (`self.seen += 1`)" in text
+
+
+@new_enough
+def test_only_constants_that_a_text_holds_are_explained(capture_program, tmp_path):
+    """Torch passes on the cell of the wrapper's `fn`, which the text does without."""
+    with one_rank(tmp_path):
+        capture = capture_program(told_programs.data_parallel_counter)
+    sources = [entry.transformed.source for function in capture.functions for frame in function.frames
+               for entry in frame.entries]
+    assert any("return fn(*args" in source.text for source in sources)
+    for source in sources:
+        for name in re.findall(r"\b__constant_\w+(?= stands for)", source.note):
+            assert name in source.text
 
 
 GOLDEN_PROGRAMS = (told_programs.break_in_a_loop, told_programs.growing_log, told_programs.printing)
@@ -859,6 +892,39 @@ def test_a_test_of_a_counter_does_not_come_of_the_break_before_it(capture_progra
     text = index(capture_program(told_programs.counter_behind_a_break))
     assert "`(1 + self.micro) % 3`: not 0 → 0" in text and "begin there" not in text
     assert "own test of it tells its values apart: each outcome has a version of its own" in text
+
+
+@new_enough
+@pytest.mark.parametrize("momentum, advice", [
+    (0, "* `self.param_groups[0]['lr']`: torch leaves it open since its second value; to spare that version, make the "
+        "optimizer with a tensor, `lr=torch.tensor(...)`\n"),
+    (0.9, "* `len(self.state[list(self.state)[0]])`: when it is empty there is a version of its own, one in all\n")])
+def test_of_an_optimizer_it_is_said_what_its_user_can_change(momentum, advice, capture_program):
+    text = index(capture_program(functools.partial(told_programs.step_with_a_scheduler, momentum)))
+    assert advice in text and "it grows" not in text
+
+
+@new_enough
+def test_an_item_that_changes_alone_has_its_number(capture_program):
+    text = index(capture_program(told_programs.argument_behind_a_star))
+    assert "* `args[1]`: calls with it and calls without it have a version each" in text and "args[...]" not in text
+
+
+@new_enough
+def test_of_a_size_that_changes_with_a_fixed_one_no_version_serves_all(capture_program):
+    text = index(capture_program(told_programs.size_with_one_that_is_fixed))
+    assert "* `a.shape[0]`: `x.shape[0]` changes along with it, and what is computed with that fixes it (at `" in text
+
+
+@new_enough
+def test_lists_that_a_hook_fills_are_told_by_its_variables(capture_program):
+    """The path to the hook has brackets of its own; the hook's `self` is not that of the model."""
+    text = index(capture_program(told_programs.lists_that_a_hook_fills))
+    held = "(`self` as a function in `self.first._forward_hooks` holds it)"
+    assert f"* `[0/1]` `len(self.norms)` {held}: 0 → 2\n" in text
+    assert f"* `[0/2]` `len(self.norms['first'])` {held}: 1 → 2 (of `[0/1]`); `len(self.norms)`" in text
+    assert f"* `len(self.norms)` {held}: when it is empty there is a version of its own, one in all" in text
+    assert f"* `len(self.norms['first'])` {held}: each length has a version of its own, and it grows" in text
 
 
 def test_a_guard_that_reads_the_tensor_of_a_view_is_told_as_such(capture_program):

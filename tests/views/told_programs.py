@@ -1189,6 +1189,98 @@ def view_and_no_view(compiling):
     f(torch.rand(4, 4, 4))
 
 
+def step_with_a_scheduler(momentum, compiling):
+    """The scheduler sets another learning rate; with a momentum the first step makes the optimizer's state."""
+    weight = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.SGD([weight], lr=0.1, momentum=momentum)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    step = compiling(optimizer.step)
+    for _ in range(3):
+        (weight * 2).sum().backward()
+        step()
+        scheduler.step()
+
+
+def masked(*args):
+    x, mask = args
+    return x * 2 if mask is None else x * mask
+
+
+def argument_behind_a_star(compiling):
+    compiled = compiling(masked)
+    for size, mask in ((3, None), (4, None), (4, torch.ones(4))):
+        compiled(torch.ones(size), mask)
+
+
+class Counter(nn.Module):
+    """Counts its calls, of which no version serves two."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.seen = 0
+
+    def forward(self, x):
+        self.seen += 1
+        return self.linear(x) * self.seen
+
+
+def data_parallel_counter(compiling):
+    """The wrapper calls the module; another function is compiled, too."""
+    model = compiling(nn.parallel.DistributedDataParallel(Counter()))
+    scale = compiling(scaled)
+    for _ in range(3):
+        scale(model(torch.ones(2, 4)).sum(), 2).backward()
+
+
+def turns(x):
+    a = x * 2
+    print("sum", a.sum())
+    for _ in range(x.shape[0]):
+        a = a + 1
+    return a
+
+
+def size_with_one_that_is_fixed(compiling):
+    """Behind the break the size of one tensor is open and that of another fixed; both are other ones at each call."""
+    compiled = compiling(turns)
+    for size in (3, 4, 5):
+        compiled(torch.ones(size))
+
+
+class Norms:
+    """Keeps what a hook sees, by the name of the module."""
+
+    def __init__(self, model):
+        self.norms = collections.defaultdict(list)
+        for name in ("first", "second"):
+            getattr(model, name).register_forward_hook(self.hook(name))
+
+    def hook(self, name):
+        def record(module, inputs, output):
+            self.norms[name].append(output.detach().norm())
+        return record
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+def lists_that_a_hook_fills(compiling):
+    """The ``self`` that the hook holds is another object than the model, and is found by way of the model's hooks."""
+    model = Hooked()
+    norms = Norms(model)
+    compiled = compiling(model)
+    for _ in range(3):
+        compiled(torch.ones(2, 4))
+    return norms
+
+
 def counted_at(confusion, t, p):
     confusion[t[0], p[0]] += 1
     return confusion.sum()

@@ -28,6 +28,9 @@ _COST = ("both sides are computed at each call, and have to broadcast to one sha
 #: Calls of methods and functions whose result is a truth value in a tensor.
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
                      "logical_and", "logical_or", "isclose", "signbit", "bool"})
+#: Built-in functions and types of which the result is no tensor and no number.
+_NO_TENSORS = frozenset({"dict", "list", "tuple", "set", "frozenset", "sorted", "reversed", "zip", "map", "filter",
+                         "range", "enumerate", "str", "bytes", "repr", "iter", "object", "type"})
 #: Functions that tell somebody of something.
 _REPORTS = frozenset({
     "print", "debug", "info", "warning", "warning_once", "error", "critical", "exception", "log", "warn"})
@@ -183,8 +186,13 @@ def is_plain(node: ast.expr) -> bool:
             return False
         if isinstance(each, ast.Call) and (called(each) == "print" or called(each).rstrip("_") != called(each)):
             return False
-    return not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr)) and not (
-        isinstance(node, ast.Constant) and not isinstance(node.value, (int, float)))
+    match node:
+        case ast.Constant(value):
+            return isinstance(value, (int, float))
+        case ast.Call(ast.Name(name)):
+            return name not in _NO_TENSORS
+    return not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr, ast.ListComp, ast.DictComp,
+                                 ast.SetComp, ast.GeneratorExp))
 
 
 # --- forms --------------------------------------------------------------------------------------------
@@ -199,7 +207,7 @@ def _where(test: ast.expr, one: ast.expr, other: ast.expr) -> ast.expr | None:
 def _choosing(site: Site, node: ast.If) -> Advice | None:
     """Return the advice on a choice of one name's value, or of what is returned."""
     target = _target(node.body)
-    value = _chosen(node, target) if target is not None else None
+    value = (_each_chosen(node) or _chosen(node, target)) if target is not None else None
     if target is not None and value is not None:
         return rewritten(site, [ast.Assign([ast.Name(target, ast.Store())], value)], cost=_cost(value))
     returned = _returned(node, site.following)
@@ -255,6 +263,31 @@ def _target(block: Sequence[ast.stmt]) -> str | None:
         case [ast.Assign([ast.Name(name)])] | [ast.AugAssign(ast.Name(name))]:
             return name
     return None
+
+
+def _each_chosen(node: ast.If) -> ast.expr | None:
+    """Return a choice between the items of a dictionary or list and what is computed of each.
+
+    ``{k: torch.where(test, g / n, g) for k, g in grads.items()}``, of ``grads = {k: g / n for k, g in grads.items()}``.
+    """
+    match node:
+        case ast.If(test, [ast.Assign([ast.Name(name)], ast.DictComp(ast.Name(key), value, [
+                ast.comprehension(ast.Tuple([ast.Name(same), ast.Name(item)]),
+                                  ast.Call(ast.Attribute(ast.Name(of), "items"), [], []), [], 0)]) as made)], []):
+            known = of == name and same == key
+        case ast.If(test, [ast.Assign([ast.Name(name)], ast.ListComp(value, [
+                ast.comprehension(ast.Name(item), ast.Name(of), [], 0)]) as made)], []):
+            known, key = of == name, item
+        case _:
+            return None
+    if not known or any(isinstance(each, ast.Name) and each.id in (key, item) for each in ast.walk(test)):
+        return None
+    chosen = _where(test, value, ast.Name(item, ast.Load()))
+    if chosen is None:
+        return None
+    if isinstance(made, ast.DictComp):
+        return ast.DictComp(made.key, chosen, made.generators)
+    return ast.ListComp(chosen, made.generators)
 
 
 def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | None:

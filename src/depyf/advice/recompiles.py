@@ -22,6 +22,7 @@ A_VIEW = "a view of another tensor"
 _DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 #: A number as text.
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_LEARNING_RATE = re.compile(r"self\.param_groups\[(?:\d+|\.\.\.|[i-n])\]\['lr'\]")
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
 #: Sizes and numbers that a test of the program's tells apart.
 _SIZES_APART = ("the function's own lines tell such sizes apart; make them alike before the call (pad), or allow a "
@@ -89,6 +90,8 @@ class Circumstances:
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
             ``""`` where nothing bounds them. The range is one that the value of the first call is in.
         along: sizes of other tensors that changed along with the one that torch names first, or are the same.
+        fixed_along: sizes that changed along, too, and of which each version holds for one value, with the place of the
+            line that fixed them.
         tied: sizes that torch compared with numbers that are no sizes.
         differs: the version that was compiled then differs from the earlier ones in more.
         tested: sizes on which torch tested a condition in a version that leaves them open.
@@ -124,6 +127,7 @@ class Circumstances:
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
     along: tuple[str, ...] = ()
+    fixed_along: Mapping[str, str] = field(default_factory=dict)
     tied: Set[str] = frozenset()
     differs: bool = False
     tested: Set[str] = frozenset()
@@ -170,12 +174,35 @@ def _number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvice
     if name.isidentifier():  # (no item of a dictionary or list)
         tensor += f', in place of the attribute: `self.register_buffer("{name}", torch.tensor(...), persistent=False)`'
     setting = "" if change.of_global else (
-        "; or set `torch._dynamo.config.allow_unspec_int_on_nn_module = True`, and torch leaves it open")
+        "set `torch._dynamo.config.allow_unspec_int_on_nn_module = True`, and torch leaves it open")
+    tested = _tested_at(change, at)
     if _changes_itself(change):
-        return RecompileAdvice(
-            f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next "
-            f"call; count outside of what is compiled, or in {tensor}{setting}", comes_first=True)
-    return RecompileAdvice(f"each of its values has a version of its own; make it {tensor}{setting}")
+        ways = [_OUTSIDE, "" if tested else f"in {tensor}"]
+        return RecompileAdvice(_changed_in_function(change, ways, setting), comes_first=True)
+    if tested:
+        return RecompileAdvice("each of its values has a version of its own; " + _breaks_at_test(tested) + (
+            f"; or {setting}" if setting else ""))
+    return RecompileAdvice(f"each of its values has a version of its own; make it {tensor}" + (
+        f"; or {setting}" if setting else ""))
+
+
+_OUTSIDE = "count outside of what is compiled"
+
+
+def _changed_in_function(change: ValueChange, ways: Sequence[str], setting: str = "") -> str:
+    """Return the sentence on a number that the function itself changes, with ways to spare a version for each value."""
+    return (f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next "
+            f"call; {', or '.join(filter(None, ways))}" + (f"; or {setting}" if setting else ""))
+
+
+def _tested_at(change: ValueChange, at: Circumstances) -> str:
+    """Return the place of a test of the program's that reads what changed; ``""`` for none."""
+    return at.python_tests.get(change.subject) or at.python_tests.get(last_part(change.subject), "")
+
+
+def _breaks_at_test(place: str) -> str:
+    return (f"a tensor in its place would break the graph at the test of it (at {place}): pass what that test gives, "
+            "computed before the call, and the number as a tensor")
 
 
 def _counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
@@ -183,9 +210,8 @@ def _counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
     if change.subject in at.ranges or at.in_library or not all(
             NUMBER.fullmatch(each) for each in (change.now, *change.was)) or not _changes_itself(change):
         return None
-    return RecompileAdvice(
-        f"the compiled function changes it itself (`{change.cause.strip()}`), so that no version serves the next call; "
-        "count outside of what is compiled, or in a tensor", comes_first=True)
+    return RecompileAdvice(_changed_in_function(change, [_OUTSIDE, "" if _tested_at(change, at) else "in a tensor"]),
+                           comes_first=True)
 
 
 def _changes_itself(change: ValueChange) -> bool:
@@ -221,6 +247,16 @@ def last_part(expression: str) -> str:
         case ast.Subscript(_, key):
             return f"[{ast.unparse(key)}]"
     return ""
+
+
+def _learning_rate(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on the learning rate of an optimizer, which a scheduler sets: in place, where it is a tensor."""
+    if not _LEARNING_RATE.fullmatch(change.subject) or not NUMBER.fullmatch(change.now):
+        return None
+    tensor = "make the optimizer with a tensor, `lr=torch.tensor(...)`"
+    if change.subject in at.ranges:
+        return f"torch leaves it open since its second value; to spare that version, {tensor}"
+    return f"each of its values has a version of its own; {tensor}, and the first version serves all of them"
 
 
 def _torchs_hint(change: ValueChange, at: Circumstances) -> str | None:
@@ -318,6 +354,11 @@ def _open_size(change: ValueChange, at: Circumstances) -> str | None:
     if not size or "`" in change.subject or not all(
             expected.isdigit() and int(expected) > 1 for expected in change.was):
         return None
+    if at.fixed_along and change.subject not in at.fixed_along:
+        other, place = next(iter(at.fixed_along.items()))
+        return (f"`{other}` changes along with it, and what is computed with that fixes it (at {place}), so each value "
+                f"of that has a version of its own, whether or not this one is open; call the function with fewer "
+                f"values, or allow more versions: {_LIMIT}")
     known = at.ranges.get(change.subject, "") or "many sizes"
     if change.subject in at.told_apart:
         known = f"{at.ranges.get(change.subject) or 'all sizes'} {_ONE_OUTCOME}"
@@ -385,19 +426,33 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
                 "where it holds numbers or tensors, make one tensor of it before the call and compute with all of it "
                 "at once (a loop over a tensor is unrolled, too)")
     grows = change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was)
-    by_key = change.subject[4:-1].rpartition(".")[2] in at.filled
+    held = change.subject[4:-1]
+    by_key = held.rpartition(".")[2] in at.filled or _adds_to_item(parsed_statement(change.cause), held)
     many = len(set(at.expected.get(change.subject, ()))) > 2
     if by_key and (many or grows and set(change.was) != {"0"}):
         return "each number of keys has a version of its own; set all of them before the first call"
-    if grows and not by_key:
+    if grows and not by_key and not at.in_library:
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
             "outside of what is compiled, or, where it holds numbers or tensors, fill a tensor of fixed size instead",
             comes_first=True)
     if "0" in (*change.was, change.now) and not many:
-        return "when it is empty there is a version of its own, one in all; to spare it, fill it before the first call"
+        own = "when it is empty there is a version of its own, one in all"
+        return RecompileAdvice(own, is_remedy=False) if at.in_library else (
+            f"{own}; to spare it, fill it before the first call")
     return ("each length has a version of its own; keep one length, or, where it holds numbers or tensors, fill a "
             "tensor of fixed size instead")
+
+
+def _adds_to_item(line: ast.stmt | None, owner: str) -> bool:
+    """Return whether a line calls a method of an item of something: ``self.norms[name].append(x)`` of ``self.norms``.
+
+    (A ``defaultdict`` makes the item.)
+    """
+    match line:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Subscript(of)))):
+            return ast.unparse(of) == owner
+    return False
 
 
 def _view(change: ValueChange, at: Circumstances) -> str | None:
@@ -513,10 +568,9 @@ def _value(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | No
             known += f" {_ONE_OUTCOME}"
         return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
                 f"serves {known}")
-    tested = at.python_tests.get(change.subject) or at.python_tests.get(last_part(change.subject), "")
+    tested = _tested_at(change, at)
     if tested and NUMBER.fullmatch(change.now):
-        return ("each of its values has a version of its own; a tensor in its place would break the graph at the test "
-                f"of it (at {tested}): pass what that test gives, computed before the call, and the number as a tensor")
+        return f"each of its values has a version of its own; {_breaks_at_test(tested)}"
     if _FLOAT.fullmatch(change.now):
         return "make it a tensor, and the first version serves all of its values"
     if NUMBER.fullmatch(change.now):
@@ -588,6 +642,6 @@ def _generated(change: ValueChange, at: Circumstances) -> str | None:
 
 
 _RULES: tuple[Rule, ...] = (
-    _generated, _of_each_object, _number_of_module, _counted, _torchs_hint, _special_size, _fixed_number, _fixed_size,
-    _open_size, _bound_method, _packed_arguments, _length, _contents, _condition, _view, _state, _key, _other_kind,
-    _value)
+    _generated, _of_each_object, _learning_rate, _number_of_module, _counted, _torchs_hint, _special_size,
+    _fixed_number, _fixed_size, _open_size, _bound_method, _packed_arguments, _length, _contents, _condition, _view,
+    _state, _key, _other_kind, _value)

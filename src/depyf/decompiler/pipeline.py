@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -380,7 +381,7 @@ class _Job:
     # --- the result -------------------------------------------------------------------------------
     def result(self, text: str, tree: ast.Module | None, proofs: Sequence[Proof]) -> Decompiled:
         by_code = {proof.code: proof for proof in proofs}
-        parts = tuple([self.part(code, by_code.get(code)) for code in self.tiers.names])
+        parts = tuple([self.part(code, by_code.get(code), text) for code in self.tiers.names])
         fidelity = max([part.fidelity for part in parts], key=_WORSE.__getitem__)
         inner = [f"{part.name}: {part.reason}" for part in parts[1:] if part.reason]
         if len(inner) > _REASONS_SHOWN:
@@ -388,7 +389,7 @@ class _Job:
         notes = dict.fromkeys([n for n in (parts[0].reason, *inner) if n])
         return Decompiled(text, fidelity, "; ".join(notes), tree if self.runs is None else None, parts, self.runs)
 
-    def part(self, code: Code, proof: Proof | None) -> Part:
+    def part(self, code: Code, proof: Proof | None, text: str) -> Part:
         name, units = self.tiers.names[code], len(code.bytecode) // 2
         tier = self.tiers.of(code)
         changed = self.renamed.note(code) if self.renamed.names else ""
@@ -400,7 +401,7 @@ class _Job:
             # No path through the program leads to it: the text has nothing to show for it, and loses nothing.
             return Part(name, code.firstlineno, units, Fidelity.EXACT, "")
         if proof.verdict is None:
-            reason = "; ".join(filter(None, [changed, *self.stated_constants(code), self.tiers.why(code)]))
+            reason = "; ".join(filter(None, [changed, *self.stated_constants(code, text), self.tiers.why(code)]))
             reason = reason or "is inside one that fell back"
             return Part(name, code.firstlineno, units, Fidelity.FALLBACK, reason)
         notes: list[str] = []
@@ -412,10 +413,10 @@ class _Job:
                 notes = [_SIMPLIFICATION[tier], *self.not_readable(code), *proof.verdict.notes]
         if code is self.code and self.runs is not None and self.readable is not None and self.readable.names_classes:
             notes.append(ALWAYS_NOTE)
-        notes += [changed] * bool(changed) + self.stated_constants(code)
+        notes += [changed] * bool(changed) + self.stated_constants(code, text)
         if code is self.code and self.runs is not None:
             notes += self.refused
-        fidelity = Fidelity.EQUIVALENT if notes else Fidelity.EXACT
+        fidelity = Fidelity.EQUIVALENT if notes or self.unsaid_constants(code) else Fidelity.EXACT
         if changed and self.renamed.visible(code):
             fidelity = Fidelity.FALLBACK  # the same for whoever does not ask for the variable by its name
         return Part(name, code.firstlineno, units, fidelity, "; ".join(dict.fromkeys(notes)),
@@ -434,12 +435,17 @@ class _Job:
             return []
         return [f"all is written in torch's long form: a shorter text was not proven ({self.tiers.reasons[code][0]})"]
 
-    def stated_constants(self, code: Code) -> list[str]:
+    def unsaid_constants(self, code: Code) -> dict[str, str]:
+        """Return the names in what runs that stand for constants which source cannot say, with what these are."""
         if code is not self.code or not self.constants:
-            return []
-        in_text = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()
+            return {}
+        said = self.readable.constants.values() if self.runs is not None and self.readable is not None else ()
+        return {name: value for name, value in self.constants.items() if name not in said}
+
+    def stated_constants(self, code: Code, text: str) -> list[str]:
+        """Return the notes on such names in a text, which need not have all that what runs has."""
         return [f"{name} stands for {value}, a constant that source cannot say"
-                for name, value in self.constants.items() if name not in in_text]
+                for name, value in self.unsaid_constants(code).items() if re.search(rf"\b{re.escape(name)}\b", text)]
 
 
 #: Fidelities, from the best to the worst.

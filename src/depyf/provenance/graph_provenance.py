@@ -68,6 +68,10 @@ class StageNodes:
         return any(node.op == "placeholder" and is_gradient(node.name) for node in self.graph.nodes)
 
 
+#: The operation by which the transforms of ``torch.func`` take gradients.
+_TAKES_GRADIENTS = "_functorch.eager_transforms._autograd_grad"
+
+
 class Provenance:
     """The stages of a graph, tied together.
 
@@ -208,6 +212,11 @@ class Provenance:
                 result.setdefault((place.filename, place.line), place)
         return tuple(result.values())
 
+    def user_line(self, stage: StageNodes, name: str, node: Node) -> SourceLocation | None:
+        """Return the line that torch prints of a node, or the user's line behind it where it prints one of its own."""
+        origin = stage.origins.get(name)
+        return (self.callers.get(origin.captured) if origin is not None else None) or node.location
+
     def kernels_at(self, filename: str, line: int) -> Iterator[tuple[Kernel, KernelCall]]:
         """Return the calls that compute something of a line of the user's."""
         for kernel in self.kernels:
@@ -222,6 +231,23 @@ class Provenance:
         for index, call in enumerate(self.modules):
             paths[index] = (*paths.get(call.outer, ()), index)
         return {name: paths[index] for name, index in self._module_of.items()}
+
+    @functools.cached_property
+    def _gradients_of_several_lines(self) -> frozenset[str]:
+        """The captured nodes of a line of torch's that takes gradients for several lines of the user's.
+
+        What ``torch.func.grad`` does there becomes any number of operations, so nothing tells where those for the next
+        line begin.
+        """
+        by_place: dict[tuple[str, int], dict[str, SourceLocation]] = {}
+        unclear: set[tuple[str, int]] = set()
+        for name, node in self.captured.nodes() if self.captured is not None else ():
+            if name in self.callers and node.location is not None:
+                place = node.location.filename, node.location.line
+                by_place.setdefault(place, {})[name] = self.callers[name]
+                unclear |= {place} if node.target.endswith(_TAKES_GRADIENTS) else set()
+        return frozenset(name for place in unclear for name in by_place[place]
+                         if len({(line.filename, line.line) for line in by_place[place].values()}) > 1)
 
     def _match(self) -> None:
         runs = self._runs = CapturedRuns(self.captured.graph if self.captured else Graph(""), self._calls())
@@ -244,6 +270,7 @@ class Provenance:
             locations = _locations(stage.graph)
             for name, node in stage.nodes():
                 captured = aligned.captured.get(name, "")
+                captured = "" if captured in self._gradients_of_several_lines else captured
                 stage.origins[name] = Origin(
                     captured, aligned.within.get(name, self._module_of.get(captured, -1)),
                     self.callers.get(captured) or node.location or locations.get(name))

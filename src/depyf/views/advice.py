@@ -260,17 +260,18 @@ class Adviser:
 
     def _on_change(self, change: Change, compilation: Compilation) -> RecompileAdvice | None:
         advice = on_change(_value_change(change), self._circumstances.of(compilation))
-        if advice is not None and advice.comes_first and not self._looks_at(compilation, change.subject):
+        if advice is not None and advice.comes_first and not self._looks_at(compilation, change):
             return None
         if advice is None and _comes_of_break(change) and (begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
         return advice
 
-    def _looks_at(self, compilation: Compilation, subject: str) -> bool:
-        """Return whether the version that was compiled looks at something: else it serves whatever that becomes."""
+    def _looks_at(self, compilation: Compilation, change: Change) -> bool:
+        """Return whether the version that was compiled looks at what changed: else it serves whatever that becomes."""
         version = self.run.version(compilation)
         names = self.run.stack_names(compilation)
-        return version is None or any(in_words(each, names) == subject for each in version.facts)
+        subjects = {change.subject, *(in_words(failure.subject, names) for failure in change.failures)}
+        return version is None or any(in_words(each, names) in subjects for each in version.facts)
 
     def _others(self, compilations: Sequence[Compilation]) -> Iterator[tuple[str, RecompileAdvice | None]]:
         """Yield what else versions differ in from those that failed before them, with advice on it.
@@ -291,8 +292,12 @@ class Adviser:
         main = [_value_change(change) for compilation in compilations for change in self.run.changes(compilation)[:1]]
         explained = {last_part(change.subject): change for change in main if change.hint and change.lasts}
         explained.pop("", None)  # (of a variable)
+        alike: dict[str, set[str]] = {}
+        for each, _, _ in found:
+            alike.setdefault(_HELD.sub("[...]", each.subject), set()).add(each.subject)
         for each, cause, at in found:
             held = _HELD.sub("[...]", each.subject)
+            held = held if len(alike[held]) > 1 else each.subject
             if each.was:
                 # (Of layers torch explains the first alone.)
                 known = explained.get(last_part(held), ValueChange("", (), ""))

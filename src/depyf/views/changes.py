@@ -28,7 +28,6 @@ _STACK = re.compile(r"\b(?P<place>___stack\d+)\b(?:\[(?P<index>\d+)\])?")
 _OPENED, _CLOSED = re.compile(r"(?:^|[(\[{,:]|->)\s*$"), re.compile(r"\s*(?:$|[)\]},:]|->)")
 #: What a wrapper of the user's function takes by name.
 _KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
-_CELL = re.compile(r"[\w.\[\]'\"]+\.__closure__\[\d+\]\.cell_contents")
 CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
@@ -77,6 +76,8 @@ class Change:
         others: of the versions that failed for another thing.
         on_stack: the subject is a value that was on the stack at a graph break.
         keywords: where the number of keyword arguments changed, which ones, and whether this call has them.
+        holder: where ``self`` is of the closure of another function, such as a hook, what holds that function:
+            ``"self.block._forward_hooks"``.
     """
 
     subject: str
@@ -86,6 +87,7 @@ class Change:
     others: tuple[GuardFailure, ...] = ()
     on_stack: bool = False
     keywords: tuple[tuple[str, bool], ...] = ()
+    holder: str = ""
 
     @property
     def before(self) -> str:
@@ -159,7 +161,8 @@ class Change:
 
     def subject_text(self) -> str:
         """Return the subject as Markdown."""
-        return code(self.subject) if _is_python(self.subject) else prose(self.subject)
+        text = code(self.subject) if _is_python(self.subject) else prose(self.subject)
+        return f"{text} ({code('self')} as a function in {code(self.holder)} holds it)" if self.holder else text
 
 
 def row(changed: Sequence[Change]) -> str:
@@ -199,7 +202,8 @@ def changes(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]),
                tuple(failure for failure in compilation.guard_failures if failure not in groups[subject]),
-               any(_STACK.search(failure.subject) for failure in groups[subject]))
+               any(_STACK.search(failure.subject) for failure in groups[subject]),
+               holder=_holder(groups[subject][0]))
         for subject in order)
 
 
@@ -208,8 +212,35 @@ def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
     subject = subject or comparison(failure.text, lambda expression: "").subject  # (of an older dump)
     closure = CLOSURE_HINT.search(failure.hint)
     if closure is not None:
-        subject = _CELL.sub(lambda _: closure["name"], subject)
+        subject = _with_variable(subject, closure["name"])
     return in_words(subject, names)
+
+
+def _with_variable(subject: str, name: str) -> str:
+    """Return an expression with the name of a variable in the place of the cell that holds it."""
+    cell = _cell(subject)
+    text = ast.get_source_segment(subject, cell) if cell is not None else None
+    return subject.replace(text, name) if text else subject
+
+
+def _holder(failure: GuardFailure) -> str:
+    """Return what holds a function in whose closure a ``self`` is that a subject begins with; ``""`` for none."""
+    closure, cell = CLOSURE_HINT.search(failure.hint), _cell(failure.subject)
+    if closure is None or closure["name"] != "self":
+        return ""
+    match cell:
+        case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(held)))):
+            return in_words(ast.unparse(held), {})
+    return ""
+
+
+def _cell(subject: str) -> ast.expr | None:
+    """Return the contents of a cell of a closure that an expression reads: ``hook.__closure__[0].cell_contents``."""
+    for node in ast.walk(parsed_expression(subject) or ast.Pass()):
+        match node:
+            case ast.Attribute(ast.Subscript(ast.Attribute(_, "__closure__")), "cell_contents"):
+                return node
+    return None
 
 
 def in_words(expression: str, names: Mapping[str, str]) -> str:

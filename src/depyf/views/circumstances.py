@@ -28,7 +28,7 @@ from .fixed_symbols import fixed_symbols
 from .inductor_ranges import condition_in_words
 from .markdown import code
 from .run_index import RunIndex
-from .verdict import is_outermost
+from .verdict import is_outermost, wrapper_in
 
 #: Files through which torch calls a function of the user's.
 _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
@@ -75,8 +75,9 @@ class CircumstancesOfRun:
         known = self._of_functions[key]
         return replace(
             known, set_once=self._set_once(compilation), modules=self._of_modules(compilation, known.fixed),
-            along=self._along(compilation), expected=self._expected(compilation),
-            taken_for_one=self._taken_for_one(compilation), generated_apart=self._generated_apart(compilation),
+            along=self._along(compilation), fixed_along=self._fixed_along(compilation, known),
+            expected=self._expected(compilation), taken_for_one=self._taken_for_one(compilation),
+            generated_apart=self._generated_apart(compilation),
             in_library=self._is_called_by_library(compilation),
             breaks_when_open=self._new_break(compilation),
             differs=any(".shape[" in each.subject or not each.subject.startswith("self.")
@@ -266,6 +267,12 @@ class CircumstancesOfRun:
         subject = next((change.subject for change in self.run.changes(compilation)), "")
         return tuple(dict.fromkeys([*along, *self._equal_sizes(compilation, subject)]))
 
+    def _fixed_along(self, compilation: Compilation, known: Circumstances) -> dict[str, str]:
+        """Return the sizes that changed to another number and that no version leaves open, with what fixes them."""
+        return {each.subject: known.fixed[each.subject] for each in self.run.differences(compilation)
+                if ".shape[" in each.subject and each.was.isdigit() and each.now.isdigit()
+                and each.subject in known.fixed and each.subject not in known.ranges}
+
     def _equal_sizes(self, compilation: Compilation, subject: str) -> list[str]:
         """Return the sizes that are the same as this one in any version of the function."""
         key = compilation.compile_id.frame_key, subject
@@ -406,7 +413,8 @@ class CircumstancesOfRun:
                      if broken.location is not None), "")
 
     def _is_called_by_library(self, compilation: Compilation) -> bool:
-        caller = next((place for place in reversed(compilation.stack) if not _OF_TORCH.search(place.filename)), None)
+        caller = next((place for place in reversed(compilation.stack)
+                       if not _OF_TORCH.search(place.filename) and not wrapper_in(place)), None)
         return caller is not None and (is_library(caller.filename) or _INSTALLED.search(caller.filename) is not None)
 
 

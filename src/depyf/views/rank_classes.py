@@ -26,7 +26,7 @@ from ..frozen import frozen
 from ..records import alike, store
 from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, Guard, Kernel
 from ..records.run_directory import RANK
-from ..torch_text.resumes import plain_name
+from ..torch_text.resumes import plain_name, resumed_function
 from .formatting import stage_name
 from .markdown import code, some
 
@@ -168,13 +168,22 @@ def differences(one: RankClass, other: RankClass) -> list[str]:
     Of a run that did not end only graphs are compared: the rest it may have lacked the time for.
     """
     parts: dict[str, list[str]] = {}
+    of_subjects: dict[str, list[str]] = {}
     ended = one.ended and other.ended
     for key in dict.fromkeys((*one.facts, *other.facts)):
         ours, theirs = one.facts.get(key, ()), other.facts.get(key, ())
         if ours == theirs or not ended and (not key[0].endswith("graph") or _begins(ours, theirs)):
             continue
         parts.setdefault(key[0], []).append(key[1])
-    return [f"{part} of {some(subjects, 4)}" if subjects[0] else part for part, subjects in parts.items()]
+    for part, subjects in parts.items():
+        of_subjects.setdefault(some(subjects, 4) if subjects[0] else "", []).append(part)
+    return [f"{_listed(several)} of {subjects}" if subjects else "; ".join(several)
+            for subjects, several in of_subjects.items()]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """Return ``the a``, ``the a and the b``, ``the a, the b and the c``."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
 def _begins(one: Sequence[bytes], other: Sequence[bytes]) -> bool:
@@ -208,7 +217,8 @@ def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
     for function in capture.functions:
         for frame in function.frames:
             subject = code(frame.title or plain_name(frame.name))
-            yield "the source", subject, _compared((frame.original.text, frame.location, frame.wrappers))
+            if resumed_function(frame.code_name) is None:  # (It is a part of the source of the function.)
+                yield "the source", subject, _compared((frame.original.text, frame.location, frame.wrappers))
             for entry in frame.entries:
                 yield "the guards", subject, [_compared(guard) for guard in entry.guards]
                 yield "the transformed code", subject, _compared(entry.transformed)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ..finishing.recorded import read_records
 from ..records import store
-from ..records.model import Capture, Compilation
+from ..records.model import Capture, Compilation, GraphStage
 from ..records.run_directory import RANK, rank_folders
-from ..torch_text.resumes import plain_name
+from ..torch_text.resumes import resumed_function
 from . import rank_classes
 from .causes import heading
 from .changes import changes
@@ -25,11 +26,14 @@ from .index.index import FILE, index
 from .index.written import stamped
 from .markdown import code, count, fenced, link, prose, table
 from .rank_classes import IDS, RankClass, in_words
+from .run_index import RunIndex
 from .short_paths import short_names
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
 FEW = 4
 DIFFERENCES = 30
+#: Modules in which the operations of two graphs differ that are listed.
+OPERATIONS = 8
 
 
 def write_index(
@@ -198,11 +202,6 @@ def _not_compiled(compilations: Sequence[Compilation], short: Mapping[str, str])
             for c in compilations if c.outcome in words]
 
 
-def _versions(compilations: Sequence[Compilation], short: Mapping[str, str]) -> Sequence[str]:
-    done = sum(c.outcome == "compiled" for c in compilations)
-    return [count(done, "version")] if done else []
-
-
 def _place(location: object, short: Mapping[str, str]) -> str:
     filename, line = getattr(location, "filename", ""), getattr(location, "line", 0)
     return code(f"{short.get(filename, filename)}:{line}") if location else "a place that torch does not name"
@@ -260,11 +259,12 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
         b.location.filename for each in classes if each.capture
         for c in each.capture.compilations for b in c.breaks if b.location)])
     for key in keys:
-        title = f"{code(key[0])}, {code(f'{short.get(key[1], key[1])}:{key[2]}')}"
+        title = f"{key[0]}, {code(f'{short.get(key[1], key[1])}:{key[2]}')}"
         unequal: list[str] = []
-        for facts in (_versions, _breaks, _recompiles, _not_compiled):
-            unequal += _unequal(
-                facts, [(each.numbers, compared[each.members[0].number].get(key, [])) for each in ended], short)
+        of_ended = [(each.numbers, compared[each.members[0].number].get(key, [])) for each in ended]
+        unequal += _unequal_versions(of_ended)
+        for facts in (_breaks, _recompiles, _not_compiled):
+            unequal += _unequal(facts, of_ended, short)
         unequal += _unequal_graphs(classes, key, compared)
         if unequal:
             lines += [f"### {title}", "", *unequal, ""]
@@ -275,17 +275,36 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
     return lines[:-1]
 
 
+#: A function as Markdown, and the place where it begins.
 _Key = tuple[str, str, int]
 
 
 def _by_function(rank: RankClass) -> dict[_Key, list[Compilation]]:
     """Compilations by the user's function; a resume function by the place where it goes on."""
     result: dict[_Key, list[Compilation]] = {}
-    for compilation in rank.capture.compilations if rank.capture else ():
-        place = compilation.location
-        key = (plain_name(compilation.function), place.filename if place else "", place.line if place else 0)
+    if rank.capture is None:
+        return result
+    run = RunIndex(rank.capture)
+    for compilation in rank.capture.compilations:
+        summary = run.summary_of.get(compilation.compile_id.key)
+        resumed = resumed_function(compilation.function) is not None
+        place = summary.location if summary is not None and not resumed else compilation.location
+        key = run.name_of(compilation), place.filename if place else "", place.line if place else 0
         result.setdefault(key, []).append(compilation)
     return result
+
+
+def _unequal_versions(by_class: Sequence[tuple[tuple[int, ...], Sequence[Compilation]]]) -> list[str]:
+    """Return a line on how many versions a function has, where ranks differ in that."""
+    groups: dict[int, list[int]] = {}
+    for numbers, compilations in by_class:
+        done = sum(c.outcome == "compiled" for c in compilations)
+        groups.setdefault(done, []).extend(numbers)
+    if len(groups) < 2:
+        return []
+    ordered = sorted(groups.items(), reverse=True)
+    shown = [f"{done or 'none'} on {in_words(sorted(numbers))}" for done, numbers in ordered]
+    return [f"* versions: {', '.join(shown)}"]
 
 
 def _unequal(
@@ -304,7 +323,8 @@ def _unequal(
         groups: dict[int, list[int]] = {}
         for numbers, _ in by_class:
             groups.setdefault(times.get(numbers, 0), []).extend(numbers)
-        shown = [(f"{n} times on " if n > 1 else "on " if n else "not on ") + in_words(sorted(numbers))
+        once = "once on " if max(groups) > 1 else "on "
+        shown = [(f"{n} times on " if n > 1 else once if n else "not on ") + in_words(sorted(numbers))
                  for n, numbers in sorted(groups.items(), reverse=True)]
         lines.append(f"* {fact}: {', '.join(shown)}")
     return lines
@@ -317,47 +337,51 @@ def _unequal_graphs(
     lines: list[str] = []
     series = {each.numbers: _graphs(each, compared[each.members[0].number].get(key, [])) for each in classes}
     for position in range(max(map(len, series.values()), default=0)):
-        groups: dict[str, list[tuple[int, str]]] = {}
+        groups: dict[str, list[tuple[int, GraphStage]]] = {}
         for numbers, graphs in series.items():
             if position < len(graphs):
-                text, file = graphs[position]
-                groups.setdefault(text, []).extend((number, file) for number in numbers)
+                stage = graphs[position]
+                groups.setdefault(stage.text, []).extend((number, stage) for number in numbers)
         if len(groups) < 2:
             continue
         shown = []
-        for members in map(sorted, groups.values()):
-            ranks, file = [number for number, _ in members], members[0][1]
-            shown.append(link(in_words(ranks), f"{RANK}{ranks[0]}/{file}" if file else ""))
-        lines.append(f"* graph {position + 1} is not the same on {' and on '.join(shown)}; the first difference:")
-        first, second = list(groups)[:2]
-        lines += ["", *(f"  {line}" for line in fenced("\n".join(_first_difference(first, second)), "diff")), ""]
+        for members in groups.values():
+            members.sort(key=lambda member: member[0])
+            first, stage = members[0]
+            name = in_words([number for number, _ in members])
+            shown.append(link(name, f"{RANK}{first}/{stage.file}" if stage.file else ""))
+        # (Of the first two of several: what the first one alone has begins with -.)
+        shown[:2] = [f"{shown[0]} (-)", f"{shown[1]} (+)"]
+        lines.append(f"* graph {position + 1} is not the same on {' and on '.join(shown)}:")
+        lines += _difference_of_graphs(*(members[0][1] for members in list(groups.values())[:2]))
         if len(lines) > DIFFERENCES:
             lines.append("* ... and the graphs after it were not compared")
             break
     return lines
 
 
-def _graphs(rank: RankClass, compilations: Sequence[Compilation]) -> list[tuple[str, str]]:
-    """Return ``(text without ids, file)`` of the captured graphs, in the order of their compilations."""
+def _graphs(rank: RankClass, compilations: Sequence[Compilation]) -> list[GraphStage]:
+    """Return the captured graphs, without ids in their texts, in the order of their compilations."""
     if rank.capture is None:
         return []
     order = {c.compile_id.key: i for i, c in enumerate(compilations)}
-    texts = []
+    stages = []
     for graph in rank.capture.graphs:
         at = order.get(graph.compile_id.key)
         for stage in graph.stages:
             if at is not None and stage.stage == "Captured_Graph":
-                texts.append((at, IDS.sub("_", stage.text), stage.file))
-    return [(text, file) for _, text, file in sorted(texts, key=lambda item: item[0])]
+                stages.append((at, replace(stage, text=IDS.sub("_", stage.text))))
+    return [stage for _, stage in sorted(stages, key=lambda item: item[0])]
 
 
-def _first_difference(first: str, second: str) -> list[str]:
-    ours, theirs = first.splitlines(), second.splitlines()
-    for one, other in zip(ours, theirs):
-        if one != other:
-            from .diff.canonical import excerpts  # (most runs have one rank)
+def _difference_of_graphs(one: GraphStage, other: GraphStage) -> list[str]:
+    from .diff.operations import changed_operations, first_difference  # (most runs have one rank)
 
-            cut = excerpts(one.strip(), other.strip())
-            return [f"- {cut[0]}", f"+ {cut[1]}"]
-    longer = ours[len(theirs):] or theirs[len(ours):]
-    return [f"{'-' if len(ours) > len(theirs) else '+'} {longer[0].strip()}"] if longer else []
+    changed = changed_operations(one, other)
+    if changed:
+        return [f"  * {each}" for each in changed[:OPERATIONS]] + (
+            [f"  * ... and {len(changed) - OPERATIONS} more"] if len(changed) > OPERATIONS else [])
+    first = first_difference(one, other)
+    return ["  * the same operations; the first line that differs:", "",
+            *(f"    {line}" for line in fenced("\n".join(first), "diff")), ""] if first else [
+        "  * the same operations, on other values"]

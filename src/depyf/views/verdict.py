@@ -381,12 +381,25 @@ def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
     """Return the class of torch's in whose own code a graph broke, before or after it called the user's module."""
     places: tuple[SourceLocation, ...] = broken.stack or compilation.stack
     for place in reversed(places):
-        for pattern, name in _WRAPPERS:
-            if pattern.search(place.filename):
-                return name
+        if name := wrapper_in(place):
+            return name
         if not is_library(place.filename) and "__transformed_code_" not in place.filename:
             return ""
     return ""
+
+
+def wrapper_in(place: SourceLocation) -> str:
+    """Return the class of torch's around a module of the user's of which a line is; ``""`` for none."""
+    return next((name for pattern, name in _WRAPPERS if pattern.search(place.filename)), "")
+
+
+def compiled_in(run: RunIndex, wrapper: str) -> list[FunctionSummary]:
+    """Return the functions with graphs that a class of torch's around a module of the user's calls."""
+    compiled = [summary for summary in run.summaries if any(run.graph_names(c) for c in summary.done)]
+    if not any(c.stack for summary in compiled for c in summary.done):
+        return compiled  # (an older dump, which does not tell who called)
+    return [summary for summary in compiled
+            if any(wrapper_in(place) == wrapper for c in summary.done for place in c.stack)]
 
 
 def wrappers_of(run: RunIndex, summary: FunctionSummary) -> list[str]:
@@ -401,7 +414,7 @@ def _wrapped(run: RunIndex) -> list[str]:
     if not names:
         return []
     wrapper = names[0]
-    compiled = [summary for summary in run.summaries if any(run.graph_names(c) for c in summary.done)]
+    compiled = compiled_in(run, wrapper)
     if compiled:
         inner = ", ".join(code(summary.title) for summary in compiled[:3])
         return [f"{code(wrapper + '.forward')} runs in plain Python: torch does not trace it. The module in it is "

@@ -15,7 +15,8 @@ def backend_name(compiler: Any) -> str:
         if isinstance(name, str):
             return name
         inner = getattr(compiler, private_api.BACKEND_CHAIN.key, None) or getattr(
-            compiler, private_api.ORIGINAL_CALLABLE.key, None)  # up to 2.6
+            compiler, private_api.ORIGINAL_CALLABLE.key, None) or getattr(  # (up to 2.6)
+            getattr(compiler, "__self__", None), private_api.DDP_BACKEND.key, None)
         if inner is None:
             break
         compiler = inner

@@ -310,6 +310,10 @@ BACKEND_CHAIN = PrivateApi(
     "the backend inside torch's wrappers of it", "2.0",
     "the backend's name; breakpoints under depyf.debug()",
     mentions("_torchdynamo_orig_backend", "_torchdynamo_orig_callable"), "_torchdynamo_orig_backend")
+DDP_BACKEND = PrivateApi(
+    ("torch._dynamo.backends.distributed:DDPOptimizer.__init__",),
+    "the backend inside the one that divides graphs for DistributedDataParallel", "2.0",
+    "the backend's name for a module in DistributedDataParallel", mentions("backend_compile_fn"), "backend_compile_fn")
 ORIGINAL_CALLABLE = PrivateApi(
     ("torch._dynamo.eval_frame:innermost_fn",),
     "the user's function inside what torch.compile returns", "2.0",

@@ -7,7 +7,7 @@ import collections
 import functools
 import os
 import sys
-from types import CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..static_lookup import MISSING
@@ -92,6 +92,8 @@ def code_in_words(code: CodeType) -> str:
     return f"{name} at {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
 
+#: Dictionaries whose length and values are read without code of the user's.
+_DICTIONARIES = (dict, collections.OrderedDict, collections.defaultdict)
 #: Questions about torch's state that have an answer without any code of the user's.
 _STATE_QUESTIONS = frozenset({
     "is_grad_enabled", "get_default_dtype", "get_num_threads", "are_deterministic_algorithms_enabled",
@@ -119,12 +121,22 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
             return type(_static_value(inner, local, namespace))
         case ast.Call(ast.Name("len"), [inner], []):
             value = _static_value(inner, local, namespace)
-            if type(value) in (list, tuple, dict, set, str, collections.OrderedDict, collections.deque):
+            if type(value) in (*_DICTIONARIES, list, tuple, set, str, collections.deque):
                 return len(value)
         case ast.Call(ast.Name("list"), [inner], []):
             value = _static_value(inner, local, namespace)
-            if type(value) in (list, tuple, dict, collections.OrderedDict):
+            if type(value) in (*_DICTIONARIES, list, tuple):
                 return list(value)
+        case ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [inner], []):
+            value = _static_value(inner, local, namespace)
+            if type(value) in _DICTIONARIES:
+                return list(value)
+        case ast.Subscript(inner, ast.Subscript(ast.Call(ast.Name("list"), [
+                ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [same], [])], []), ast.Constant(int(index)))) \
+                if ast.dump(inner) == ast.dump(same):  # (by its place: a key may be anything)
+            value = _static_value(inner, local, namespace)
+            if type(value) in _DICTIONARIES:
+                return list(value.values())[index]
         case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
             return getattr(sys.modules["torch"], name)()
         case ast.Call(ast.Attribute(ast.Name("torch"), "is_autocast_enabled"), [ast.Constant(str(device))], []):
@@ -135,11 +147,21 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
             value = _static_value(inner, local, namespace)
             if type(value) in (list, tuple, dict, collections.OrderedDict) or value is local or value is namespace:
                 return value[key]
+            if type(value) is collections.defaultdict and key in value:  # (else it would make an item)
+                return value[key]
         case ast.Attribute(inner, "__code__"):
             value = _static_value(inner, local, namespace)
             value = value.__func__ if type(value) is MethodType else value
             if type(value) is FunctionType:
                 return value.__code__
+        case ast.Attribute(inner, "__closure__"):
+            value = _static_value(inner, local, namespace)
+            if type(value) is FunctionType:
+                return value.__closure__
+        case ast.Attribute(inner, "cell_contents"):
+            value = _static_value(inner, local, namespace)
+            if type(value) is CellType:
+                return value.cell_contents
         case ast.Attribute(inner, name):
             held = object.__getattribute__(_static_value(inner, local, namespace), "__dict__")
             if isinstance(held, dict):

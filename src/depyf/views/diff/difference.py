@@ -19,14 +19,14 @@ from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
 from .. import cache_keys
 from ..causes import heading
-from ..dump.outline import layer_pattern, layer_ranges
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, stage_name
 from ..function_summary import FunctionSummary
 from ..grouping import VALUES, kind_of_failure
 from ..index.totals import seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
-from .canonical import calls, excerpts, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
+from .canonical import calls, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
+from .operations import changed_operations, first_difference, times_of
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, summaries
 
 #: How many of a kind are listed one by one, unless all are wanted.
@@ -277,26 +277,12 @@ class _Comparison:
 
     def _operations(self, old: GraphStage, new: GraphStage) -> list[str]:
         """Operations that came and went, by module, those of layers folded."""
-        before, after = _counts(old), _counts(new)
-        by_change: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-        for path in dict.fromkeys([*after, *before]):
-            first, second = before.get(path, Counter()), after.get(path, Counter())
-            words = [f"+ {_times_of(name, number)}" for name, number in (second - first).items()]
-            words += [f"- {_times_of(name, number)}" for name, number in (first - second).items()]
-            if words:
-                by_change.setdefault((layer_pattern(path), tuple(words)), []).append(path)
-        if not by_change:
-            for line, other in zip(shown_lines(old), shown_lines(new)):
-                if line != other:
-                    cut = excerpts(line.strip(), other.strip())
-                    return ["  * the same operations; the first line that differs:",
-                            *self._block([f"- {cut[0]}", f"+ {cut[1]}"])]
-            return ["  * the same operations, on other values"]
-        lines = []
-        for (_, changes), paths in by_change.items():
-            where = code(layer_ranges(paths) if len(paths) > 1 else paths[0]) if paths[0] else "in no module"
-            lines.append(f"  * {where}: " + ", ".join(code(word) for word in changes))
-        return self._cut(lines)
+        changed = changed_operations(old, new)
+        if changed:
+            return self._cut([f"  * {each}" for each in changed])
+        first = first_difference(old, new)
+        return ["  * the same operations; the first line that differs:", *self._block(first)] if first else [
+            "  * the same operations, on other values"]
 
     def _kernels(self, old: CompiledGraph, new: CompiledGraph, which: str) -> list[str]:
         before, after = (Counter(f"{kernel_name(call.name)} ({call.kind})" for kernel in graph.kernels
@@ -305,7 +291,7 @@ class _Comparison:
         lines: list[str] = []
         if gone or come:
             lines.append(f"* kernels of the {which}: {sum(before.values())} calls, now {sum(after.values())}")
-            lines += self._block([f"{sign} {_times_of(name, number)}" for sign, group in (("-", gone), ("+", come))
+            lines += self._block([f"{sign} {times_of(name, number)}" for sign, group in (("-", gone), ("+", come))
                                   for name, number in group.items()])
         elif [kernel_lines(each) for each in old.kernels] != [kernel_lines(each) for each in new.kernels]:
             lines.append(f"* kernels of the {which}: the same calls, other code in them")
@@ -424,15 +410,6 @@ def _operations(graph: CompiledGraph) -> str:
         sum(1 for _ in calls(read_graph(captured.text))), "operation")
 
 
-def _counts(stage: GraphStage) -> dict[str, Counter[str]]:
-    """Operations by the path of the module that they were called in."""
-    paths = {node: call.path for call in stage.modules for node in call.nodes}
-    result: dict[str, Counter[str]] = {}
-    for name, node in calls(read_graph(stage.text)):
-        result.setdefault(paths.get(name, ""), Counter())[node.operation] += 1
-    return result
-
-
 def items(lines: Iterable[str]) -> list[list[str]]:
     """Return the items of a list, each with what is below it."""
     result: list[list[str]] = []
@@ -447,16 +424,12 @@ def _often(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def _times_of(name: str, number: int) -> str:
-    return f"{name} ({number} times)" if number > 1 else name
-
-
 def _folded(group: Mapping[str, int]) -> list[str]:
     """Return conditions that differ in the number of a layer only, once with their count."""
     kinds: dict[str, list[str]] = {}
     for text, number in group.items():
         kinds.setdefault(_NUMBER.sub("#", text), []).extend([text] * number)
-    return [texts[0] if len(texts) == 1 else _times_of(kind, len(texts)) for kind, texts in kinds.items()]
+    return [texts[0] if len(texts) == 1 else times_of(kind, len(texts)) for kind, texts in kinds.items()]
 
 
 def _unified(name: str, old: Sequence[str], new: Sequence[str]) -> list[str]:

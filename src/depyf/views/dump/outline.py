@@ -68,6 +68,9 @@ def outline(provenance: Provenance, stage: StageNodes, title: str, shown_line: C
                     "order.")
     head.append("# Under each module: the user's line, its operations in order, what the last of them gives. "
                 "(n) counts operations.")
+    if _has_gaps(stage.graph):
+        head.append("# An operation of which torch names no line is written to the line before it where that goes on "
+                    "behind it.")
     head.append("# On the right: the line of the graph's file at which a module begins (of layers that are alike, the "
                 "first).")
     lines = outline_lines(provenance, stage, shown_line)
@@ -96,6 +99,12 @@ def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
             lines += [Line(0, ""), Line(0, f"graph within the graph: {prefix[:-1]}")]
         lines += _graph(provenance, stage, inner, prefix)
     return lines
+
+
+def _has_gaps(graph: Graph) -> bool:
+    """Return whether torch names no line for an operation behind one for which it does."""
+    located = [node.location is not None for node in graph.nodes if node.is_call]
+    return False in located[located.index(True) :] if True in located else False
 
 
 def _counts(graph: Graph) -> str:
@@ -134,8 +143,8 @@ def _graph(
         if node.is_call:
             origin = stage.origins.get(prefix + node.name)
             index = origin.module if origin is not None else -1
-            caller = provenance.callers.get(origin.captured) if origin is not None else None
-            block(index).items.append(node._replace(location=caller) if caller is not None else node)
+            place = provenance.user_line(stage, prefix + node.name, node)
+            block(index).items.append(node if place is node.location else node._replace(location=place))
             for call in around[index]:
                 call.inside.append(node)
     names = {node.name: node for node in graph.nodes if node.op != "placeholder" or provenance.is_argument(node.name)}
@@ -161,11 +170,10 @@ def _items(
                 continue
             written.append((lines, item))
         else:
-            chunk, place = [], _place(item)
-            while at < len(items) and isinstance(node := items[at], Node) and (
-                    node.location is item.location or _place(node) == place):
-                chunk.append(node)
-                at += 1
+            place = _place(item)
+            end = _end_of_line(items, at)
+            chunk = [node for node in items[at:end] if isinstance(node, Node)]
+            at = end
             text = f"{place or 'no user line'}  {operations(chunk)}"
             written.append(([Line(depth, text, 0, chunk[0].line)], None))
     for number, (lines, written_block) in enumerate(written):
@@ -174,6 +182,25 @@ def _items(
             paths, places = zip(*folded[number])
             yield Line(depth, f"{layer_ranges(paths)}: {written_block.cls}, like {written_block.path}",
                        places[0], places[0])
+
+
+def _end_of_line(items: Sequence[_Block | Node], at: int) -> int:
+    """Return where the operations of a line end that begin at a place.
+
+    An operation of which torch names no line belongs to the line around it.
+    """
+    first = items[at]
+    assert isinstance(first, Node)
+    place, end = _place(first), at + 1
+    for number in range(at + 1, len(items)):
+        node = items[number]
+        if not isinstance(node, Node):
+            break
+        if node.location is first.location or _place(node) == place:
+            end = number + 1
+        elif node.location is not None:
+            break
+    return end
 
 
 def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, str], ...]]:

@@ -82,7 +82,8 @@ def _rows(provenance: Provenance, stage: StageNodes, saved: Sequence[Node]) -> l
         origin = stage.origins.get(node.name)
         module = provenance.module_path(origin.module) if origin is not None else ()
         path = module[-1].path if module else ""
-        where = f"{os.path.basename(node.location.filename)}:{node.location.line}" if node.location is not None else ""
+        line = provenance.user_line(stage, node.name, node)
+        where = f"{os.path.basename(line.filename)}:{line.line}" if line is not None else ""
         kind = node.type.short if node.type is not None else ""
         alike.setdefault((_short(node, nodes), kind, where, layer_pattern(path)), []).append((node, path))
     rows = []
@@ -102,7 +103,11 @@ def _short(node: Node, nodes: dict[str, Node]) -> str:
 
 def _place(where: str, paths: Sequence[str]) -> str:
     """Return the user's line and the modules, ``"model.py:20 in layers.0-3.norm"``, as far as they are known."""
-    module = layer_ranges(list(dict.fromkeys(paths))) if LAYER.search(paths[0]) else paths[0]
+    def layer(path: str) -> int:
+        return int(LAYER.findall(path)[-1])
+
+    # (A backward graph is given them in any order.)
+    module = layer_ranges(sorted(dict.fromkeys(paths), key=layer)) if LAYER.search(paths[0]) else paths[0]
     return f"{where} in {module}" if where and module else where or module
 
 

@@ -11,7 +11,7 @@ from ...causes import cause, heading, in_plain_python, outer_call, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ...markdown import code, count, fenced, link, prose, some
-from ...verdict import compiled_below, wrapper_of
+from ...verdict import compiled_below, compiled_in, wrapper_of
 from .context import SectionContext
 
 #: How many places of a reason are listed one by one.
@@ -43,9 +43,11 @@ def breaks(run: SectionContext) -> list[str]:
 
 def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     """Return the lines on breaks in torch's own code around the user's module: nothing that the user can mend."""
+    inside = ("the module in it is compiled by itself" if compiled_in(run, wrapper) else
+              "compile the module before it is wrapped")
     lines = ["", f"### In {wrapper}, {count(len(members), 'graph break')}", "",
              f"Torch does not trace the code of {code(wrapper)}, and nothing in your program has to be changed for it: "
-             "compile the module before it is wrapped.", ""]
+             f"{inside}.", ""]
     counts: dict[str, int] = {}
     for broken, _ in members:
         place = run.place(broken.location) or "a place that torch does not name"

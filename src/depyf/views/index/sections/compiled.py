@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....records.model import Compilation
+from ....records.model import Compilation, SourceLocation
 from ....records.stages import direction
 from ....torch_text.resumes import resumed_function
 from ...causes import cause
@@ -128,9 +128,16 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
         last = compilation.breaks[-1]
         where = f"at {run.place(last.location)}" if last.location else f"({prose(cause(last))})"
         path = path_to(last, compilation)
-        begins = f"line {path[0].line}, which leads to " if len(path) > 1 else ""
+        begins = f"{_line_of(run, compilation, path[0])}, which leads to " if len(path) > 1 else ""
         words.append(f"up to {begins}the graph break {where}")
     return " ".join(words)
+
+
+def _line_of(run: SectionContext, compilation: Compilation, where: SourceLocation) -> str:
+    """Return ``line 12``; where a function is called through a wrapper in another file, a line of that: ``a.py:12``."""
+    meant = compilation.user_function
+    shown = meant.location if meant is not None and meant.location is not None else compilation.location
+    return f"line {where.line}" if shown is None or shown.filename == where.filename else run.place(where)
 
 
 def _graph_links(run: SectionContext, compilation: Compilation) -> str:
