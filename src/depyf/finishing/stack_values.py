@@ -15,14 +15,16 @@ expression.
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
+from collections.abc import Mapping
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.linetable import Position, positions
-from ..bytecode.operations import Op
+from ..bytecode.operations import CONST, LOAD_FAST, Op
 from ..bytecode.opspec import effect
-from ..cfg.graph import BRANCH, FOR_ITER, Block, Cfg, build
+from ..cfg.graph import BRANCH, FOR_ITER, JUMP, Block, Cfg, build
 from ..torch_text.resumes import offset_in
 
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
@@ -50,26 +52,66 @@ def expressions_on_stack(code: Code, resume_name: str) -> tuple[str, ...]:
 
 def _stack_at(graph: Cfg, offset: int) -> _Stack:
     """Return the stack before the first operation from an offset on."""
-    wanted = min((op.offset for block in graph.blocks.values() for op in _all_ops(block) if op.offset >= offset),
-                 default=-1)
+    wanted, number = min(((op.offset, block.id) for block in graph.blocks.values() for op in _all_ops(block)
+                          if op.offset >= offset), default=(-1, -1))
+    stacks = _stacks(graph)
+    if number not in stacks:
+        return ()
+    block = graph.blocks[number]
+    before = [op for op in block.ops if op.offset < wanted]
+    if not before:
+        return _stack_after_break(graph, block, stacks)
+    stack = list(stacks[number])
+    for op in before:
+        _apply(op, stack)
+    return tuple(stack)
+
+
+def _stacks(graph: Cfg) -> dict[int, _Stack]:
+    """Return the stack at the beginning of each block that the entry leads to."""
     stacks: dict[int, _Stack] = {graph.entry: ()}
     pending = [graph.entry]
     while pending:
         block = graph.blocks[pending.pop()]
-        stack = list(stacks[block.id])
-        for op in _all_ops(block):
-            if op.offset == wanted:
-                return tuple(stack)
-            if op is not block.end_op:
-                _apply(op, stack)
-        for successor, arriving in _after(block, stack):
+        for successor, arriving in _after(block, _at_end(block, stacks)):
             known = stacks.get(successor)
-            merged = arriving if known is None or len(known) != len(arriving) else tuple(
-                one if one == other else None for one, other in zip(known, arriving))
+            merged = arriving if known is None else _merged(known, arriving)
             if merged != known:
                 stacks[successor] = merged
                 pending.append(successor)
-    return ()
+    return stacks
+
+
+def _stack_after_break(graph: Cfg, block: Block, stacks: Mapping[int, _Stack]) -> _Stack:
+    """Return the stack at the beginning of a block, where the graph broke right before it.
+
+    In ``n = t.item() if t.ndim == 0 else -1`` both branches lead to the assignment, and the graph broke in one of them:
+    not in that which only loads a constant.
+    """
+    arriving = [
+        (before, stack) for number in stacks for before in (graph.blocks[number],)
+        for successor, stack in _after(before, _at_end(before, stacks)) if successor == block.id]
+    broke = [stack for before, stack in arriving if not _only_loads(before)] or [stack for _, stack in arriving]
+    return functools.reduce(_merged, broke) if broke else stacks[block.id]
+
+
+def _only_loads(block: Block) -> bool:
+    """Return whether a block ends with an operation at which no graph breaks, and then goes on."""
+    return block.end == JUMP and bool(block.ops) and block.ops[-1].kind in (CONST, LOAD_FAST)
+
+
+def _merged(one: _Stack, other: _Stack) -> _Stack:
+    """Return what is the same on two edges that lead to a block."""
+    if len(one) != len(other):
+        return other
+    return tuple(mine if mine == theirs else None for mine, theirs in zip(one, other))
+
+
+def _at_end(block: Block, stacks: Mapping[int, _Stack]) -> list[int | None]:
+    stack = list(stacks[block.id])
+    for op in block.ops:
+        _apply(op, stack)
+    return stack
 
 
 def _all_ops(block: Block) -> list[Op]:
