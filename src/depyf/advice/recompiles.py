@@ -85,6 +85,7 @@ class Circumstances:
             ``{"x.shape[1]": "`conv.py:560`"}``.
         fixed_with: of these sizes, those that another version leaves open, with other sizes that are the same number
             where it is fixed: ``{"x.shape[1]": ("mask.shape[1]",)}``.
+        keys: of these, numbers by which the line that fixes them looks an item up, and uses them for nothing else.
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
             ``""`` where nothing bounds them. The range is one that the value of the first call is in.
@@ -121,6 +122,7 @@ class Circumstances:
 
     fixed: Mapping[str, str] = field(default_factory=dict)
     fixed_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys: Set[str] = frozenset()
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
     along: tuple[str, ...] = ()
@@ -261,6 +263,9 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
 def _fixed_number(change: ValueChange, at: Circumstances) -> str | None:
     if change.subject not in at.fixed or ".shape[" in change.subject or change.subject in at.ranges:
         return None  # (Torch has versions of their own for 0 and 1 of a number that it otherwise leaves open.)
+    if change.subject in at.keys:  # (Two tensors are never the same key, whatever their values.)
+        return (f"as a key or index (at {at.fixed[change.subject]}) it is fixed, so each value has a version of its "
+                "own; look that item up, or set it, outside of what is compiled")
     return (f"what Python computes with it fixes it (at {at.fixed[change.subject]}), so each value has a version "
             "of its own; compute that before the call, or in torch, with a tensor in place of the number")
 
