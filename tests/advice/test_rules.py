@@ -397,6 +397,19 @@ def test_what_made_a_whole_function_fail_is_read_from_the_failure():
     assert "print outside of what is compiled" in adviser.on_lost(failed)[0]
 
 
+def test_a_function_that_is_given_up_is_told_where_it_breaks_next():
+    text = "def f(x, parts):\n    for part in parts:\n        rows = torch.where(x)[0]\n        if rows.numel() == 0:\n" \
+           "            continue\n        x = part(rows)\n    return x\n"
+    line = SourceLocation("/home/a/model.py", 3, "", text.splitlines()[2])
+    given_up = Compilation(CompileId(0, 0), outcome="skipped", breaks=(GraphBreak(
+        CompileId(0, 0), "Dynamic shape operator", registry_id="GB0036", stack=(line,), skips_function=True,
+        explanation="Operator `aten.nonzero.default`'s output shape depends on input Tensor data."),))
+    adviser = Adviser(RunIndex(Capture(compilations=(given_up,), sources=(SourceFile(line.filename, text),))))
+    assert adviser.on_lost(given_up) == [
+        "set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`; that alone is not enough: line 4 "
+        "(`rows.numel() == 0`) breaks the graph next"]
+
+
 def test_hints_that_ask_for_a_report_come_last():
     assert in_order(["Please report an issue to PyTorch.", "Use x.", "Use y."]) == [
         "Use x.", "Use y.", "Please report an issue to PyTorch."]

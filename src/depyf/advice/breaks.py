@@ -71,7 +71,7 @@ def _setting(
     def propose(site: Site) -> Advice | None:
         test = later_test(site, depends) if depends is not None else ""
         told = f"{test} depends on it, and breaks the graph next" if test else cost
-        return Advice(name, f"set `{line}`", why, told, settings=(line,))
+        return Advice(name, f"set `{line}`", why, told, settings=(line,), next_break=test)
 
     return propose
 
@@ -109,8 +109,9 @@ def _on_scalar(site: Site) -> Advice | None:
         return advice
     test, loop = behind
     name = site.function.name
-    return replace(advice, cost=f"{test} breaks the graph next, inside the loop at line {loop}: torch then gives up "
-                                f"all of `{name}`, also what is before the loop; mend that line first")
+    return replace(
+        advice, next_break=test, cost=f"{test} breaks the graph next, inside the loop at line {loop}: torch then gives "
+                                      f"up all of `{name}`, also what is before the loop; mend that line first")
 
 
 def _on_indices(site: Site, node: ast.stmt) -> Advice | None:

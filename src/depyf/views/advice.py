@@ -98,7 +98,7 @@ class Adviser:
         if failure is not None and failure.reason and not causes:
             causes = [graph_break(compilation.compile_id, failure.reason,
                                   [failure.location] if failure.location is not None else [])]
-        texts = [prose(advice.change) for broken in causes if (advice := self.on_break(broken)) is not None]
+        texts = [_to_the_end(advice) for broken in causes if (advice := self.on_break(broken)) is not None]
         if not texts and _is_of_iterator(causes):
             texts = [self.on_outer_break(compilation)]
         return list(dict.fromkeys(filter(None, texts or [self.on_set_up(compilation)])))
@@ -344,6 +344,12 @@ def _lines(advised: Iterable[tuple[str, RecompileAdvice]], besides: str = "") ->
     for subject, advice in advised:
         subjects.setdefault(advice, []).append(subject)
     return [(f"{some(of, MOST)}{besides}: {prose(advice.text)}", advice.comes_first) for advice, of in subjects.items()]
+
+
+def _to_the_end(advice: Advice) -> str:
+    """Return a change, as Markdown, with what stands in the way of the function behind it."""
+    next_break = f"; that alone is not enough: {advice.next_break} breaks the graph next" if advice.next_break else ""
+    return prose(advice.change + next_break)
 
 
 def _is_of_iterator(causes: Iterable[GraphBreak]) -> bool:
