@@ -30,6 +30,7 @@ from depyf.records.model import (
     SourceLocation,
 )
 from depyf.views.advice import Adviser, in_order
+from depyf.views.causes import cause
 from depyf.views.run_index import RunIndex
 
 CASES = {case.name: case for case in fix_programs.cases()}
@@ -37,6 +38,9 @@ IN_WORDS = {name: case for name, case in CASES.items() if case.after}
 #: The first program of each rule.
 OF_RULE = {case.rule: case for case in reversed(CASES.values()) if not case.after and case.rule not in (
     "none", "several", "limit")}
+
+#: What torch tells of ``'at %d' % n`` where it keeps ``n`` open.
+PERCENT = "raised exception TypeError(\"unsupported operand type(s) for %: 'str' and 'int'\")"
 
 
 def outcome(case, text, folder):
@@ -395,6 +399,25 @@ def test_what_made_a_whole_function_fail_is_read_from_the_failure():
         "Unsupported", reason, SourceLocation("/home/a/model.py", 2)))
     adviser = Adviser(RunIndex(Capture(compilations=(failed,), sources=(SourceFile("/home/a/model.py", text),))))
     assert "print outside of what is compiled" in adviser.on_lost(failed)[0]
+
+
+@pytest.mark.parametrize(("line", "reason", "context", "change", "why"), [
+    ("print(f'{n:.3f}')", "BUILD_STRING type error", "SymNodeVariable()",
+     "write `print('{:.3f}'.format(n))`, and set", "an f-string needs the value"),
+    ("self.last = f'{{{n!r}}} {n:{width}}'", "BUILD_STRING type error", "SymNodeVariable()", None, "an f-string needs"),
+    ("self.last = f'{{{n!r}}}'", "BUILD_STRING type error", "SymNodeVariable()",
+     "write `self.last = '{{{!r}}}'.format(n)`", "an f-string needs"),
+    ("self.last = 'at %d' % n", "Observed exception", PERCENT, "format the text with `.format(...)`", "`%` needs"),
+    ("self.last = a % n", "Observed exception", "raised exception TypeError(\"no\")",
+     "keep calls for which this line raises TypeError", "Observed exception"),
+])
+def test_a_text_of_a_number_that_torch_keeps_open(line, reason, context, change, why):
+    text = f"def f(self, n, width):\n    {line}\n"
+    place = SourceLocation("/home/a/model.py", 2, "", f"    {line}")
+    broken = GraphBreak(CompileId(0, 0), reason, stack=(place,), context=context)
+    advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken))
+    assert advice is None if change is None else advice.change.startswith(change)
+    assert cause(broken).startswith(why)
 
 
 def test_a_function_that_is_given_up_is_told_where_it_breaks_next():

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..frozen import frozen
-from . import calls, errors, libraries, lists
+from . import calls, errors, libraries, lists, texts
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
@@ -266,6 +266,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),
     Rule(("GB0811",), r"^missing tp_iter$", calls.on_generator),
     Rule(("GB0467",), r"^setattr\(\) on unsupported type", _on_attribute),
+    Rule(("GB0088", "GB0021"), r"^Observed exception|^BUILD_STRING type error", texts.on_text),
     Rule(("GB0088",), r"^Observed exception", errors.on_none),
     Rule(("GB0088", "GB0021"), r"^Observed exception|^BUILD_STRING type error", errors.on_raise),
     Rule(("GB4315",), r"^RuntimeError when making fake tensor call", errors.on_failing),

@@ -42,7 +42,7 @@ def on_print(site: Site) -> Advice | None:
     types = re.findall(r"'([^']+)'", site.broken.explanation.partition("argument types")[2].partition("]")[0])
     shown = [_shown(argument, each) for argument, each in zip(call.args, types)] if (
         len(types) == len(call.args)) else list(call.args)
-    return _printed_after(site, call, shown)
+    return printed_after(site, call, shown)
 
 
 def on_text_of_number(site: Site) -> Advice | None:
@@ -54,7 +54,7 @@ def on_text_of_number(site: Site) -> Advice | None:
     shown = [_formatted(each.args[0]) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
              and each.func.id == "str" and len(each.args) == 1 else _formatted(each) if _is_of_size(each) else each
              for each in call.args]
-    return _printed_after(site, call, shown) if shown != call.args else None
+    return printed_after(site, call, shown) if shown != call.args else None
 
 
 def _shown(argument: ast.expr, kind: str) -> ast.expr:
@@ -82,7 +82,7 @@ def _is_of_size(argument: ast.expr) -> bool:
     return False
 
 
-def _printed_after(site: Site, call: ast.Call, shown: list[ast.expr]) -> Advice:
+def printed_after(site: Site, call: ast.Call, shown: list[ast.expr]) -> Advice:
     """Return the advice to let torch print when the graph is done, with arguments that it can print then."""
     setting = f"{_REORDER}(print)"
     why = "torch then prints after the graph instead of ending it here"

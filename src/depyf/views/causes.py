@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
+from ..advice.texts import needs_value
 from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
 from ..torch_text.libraries import is_library
@@ -257,6 +258,14 @@ def _skipped(broken: GraphBreak) -> str:
     return why
 
 
+def _text(broken: GraphBreak) -> str:
+    if not needs_value(broken.reason, broken.context):
+        return ""
+    return "an f-string needs the value of a number, and torch keeps that open" if (
+        broken.reason.startswith("BUILD_STRING")) else (
+        "`%` needs the value of what it formats, and torch knows none while it captures the graph")
+
+
 #: Torch's headings (torch/_dynamo/graph_break_registry.json), and what to say of each.
 _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Data-dependent (branching|jump)", _always(
@@ -282,6 +291,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
     (r"^Generator reconstruction with mutations", _always(
         "a generator is at work where the graph breaks, and torch cannot make it anew for the code behind the break")),
+    (r"^BUILD_STRING type error|^Observed exception", _text),
     (r"^Backend compiler exception|^Backend compiler failed", _always("the backend could not compile the graph")),
 )
 
