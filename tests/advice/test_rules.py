@@ -707,6 +707,25 @@ def test_what_is_left_is_said_with_what_to_do():
     first, second = left(capture)
     assert first == "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"
     assert second.startswith("  change: print outside of what is compiled")
+    tried = second.removeprefix("  change: ")
+    assert left(capture, {tried}) == [first, f"{second} (tried here, and not taken)"]
+
+
+def test_a_line_that_breaks_several_functions_is_said_once():
+    where = SourceLocation("/home/a/model.py", 2, "f", "    print(x, sep='')")
+    broken = GraphBreak(CompileId(0, 0), "Failed to trace builtin operator", "builtin operator `print`",
+                        registry_id="GB0059", stack=(where,))
+    capture = Capture(compilations=tuple(
+        Compilation(CompileId(n, 0), function=name, outcome="compiled", breaks=(broken,))
+        for n, name in enumerate(("f", "g"))), sources=(SourceFile(where.filename, "def f(x):\n    print(x, sep='')\n"),))
+    assert [line for line in left(capture) if not line.startswith(" ")] == [
+        "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"]
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_what_was_tried_in_vain_is_known(program, helps):
+    found = searched(program, Pretended("capture" if helps else "something else"))
+    assert bool(found.in_vain) != helps
 
 
 def test_what_does_not_help_is_not_taken(program):
