@@ -25,7 +25,11 @@ def within_a_call(t, log):
     log.append(t.sum().item())
 
 
-def after_a_call(function, method):
+def resumed(___stack0, ___stack1, labels):
+    return ___stack0(___stack1, labels.item())
+
+
+def after_a_call(function, method, given=()):
     """What is on the stack where a function goes on behind the last call of a method, as Dynamo does: jumps followed."""
     code = function.__code__
     known = list(dis.get_instructions(code))
@@ -33,7 +37,7 @@ def after_a_call(function, method):
     call = next(at for at in range(loads, len(known)) if known[at].opname == "CALL")
     after = next(each for each in known[call + 1 :] if each.opname != "CACHE")
     offset = after.argval if after.opname == "JUMP_FORWARD" else after.offset
-    return expressions_on_stack(Code.of(code), f"__resume_at_{offset}_1")
+    return expressions_on_stack(Code.of(code), f"__resume_at_{offset}_1", given)
 
 
 def test_within_an_expression():
@@ -48,3 +52,9 @@ def test_branch_of_a_conditional_expression():
 def test_a_break_in_either_branch():
     """It is not known which branch broke, where one assignment serves both."""
     assert after_a_call(in_either_branch, "item") in [(), ("t.item()",)]
+
+
+def test_what_a_resume_function_was_given_keeps_its_name():
+    given = ("F.cross_entropy", "logits[mask]")
+    assert after_a_call(resumed, "item", given) == (*given, "labels.item()")
+    assert after_a_call(resumed, "item") == ("", "", "labels.item()")

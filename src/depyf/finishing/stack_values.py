@@ -17,7 +17,8 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
@@ -29,14 +30,17 @@ from ..torch_text.resumes import offset_in
 
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
 _Stack = tuple[int | None, ...]
+#: An argument of a resume function that is a value from the stack.
+_GIVEN = re.compile(r"___stack(\d+)")
 
 
-def expressions_on_stack(code: Code, resume_name: str) -> tuple[str, ...]:
+def expressions_on_stack(code: Code, resume_name: str, given: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the expressions of the values that a resume function takes from the stack, the lowest first.
 
     Args:
         code: that broke, as Dynamo traces it.
         resume_name: by which it calls the resume function: ``__resume_at_184_3``.
+        given: of a resume function that broke, the expressions of the values that it took from the stack itself.
 
     Returns:
         ``""`` for a value whose expression is not known; nothing where none is.
@@ -44,9 +48,17 @@ def expressions_on_stack(code: Code, resume_name: str) -> tuple[str, ...]:
     offset = offset_in(resume_name)
     if offset is None or code.version < (3, 11):
         return ()
-    stack = _stack_at(build(canonicalise(code)), offset)
+    graph = build(canonicalise(code))
+    taken = {op.offset: int(place[1]) for block in graph.blocks.values() for op in block.ops
+             if op.kind == LOAD_FAST and (place := _GIVEN.fullmatch(op.arg))}
     places = positions(code)
-    texts = tuple(text_at(code.filename, places[pushed // 2]) if pushed is not None else "" for pushed in stack)
+
+    def text_of(pushed: int | None) -> str:
+        if pushed is None or pushed not in taken:
+            return text_at(code.filename, places[pushed // 2]) if pushed is not None else ""
+        return given[taken[pushed]] if taken[pushed] < len(given) else ""
+
+    texts = tuple(map(text_of, _stack_at(graph, offset)))
     return texts if any(texts) else ()
 
 
