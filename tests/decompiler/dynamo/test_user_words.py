@@ -110,6 +110,25 @@ def f(self):
     return __compiled_fn_1(self.head.bias, self.layers[1].proj.weight, self.layers[1].norm.weight)
 """, self=Model())
 
+class Averaging:
+    """Holds a module, and is reached from a method of its own, as where torch compiles a decorated method."""
+
+    def __init__(self):
+        self.shadow = Model()
+
+    def update(self, model):
+        raise NotImplementedError
+
+
+case("what_a_bound_method_is_of", """
+def f(fn, args):
+    tmp_1 = fn.__self__.shadow._modules['layers']._modules['1']._modules
+    return __compiled_fn_1(tmp_1['norm']._parameters['weight'], tmp_1['proj']._parameters['weight'])
+""", """
+def f(fn, args):
+    return __compiled_fn_1(fn.__self__.shadow.layers[1].norm.weight, fn.__self__.shadow.layers[1].proj.weight)
+""", fn=Averaging().update, args=())
+
 case("layers_are_folded", """
 def f(self):
     tmp_1 = self._modules
