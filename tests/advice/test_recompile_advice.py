@@ -292,3 +292,12 @@ def test_a_number_that_is_only_a_key():
 ])
 def test_what_is_only_a_key(line, expected):
     assert is_only_key("scheduler.step", line) == expected
+
+
+@pytest.mark.parametrize(("lengths", "stays"), [
+    (("0", "1", "2", "3", "3"), True), (("0", "1", "2", "3"), False), (("0", "1", "2", "0", "0"), False), ((), False)])
+def test_a_length_that_grows_no_more(lengths, stays):
+    """A deque with ``maxlen`` is full at last."""
+    advice = on_change(ValueChange("len(self.window)", ("0",), "1"), Circumstances(expected={"len(self.window)": lengths}))
+    assert advice.comes_first != stays
+    assert ("up to 3, at which it stays in this run" in advice.text) == stays

@@ -391,9 +391,13 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
                 "at once (a loop over a tensor is unrolled, too)")
     grows = change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was)
     by_key = change.subject[4:-1].rpartition(".")[2] in at.filled
-    many = len(set(at.expected.get(change.subject, ()))) > 2
+    expected = at.expected.get(change.subject, ())
+    many = len(set(expected)) > 2
     if by_key and (many or grows and set(change.was) != {"0"}):
         return "each number of keys has a version of its own; set all of them before the first call"
+    if grows and not by_key and _stays(expected):
+        return (f"each length has a version of its own, up to {expected[-1]}, at which it stays in this run; to spare "
+                "those of shorter ones, fill it before the first call")
     if grows and not by_key:
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
@@ -403,6 +407,13 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
         return "when it is empty there is a version of its own, one in all; to spare it, fill it before the first call"
     return ("each length has a version of its own; keep one length, or, where it holds numbers or tensors, fill a "
             "tensor of fixed size instead")
+
+
+def _stays(lengths: Sequence[str]) -> bool:
+    """Return whether the last versions want the same length, and the longest: a deque is full, a list is cut."""
+    if len(lengths) < 2 or lengths[-1] != lengths[-2] or not all(map(str.isdigit, lengths)):
+        return False
+    return max(map(int, lengths)) == int(lengths[-1])
 
 
 def _view(change: ValueChange, at: Circumstances) -> str | None:
