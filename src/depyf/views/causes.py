@@ -10,7 +10,7 @@ import ast
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
@@ -138,11 +138,27 @@ def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
             case ast.Module([ast.Expr(ast.Call() as call)]):
                 return call
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    if _data_operator(broken) and _comes_first("tolist", inside) and not _indexes(node):
+        wanted = "tolist"
     wanted = wanted.rstrip(".")  # (torch writes the full stop behind a built-in into its name)
     calls = [each for each in inside if _called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:
         calls = [each for each in inside if isinstance(each.func, ast.Name) and each.func.id in _NUMBERS]
     return calls[0] if wanted and len(calls) == 1 else None
+
+
+def _comes_first(name: str, calls: Sequence[ast.Call]) -> bool:
+    """Return whether a line calls one method of a name before anything else: all other calls are around it."""
+    found = [each for each in calls if _called(each) == name]
+    return len(found) == 1 and all(found[0] in ast.walk(each) for each in calls)
+
+
+def _indexes(node: ast.AST) -> bool:
+    """Return whether a statement takes items by what is no constant.
+
+    (An index by a tensor takes its number, too.)
+    """
+    return any(isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Constant) for each in ast.walk(node))
 
 
 def _parsed(broken: GraphBreak) -> tuple[str, ast.Module]:
