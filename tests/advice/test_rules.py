@@ -269,6 +269,30 @@ def test_of_a_packed_sequence_nothing_is_traced(lines, rule):
     assert "padded" in (advice.cost if rule == "allow_rnn" else advice.change)
 
 
+def test_the_packing_of_a_batch_goes_with_the_packed_sequence():
+    lines = "    packed = rnn.pack_padded_sequence(x, n.cpu())\n    out, _ = self.rnn(packed)\n"
+    skipped = "Attempted to call function marked as skipped"
+    explanation = "Dynamo developers have intentionally marked that the function `pack_padded_sequence` in file ..."
+    advice = on_break(broken_at(f"def f(self, x, n):\n{lines}", 2, "GB0007", skipped, explanation))
+    assert advice.rule == "packed"
+    advice = on_break(broken_at(f"def f(self, x, n):\n{lines.replace('(packed)', '(x)')}", 2, "GB0007", skipped,
+                                explanation))
+    assert advice.rule == "skipped"
+
+
+@pytest.mark.parametrize(("lines", "line", "change"), [
+    ("    y = x + 1\n    n = zlib.crc32(y, 3)\n", 3, "divide `f` here: compile what comes before this line"),
+    ("    n = zlib.crc32(x)\n    y = n\n", 2, "call `zlib.crc32(x)` before the compiled function is called"),
+    ("    for y in x:\n        n = zlib.crc32(y)\n", 3, "call `zlib.crc32(y)` before the compiled function is called"),
+])
+def test_what_a_call_is_given_may_be_made_in_the_function(lines, line, change):
+    """It can then not be called before the function."""
+    advice = on_break(broken_at(
+        f"def f(x):\n{lines}", line, "GB0007", "Attempted to call function marked as skipped",
+        "Dynamo does not know how to trace the builtin function `zlib.crc32`."))
+    assert advice.change.startswith(change)
+
+
 @pytest.mark.parametrize("line, registry_id, change", [
     ("if random.randint(0, 1) == 0:\n        x = x * 2", "GB0170", "evaluate `random.randint(0, 1) == 0` before"),
     ("if w > 1:\n        x = x * 2", "GB0170", "call `random.randint(1, 3)` before"),

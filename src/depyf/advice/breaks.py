@@ -20,7 +20,7 @@ from .later_tests import Depends, later_index, later_item, later_test, on_number
 from .model import Advice
 from .random_numbers import is_number, on_drawn
 from .readings import on_reading
-from .recurrent import on_packed, on_recurrent
+from .recurrent import on_packed, on_packing, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .shapes import on_shape
 from .source import Site, called, is_own
@@ -261,6 +261,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB4198",), r"^Attempted to copy\.deepcopy a tensor", calls.on_deepcopy),
     Rule(("GB0007", "GB0008", "GB0156", "GB0208"), r"marked as skipped|^Unsupported method call|returned non-Tensor$",
          on_reading),
+    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_packing),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),

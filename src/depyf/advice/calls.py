@@ -215,12 +215,33 @@ def on_skipped(site: Site) -> Advice | None:
                 f"the result to `{function}`: `True` or `False`", "torch does not trace what it calls",
                 f"a version for each of the two; `{function}`, and each compiled function that calls it, has one more "
                 "parameter")
+    made = _made_before(site, calls[0])
+    if made:
+        return Advice(
+            "skipped", f"divide `{function}` here: compile what comes before this line and what comes after it as "
+            f"functions of their own, and call `{shown}` between them", f"torch does not trace what it calls, and "
+            f"`{function}` makes {', '.join(f'`{name}`' for name in made)}, which it is given",
+            "two compiled functions in place of one; what both need is returned by the first")
     inputs = ". Where its arguments are made in the function, end the compiled function there" if _needs_names(
         site, calls[0]) else ""
     return Advice(
         "skipped", f"call `{shown}` before the compiled function is called, and pass the result to `{function}`, as a "
         f"tensor if it is a number that changes{inputs}", "torch does not trace what it calls; a value from outside "
         "is an input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
+
+
+def _made_before(site: Site, call: ast.Call) -> list[str]:
+    """Return the names among what a call is given that the function sets on lines before it.
+
+    (None where the call stands in a loop or the like: there a function cannot be divided.)
+    """
+    if site.function is None or site.statement is None or site.statement not in site.function.body:
+        return []
+    stored = {each.id for each in ast.walk(site.function) if isinstance(each, ast.Name)
+              and isinstance(each.ctx, ast.Store) and each.lineno < site.statement.lineno}
+    given = [each.id for argument in (*call.args, *(each.value for each in call.keywords))
+             for each in ast.walk(argument) if isinstance(each, ast.Name)]
+    return [name for name in dict.fromkeys(given) if name in stored]
 
 
 def _needs_names(site: Site, call: ast.Call) -> bool:
