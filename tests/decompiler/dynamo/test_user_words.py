@@ -709,6 +709,16 @@ def with_constant(value):
     return made.__code__.replace(co_consts=constants)
 
 
+def test_what_a_method_among_the_constants_gives_is_a_result():
+    """The constant's own name says nothing, least where the text has the class in its place."""
+    made = function("def f(x):\n    tmp_1 = 'constant'((x, 2))\n    tmp_2 = x.size\n    return (tmp_1, tmp_2(), tmp_1)\n",
+                    module_globals())
+    constants = tuple(Pair._make if each == "constant" else each for each in made.__code__.co_consts)
+    code = made.__code__.replace(co_consts=constants)
+    found = decompile_code(code, simplify=True, facts=LiveFacts({"x": torch.ones(1)}, {"Pair": Pair}))
+    assert "    result = Pair._make((x, 2))\n" in found.text
+
+
 def local_pair():
     return collections.namedtuple("Local", "a b")
 
