@@ -269,6 +269,19 @@ def test_of_a_packed_sequence_nothing_is_traced(lines, rule):
     assert "padded" in (advice.cost if rule == "allow_rnn" else advice.change)
 
 
+def test_a_test_of_a_size_that_only_the_data_tells_is_told_in_the_users_words():
+    text = "def f(x, parts):\n    for part in parts:\n        rows = torch.where(x)[0]\n        if rows.numel() == 0:\n" \
+           "            continue\n        x = part(rows)\n    return x\n"
+    reason = "Could not guard on data-dependent expression Eq(u0, 0) (unhinted: Eq(u0, 0)).  (Size-like symbols: u0)"
+    place = SourceLocation("/home/a/model.py", 4, "", "        if rows.numel() == 0:")
+    broken = GraphBreak(CompileId(0, 0), reason, stack=(place,))
+    assert cause(broken) == "`rows.numel() == 0` depends on a number that only the data tells"
+    advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken))
+    assert advice.change.startswith("compile what follows the test in a turn of the loop at line 2")
+    elsewhere = GraphBreak(CompileId(0, 0), reason, stack=(dataclasses.replace(place, text="y = x.view(n)"),))
+    assert cause(elsewhere) == "a decision depends on a number that only the data tells: `Eq(u0, 0)`"
+
+
 def test_the_packing_of_a_batch_goes_with_the_packed_sequence():
     lines = "    packed = rnn.pack_padded_sequence(x, n.cpu())\n    out, _ = self.rnn(packed)\n"
     skipped = "Attempted to call function marked as skipped"

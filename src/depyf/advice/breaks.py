@@ -252,6 +252,7 @@ RULES: tuple[Rule, ...] = (
     Rule((), r"^Could not extract specialized integer from data-dependent expression",
          lambda site: on_count(site) or on_elements(site, wants_number=False)),
     Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_key),
+    Rule((), r"^Could not guard on data-dependent expression", on_turn),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
     Rule(("GB0059", "GB0296"), r"^Failed to trace builtin operator|^attempted to reorder", calls.on_text_of_number),

@@ -235,7 +235,14 @@ def _undecided(broken: GraphBreak) -> str:
     tested = re.match(r"Could not guard on data-dependent expression (?P<what>.+?) \(unhinted: ", broken.reason)
     if tested is not None and re.fullmatch(r"z?u[f]?\d+", tested["what"]):  # (the number itself, which nothing tests)
         return _NEEDS_VALUE
-    return f"a decision depends on a number that only the data tells: `{tested['what']}`" if tested is not None else ""
+    if tested is None:
+        return ""
+    text, node = _parsed(broken)
+    of_user = broken.location is not None and not is_library(broken.location.filename)
+    match node:
+        case ast.Module([ast.If(test) | ast.While(test)]) if of_user:
+            return f"{code(ast.get_source_segment(text, test) or '')} depends on a number that only the data tells"
+    return f"a decision depends on a number that only the data tells: `{tested['what']}`"
 
 
 def _graph_break(broken: GraphBreak) -> str:
