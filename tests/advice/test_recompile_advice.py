@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from depyf.advice import Sources, on_break
+from depyf.advice.keys import is_only_key
 from depyf.advice.recompiles import Circumstances, ValueChange, on_change
 from depyf.advice.scalars import in_arithmetic
 from depyf.records.model import (
@@ -304,3 +305,30 @@ def test_a_number_that_the_function_counts_and_no_version_leaves_open():
     assert not on_change(counting, Circumstances(ranges={"self.stats['tokens']": ""})).comes_first
     # Another item is set than the one that changed.
     assert not on_change(replace(counting, subject="self.stats['steps']"), Circumstances()).comes_first
+
+
+def test_a_number_that_is_only_a_key():
+    """A tensor in its place would be another key at each call."""
+    at = Circumstances(fixed={"self.step": "`m.py:8`"}, keys={"self.step"})
+    text = on_change(ValueChange("self.step", ("1",), "2"), at).text
+    assert text.startswith("as a key or index (at `m.py:8`) it is fixed") and "tensor" not in text
+    assert "a tensor in place of the number" in on_change(
+        ValueChange("self.step", ("1",), "2"), Circumstances(fixed=at.fixed)).text
+
+
+@pytest.mark.parametrize(("line", "expected"), [
+    ("self.seen[self.step] = x.mean()", True), ("self.counts[(layer, self.step)] += n", True),
+    ("for name in self.names[self.step]:", True), ("self.seen[self.step] = self.step", False),
+    ("self.seen[self.step + 1] = x", False), ("y = x * self.step", False), ("self.seen[self.step] = f(", False),
+])
+def test_what_is_only_a_key(line, expected):
+    assert is_only_key("scheduler.step", line) == expected
+
+
+@pytest.mark.parametrize(("lengths", "stays"), [
+    (("0", "1", "2", "3", "3"), True), (("0", "1", "2", "3"), False), (("0", "1", "2", "0", "0"), False), ((), False)])
+def test_a_length_that_grows_no_more(lengths, stays):
+    """A deque with ``maxlen`` is full at last."""
+    advice = on_change(ValueChange("len(self.window)", ("0",), "1"), Circumstances(expected={"len(self.window)": lengths}))
+    assert advice.comes_first != stays
+    assert ("up to 3, at which it stays in this run" in advice.text) == stays

@@ -30,6 +30,7 @@ from depyf.records.model import (
     SourceLocation,
 )
 from depyf.views.advice import Adviser, in_order
+from depyf.views.causes import cause
 from depyf.views.run_index import RunIndex
 
 CASES = {case.name: case for case in fix_programs.cases()}
@@ -37,6 +38,9 @@ IN_WORDS = {name: case for name, case in CASES.items() if case.after}
 #: The first program of each rule.
 OF_RULE = {case.rule: case for case in reversed(CASES.values()) if not case.after and case.rule not in (
     "none", "several", "limit")}
+
+#: What torch tells of ``'at %d' % n`` where it keeps ``n`` open.
+PERCENT = "raised exception TypeError(\"unsupported operand type(s) for %: 'str' and 'int'\")"
 
 
 def outcome(case, text, folder):
@@ -282,6 +286,43 @@ def test_of_a_packed_sequence_nothing_is_traced(lines, rule):
     assert "padded" in (advice.cost if rule == "allow_rnn" else advice.change)
 
 
+def test_a_test_of_a_size_that_only_the_data_tells_is_told_in_the_users_words():
+    text = "def f(x, parts):\n    for part in parts:\n        rows = torch.where(x)[0]\n        if rows.numel() == 0:\n" \
+           "            continue\n        x = part(rows)\n    return x\n"
+    reason = "Could not guard on data-dependent expression Eq(u0, 0) (unhinted: Eq(u0, 0)).  (Size-like symbols: u0)"
+    place = SourceLocation("/home/a/model.py", 4, "", "        if rows.numel() == 0:")
+    broken = GraphBreak(CompileId(0, 0), reason, stack=(place,))
+    assert cause(broken) == "`rows.numel() == 0` depends on a number that only the data tells"
+    advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken))
+    assert advice.change.startswith("compile what follows the test in a turn of the loop at line 2")
+    elsewhere = GraphBreak(CompileId(0, 0), reason, stack=(dataclasses.replace(place, text="y = x.view(n)"),))
+    assert cause(elsewhere) == "a decision depends on a number that only the data tells: `Eq(u0, 0)`"
+
+
+def test_the_packing_of_a_batch_goes_with_the_packed_sequence():
+    lines = "    packed = rnn.pack_padded_sequence(x, n.cpu())\n    out, _ = self.rnn(packed)\n"
+    skipped = "Attempted to call function marked as skipped"
+    explanation = "Dynamo developers have intentionally marked that the function `pack_padded_sequence` in file ..."
+    advice = on_break(broken_at(f"def f(self, x, n):\n{lines}", 2, "GB0007", skipped, explanation))
+    assert advice.rule == "packed"
+    advice = on_break(broken_at(f"def f(self, x, n):\n{lines.replace('(packed)', '(x)')}", 2, "GB0007", skipped,
+                                explanation))
+    assert advice.rule == "skipped"
+
+
+@pytest.mark.parametrize(("lines", "line", "change"), [
+    ("    y = x + 1\n    n = zlib.crc32(y, 3)\n", 3, "divide `f` here: compile what comes before this line"),
+    ("    n = zlib.crc32(x)\n    y = n\n", 2, "call `zlib.crc32(x)` before the compiled function is called"),
+    ("    for y in x:\n        n = zlib.crc32(y)\n", 3, "call `zlib.crc32(y)` before the compiled function is called"),
+])
+def test_what_a_call_is_given_may_be_made_in_the_function(lines, line, change):
+    """It can then not be called before the function."""
+    advice = on_break(broken_at(
+        f"def f(x):\n{lines}", line, "GB0007", "Attempted to call function marked as skipped",
+        "Dynamo does not know how to trace the builtin function `zlib.crc32`."))
+    assert advice.change.startswith(change)
+
+
 @pytest.mark.parametrize("line, registry_id, change", [
     ("if random.randint(0, 1) == 0:\n        x = x * 2", "GB0170", "evaluate `random.randint(0, 1) == 0` before"),
     ("if w > 1:\n        x = x * 2", "GB0170", "call `random.randint(1, 3)` before"),
@@ -412,6 +453,38 @@ def test_what_made_a_whole_function_fail_is_read_from_the_failure():
         "Unsupported", reason, SourceLocation("/home/a/model.py", 2)))
     adviser = Adviser(RunIndex(Capture(compilations=(failed,), sources=(SourceFile("/home/a/model.py", text),))))
     assert "print outside of what is compiled" in adviser.on_lost(failed)[0]
+
+
+@pytest.mark.parametrize(("line", "reason", "context", "change", "why"), [
+    ("print(f'{n:.3f}')", "BUILD_STRING type error", "SymNodeVariable()",
+     "write `print('{:.3f}'.format(n))`, and set", "an f-string needs the value"),
+    ("self.last = f'{{{n!r}}} {n:{width}}'", "BUILD_STRING type error", "SymNodeVariable()", None, "an f-string needs"),
+    ("self.last = f'{{{n!r}}}'", "BUILD_STRING type error", "SymNodeVariable()",
+     "write `self.last = '{{{!r}}}'.format(n)`", "an f-string needs"),
+    ("self.last = 'at %d' % n", "Observed exception", PERCENT, "format the text with `.format(...)`", "`%` needs"),
+    ("self.last = a % n", "Observed exception", "raised exception TypeError(\"no\")",
+     "keep calls for which this line raises TypeError", "Observed exception"),
+])
+def test_a_text_of_a_number_that_torch_keeps_open(line, reason, context, change, why):
+    text = f"def f(self, n, width):\n    {line}\n"
+    place = SourceLocation("/home/a/model.py", 2, "", f"    {line}")
+    broken = GraphBreak(CompileId(0, 0), reason, stack=(place,), context=context)
+    advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken))
+    assert advice is None if change is None else advice.change.startswith(change)
+    assert cause(broken).startswith(why)
+
+
+def test_a_function_that_is_given_up_is_told_where_it_breaks_next():
+    text = "def f(x, parts):\n    for part in parts:\n        rows = torch.where(x)[0]\n        if rows.numel() == 0:\n" \
+           "            continue\n        x = part(rows)\n    return x\n"
+    line = SourceLocation("/home/a/model.py", 3, "", text.splitlines()[2])
+    given_up = Compilation(CompileId(0, 0), outcome="skipped", breaks=(GraphBreak(
+        CompileId(0, 0), "Dynamic shape operator", registry_id="GB0036", stack=(line,), skips_function=True,
+        explanation="Operator `aten.nonzero.default`'s output shape depends on input Tensor data."),))
+    adviser = Adviser(RunIndex(Capture(compilations=(given_up,), sources=(SourceFile(line.filename, text),))))
+    assert adviser.on_lost(given_up) == [
+        "set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`; that alone is not enough: line 4 "
+        "(`rows.numel() == 0`) breaks the graph next"]
 
 
 def test_hints_that_ask_for_a_report_come_last():
@@ -688,6 +761,25 @@ def test_what_is_left_is_said_with_what_to_do():
     first, second = left(capture)
     assert first == "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"
     assert second.startswith("  change: print outside of what is compiled")
+    tried = second.removeprefix("  change: ")
+    assert left(capture, {tried}) == [first, f"{second} (tried here, and not taken)"]
+
+
+def test_a_line_that_breaks_several_functions_is_said_once():
+    where = SourceLocation("/home/a/model.py", 2, "f", "    print(x, sep='')")
+    broken = GraphBreak(CompileId(0, 0), "Failed to trace builtin operator", "builtin operator `print`",
+                        registry_id="GB0059", stack=(where,))
+    capture = Capture(compilations=tuple(
+        Compilation(CompileId(n, 0), function=name, outcome="compiled", breaks=(broken,))
+        for n, name in enumerate(("f", "g"))), sources=(SourceFile(where.filename, "def f(x):\n    print(x, sep='')\n"),))
+    assert [line for line in left(capture) if not line.startswith(" ")] == [
+        "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"]
+
+
+@pytest.mark.parametrize("helps", [True, False])
+def test_what_was_tried_in_vain_is_known(program, helps):
+    found = searched(program, Pretended("capture" if helps else "something else"))
+    assert bool(found.in_vain) != helps
 
 
 def test_what_does_not_help_is_not_taken(program):

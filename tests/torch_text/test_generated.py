@@ -5,6 +5,8 @@ triton.py; ``get_kernel_metadata`` in utils.py for the comments; the form of who
 those that public repositories hold as files).
 """
 
+import pytest
+
 from depyf.provenance.graph_provenance import Provenance
 from depyf.provenance.kernel_mapping import assign
 from depyf.provenance.kernels import graph_kernels
@@ -418,6 +420,21 @@ def call(args):
     shown = kernel_outline(provenance, kernel, "title")
     assert shown.count("extern_kernels.mm  (extern)") == 1
     assert f"... the 2 calls above, 4 more times, to line {kernel.calls[-1].call_line}\n" in shown
+
+
+@pytest.mark.parametrize(("operation", "told"), [
+    ("aten.select.int(x, 0, 1)", "none: the graph only reshapes what it takes, or takes parts of it"),
+    ("aten.neg.default(x)", "none that could be read")])
+def test_why_a_module_calls_no_kernel(operation, told):
+    text = f"""class GraphModule(torch.nn.Module):
+    def forward(self, x: "f32[4, 8][8, 1]cpu"):
+        part: "f32[8][1]cpu" = torch.ops.{operation}
+        return (part,)
+"""
+    module = "def call(args):\n    x, = args\n    return (reinterpret_tensor(x, (8, ), (1, ), 8), )\n"
+    provenance = Provenance(CompiledGraph("g", "g", IDS, "inductor", (GraphStage("AFTER_POST_GRAD", 0, text),),
+                                          (Kernel(0, module),)))
+    assert f"# calls of kernels: {told}\n" in kernel_outline(provenance, provenance.kernels[0], "title")
 
 
 def test_sizes_that_kernels_take_are_no_values():

@@ -1,5 +1,7 @@
 """What is said of graphs that were not in Inductor's cache."""
 
+from dataclasses import replace
+
 import pytest
 
 from depyf.records.model import (
@@ -9,6 +11,7 @@ from depyf.records.model import (
     Compilation,
     CompiledGraph,
     CompileId,
+    GraphInput,
     GraphStage,
 )
 from depyf.views import cache_keys
@@ -54,6 +57,24 @@ def test_within_a_run_the_nearest_key_is_named():
     text = "\n".join(cache_keys.within(run(*lookups)))
     assert "The graph of `[0/1]` is that of `[0/0]`, but was looked up under another key: the inputs and `custom`" in text
     assert "The graph of `[0/2]` is that of `[0/1]`, but was looked up under another key: the inputs differ." in text
+
+
+@pytest.mark.parametrize(("types", "words"), [
+    (("f32[2, 3][3, 1]cpu", "Sym(2)"), "the inputs differ, `self.step` was 1 and is 2.\n\n* **change**: let torch leave"),
+    (("f32[2, 4][4, 1]cpu", "Sym(2)"), "the inputs differ.\n\n* **change**: mark the sizes that change"),
+    (("f32[2, 3][3, 1]cpu", "Sym(s1)"), "the inputs differ.\n\n* **change**: mark the sizes that change"),
+])
+def test_numbers_that_a_graph_takes_are_told_from_sizes(types, words):
+    def graph(number, x, n):
+        text = ("class GraphModule(torch.nn.Module):\n"
+                f"    def forward(self, L_x_: \"{x}\", L_self_step: \"{n}\"):\n        return (L_x_,)\n")
+        return CompiledGraph(f"g{number}", "", CompileId(0, number), "inductor", (GraphStage(
+            "Captured_Graph", 0, text, inputs=(GraphInput("L_x_", "L['x']"), GraphInput(
+                "L_self_step", "L['self'].step"))),))
+
+    capture = run(("miss", KEY, ()), ("miss", {**KEY, "example_inputs": "x"}, ()))
+    lines = cache_keys.within(replace(capture, graphs=(graph(0, "f32[2, 3][3, 1]cpu", "Sym(1)"), graph(1, *types))))
+    assert words in "\n".join(lines)
 
 
 def test_graphs_stand_together_whose_options_changed_alike():

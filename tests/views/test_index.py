@@ -267,6 +267,16 @@ def test_what_of_a_line_runs_in_plain_python(broken, phrase):
     assert in_plain_python(broken) == phrase
 
 
+@pytest.mark.parametrize(("line", "phrase"), [
+    ("for e, c in enumerate(counts.tolist()):", "`counts.tolist()`"),
+    ("self.window.append(max(counts.tolist()))", "`counts.tolist()`"),
+    ("y = counts[i].tolist()", ""), ("y = f(x).tolist()", ""), ("y = x.tolist() + z.tolist()", ""),
+])
+def test_numbers_of_a_tensor_in_a_list_are_taken_in_plain_python(line, phrase):
+    explanation = "Operator `aten._local_scalar_dense.default` has a non-Tensor output whose value is dependent on data."
+    assert in_plain_python(broken_at(line, "Data dependent operator", explanation)) == phrase
+
+
 def test_a_call_with_a_break_in_its_arguments_is_written_in_two_steps():
     reason = "Unsupported Tensor.item() call"
     assert in_two_steps(broken_at("self.log.append(value + x.item())", reason)) == (

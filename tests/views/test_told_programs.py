@@ -374,6 +374,14 @@ def test_sizes_that_change_at_once_are_to_be_marked_together(capture_program):
 
 
 @new_enough
+def test_advice_on_one_number_says_which_part_of_the_function_it_is_on(capture_program):
+    text = index(capture_program(told_programs.number_open_and_key))
+    rows = [line for line in text.splitlines() if line.startswith("* `self.step` (in `Stepping.next`")]
+    assert len(rows) == 2 and "(in `Stepping.next`): torch leaves it open" in rows[0]
+    assert re.search(r" from line \d+ on\): as a key or index", rows[1])
+
+
+@new_enough
 def test_a_number_that_python_computes_with_is_fixed(capture_program):
     text = index(capture_program(told_programs.number_computed_in_python))
     assert "* `step`: what Python computes with it fixes it (at `told_programs.py:" in text

@@ -311,6 +311,27 @@ def flag_and_factor(compiled):
     again(torch.ones(2), 0.25, True)
 
 
+class Stepping:
+    """Its number is an index of a tensor, which torch leaves open, and behind a break a key, which it fixes."""
+
+    def __init__(self):
+        self.step = 0
+        self.seen = dict.fromkeys(range(4))
+
+    def next(self, x):
+        y = x[self.step]
+        torch._dynamo.graph_break()
+        self.seen[self.step] = y * 2
+        return y + 1
+
+
+def number_open_and_key(compiled):
+    stepping = Stepping()
+    step = compiled(stepping.next)
+    for stepping.step in range(4):
+        step(torch.ones(4))
+
+
 def number_computed_in_python(compiled):
     """Torch keeps `step` open, and then needs `-step / 10` as a number."""
     import math

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..frozen import frozen
-from . import calls, errors, libraries, lists
+from . import calls, errors, libraries, lists, texts
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
@@ -20,7 +20,7 @@ from .later_tests import Depends, later_index, later_item, later_test, on_number
 from .model import Advice
 from .random_numbers import is_number, on_drawn
 from .readings import on_reading
-from .recurrent import on_packed, on_recurrent
+from .recurrent import on_packed, on_packing, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
 from .shapes import on_shape
 from .source import Site, called, is_own
@@ -71,7 +71,7 @@ def _setting(
     def propose(site: Site) -> Advice | None:
         test = later_test(site, depends) if depends is not None else ""
         told = f"{test} depends on it, and breaks the graph next" if test else cost
-        return Advice(name, f"set `{line}`", why, told, settings=(line,))
+        return Advice(name, f"set `{line}`", why, told, settings=(line,), next_break=test)
 
     return propose
 
@@ -109,8 +109,9 @@ def _on_scalar(site: Site) -> Advice | None:
         return advice
     test, loop = behind
     name = site.function.name
-    return replace(advice, cost=f"{test} breaks the graph next, inside the loop at line {loop}: torch then gives up "
-                                f"all of `{name}`, also what is before the loop; mend that line first")
+    return replace(
+        advice, next_break=test, cost=f"{test} breaks the graph next, inside the loop at line {loop}: torch then gives "
+                                      f"up all of `{name}`, also what is before the loop; mend that line first")
 
 
 def _on_indices(site: Site, node: ast.stmt) -> Advice | None:
@@ -251,6 +252,7 @@ RULES: tuple[Rule, ...] = (
     Rule((), r"^Could not extract specialized integer from data-dependent expression",
          lambda site: on_count(site) or on_elements(site, wants_number=False)),
     Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_key),
+    Rule((), r"^Could not guard on data-dependent expression", on_turn),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
     Rule(("GB0059", "GB0296"), r"^Failed to trace builtin operator|^attempted to reorder", calls.on_text_of_number),
@@ -260,11 +262,13 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB4198",), r"^Attempted to copy\.deepcopy a tensor", calls.on_deepcopy),
     Rule(("GB0007", "GB0008", "GB0156", "GB0208"), r"marked as skipped|^Unsupported method call|returned non-Tensor$",
          on_reading),
+    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_packing),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),
     Rule(("GB0811",), r"^missing tp_iter$", calls.on_generator),
     Rule(("GB0467",), r"^setattr\(\) on unsupported type", _on_attribute),
+    Rule(("GB0088", "GB0021"), r"^Observed exception|^BUILD_STRING type error", texts.on_text),
     Rule(("GB0088",), r"^Observed exception", errors.on_none),
     Rule(("GB0088", "GB0021"), r"^Observed exception|^BUILD_STRING type error", errors.on_raise),
     Rule(("GB4315",), r"^RuntimeError when making fake tensor call", errors.on_failing),

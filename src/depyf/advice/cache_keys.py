@@ -14,6 +14,10 @@ _CHANGES = {
         "mark the sizes that change with `torch._dynamo.mark_dynamic(x, 0)`, or pad the inputs to a few sizes",
         "sizes, strides, dtypes and devices of the inputs are part of the key",
         "code for open sizes can be slower than for one size; padding computes more"),
+    "numbers": (
+        "let torch leave these numbers open, or give the graph a tensor in their place: the section on recompiles says "
+        "what fixes them", "a number that a graph takes is part of the key, with the value that it is fixed at",
+        "code for any number can be slower than for one"),
     "fx_kwargs": ("compile with the same `mode` and `options`, and with gradients as before",
                   "how a graph is compiled (CUDA graphs, inference or training, which inputs stay in place) is part of "
                   "the key", _LOST),
@@ -27,7 +31,8 @@ def on_key(differing: Collection[str], before: Collection[str] = (), after: Coll
     """Return the advice on a graph that was looked up under another key than before.
 
     Args:
-        differing: names of the parts of the key that differ (:class:`depyf.records.model.CacheKeyPart`).
+        differing: names of the parts of the key that differ (:class:`depyf.records.model.CacheKeyPart`); "numbers":
+            nothing but numbers among the inputs.
         before, after: the options of Inductor at the two lookups that were not at their default.
     """
     for name, (change, why, cost) in _CHANGES.items():

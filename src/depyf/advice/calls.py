@@ -42,7 +42,7 @@ def on_print(site: Site) -> Advice | None:
     types = re.findall(r"'([^']+)'", site.broken.explanation.partition("argument types")[2].partition("]")[0])
     shown = [_shown(argument, each) for argument, each in zip(call.args, types)] if (
         len(types) == len(call.args)) else list(call.args)
-    return _printed_after(site, call, shown)
+    return printed_after(site, call, shown)
 
 
 def on_text_of_number(site: Site) -> Advice | None:
@@ -54,7 +54,7 @@ def on_text_of_number(site: Site) -> Advice | None:
     shown = [_formatted(each.args[0]) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
              and each.func.id == "str" and len(each.args) == 1 else _formatted(each) if _is_of_size(each) else each
              for each in call.args]
-    return _printed_after(site, call, shown) if shown != call.args else None
+    return printed_after(site, call, shown) if shown != call.args else None
 
 
 def _shown(argument: ast.expr, kind: str) -> ast.expr:
@@ -82,7 +82,7 @@ def _is_of_size(argument: ast.expr) -> bool:
     return False
 
 
-def _printed_after(site: Site, call: ast.Call, shown: list[ast.expr]) -> Advice:
+def printed_after(site: Site, call: ast.Call, shown: list[ast.expr]) -> Advice:
     """Return the advice to let torch print when the graph is done, with arguments that it can print then."""
     setting = f"{_REORDER}(print)"
     why = "torch then prints after the graph instead of ending it here"
@@ -215,12 +215,33 @@ def on_skipped(site: Site) -> Advice | None:
                 f"the result to `{function}`: `True` or `False`", "torch does not trace what it calls",
                 f"a version for each of the two; `{function}`, and each compiled function that calls it, has one more "
                 "parameter")
+    made = _made_before(site, calls[0])
+    if made:
+        return Advice(
+            "skipped", f"divide `{function}` here: compile what comes before this line and what comes after it as "
+            f"functions of their own, and call `{shown}` between them", f"torch does not trace what it calls, and "
+            f"`{function}` makes {', '.join(f'`{name}`' for name in made)}, which it is given",
+            "two compiled functions in place of one; what both need is returned by the first")
     inputs = ". Where its arguments are made in the function, end the compiled function there" if _needs_names(
         site, calls[0]) else ""
     return Advice(
         "skipped", f"call `{shown}` before the compiled function is called, and pass the result to `{function}`, as a "
         f"tensor if it is a number that changes{inputs}", "torch does not trace what it calls; a value from outside "
         "is an input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
+
+
+def _made_before(site: Site, call: ast.Call) -> list[str]:
+    """Return the names among what a call is given that the function sets on lines before it.
+
+    (None where the call stands in a loop or the like: there a function cannot be divided.)
+    """
+    if site.function is None or site.statement is None or site.statement not in site.function.body:
+        return []
+    stored = {each.id for each in ast.walk(site.function) if isinstance(each, ast.Name)
+              and isinstance(each.ctx, ast.Store) and each.lineno < site.statement.lineno}
+    given = [each.id for argument in (*call.args, *(each.value for each in call.keywords))
+             for each in ast.walk(argument) if isinstance(each, ast.Name)]
+    return [name for name in dict.fromkeys(given) if name in stored]
 
 
 def _needs_names(site: Site, call: ast.Call) -> bool:

@@ -1,4 +1,4 @@
-"""A number out of a tensor that is put into a set or a dictionary.
+"""Numbers by which items are looked up: out of a tensor, put into a set or a dictionary; and what only is a key.
 
     tokens.append(t.item())    ->    tokens.append(t)          # the tensor leaves the compiled function,
     seen.add(t.item())                                         # and where it is called: seen.add(t.item())
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import ast
 
+from ..torch_text.parsed import parsed_expression
 from .branches import unparsed
 from .later_tests import on_number
 from .model import Advice
-from .source import Function, Site
+from .source import Function, Site, last_name, parsed_statement
 
 #: Methods of sets that hash what they are given, and return nothing.
 _OF_SETS = ("add", "discard", "remove")
@@ -36,6 +37,30 @@ def on_key(site: Site) -> Advice | None:
         f"taken out of, and run `{line}` with its number where it is called",
         "outside of a graph the number has a value",
         "what the compiled function itself looks up there does not hold the number yet")
+
+
+def is_only_key(subject: str, line: str) -> bool:
+    """Return whether a line uses a value as a key or an index, or a part of one, and for nothing else.
+
+    ``self.seen[self.step] = x`` does of ``self.step``, and ``self.seen[self.step] = self.step`` does not.
+
+    Args:
+        subject: the value, as another frame may name it: ``self.scheduler.step``.
+        line: as far as it is known.
+    """
+    statement = parsed_statement(line)
+    name = last_name(expression) if (expression := parsed_expression(subject)) is not None else ""
+    if statement is None or not name:
+        return False
+    keys = [key for each in ast.walk(statement) if isinstance(each, ast.Subscript) for key in _parts(each.slice)]
+    uses = [each for each in ast.walk(statement)
+            if isinstance(each, (ast.Name, ast.Attribute)) and last_name(each) == name]
+    return bool(uses) and all(any(use is key for key in keys) for use in uses)
+
+
+def _parts(key: ast.expr) -> list[ast.expr]:
+    """Return the parts of a key: ``layer`` and ``expert`` of ``counts[layer, expert]``."""
+    return [part for each in key.elts for part in _parts(each)] if isinstance(key, ast.Tuple) else [key]
 
 
 def _is_number(key: ast.expr, function: Function | None) -> bool:

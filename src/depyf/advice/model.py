@@ -36,6 +36,7 @@ class Advice:
         settings: lines that set options of torch, to stand before the first compiled call.
         after: the user's lines as they should be, without their common indentation; empty where only words say it.
         elsewhere: what has to be changed is not the line of the break, so it helps whoever wrote that.
+        next_break: where the graph breaks next, if that is known: ``"line 30 (`token.numel() == 0`)"``.
     """
 
     rule: str
@@ -46,6 +47,7 @@ class Advice:
     settings: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     elsewhere: bool = False
+    next_break: str = ""
 
     @property
     def names_setting(self) -> bool:

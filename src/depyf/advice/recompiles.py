@@ -86,6 +86,7 @@ class Circumstances:
             ``{"x.shape[1]": "`conv.py:560`"}``.
         fixed_with: of these sizes, those that another version leaves open, with other sizes that are the same number
             where it is fixed: ``{"x.shape[1]": ("mask.shape[1]",)}``.
+        keys: of these, numbers by which the line that fixes them looks an item up, and uses them for nothing else.
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
             ``""`` where nothing bounds them. The range is one that the value of the first call is in.
@@ -124,6 +125,7 @@ class Circumstances:
 
     fixed: Mapping[str, str] = field(default_factory=dict)
     fixed_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keys: Set[str] = frozenset()
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
     along: tuple[str, ...] = ()
@@ -297,6 +299,9 @@ def _special_size(change: ValueChange, at: Circumstances) -> str | None:
 def _fixed_number(change: ValueChange, at: Circumstances) -> str | None:
     if change.subject not in at.fixed or ".shape[" in change.subject or change.subject in at.ranges:
         return None  # (Torch has versions of their own for 0 and 1 of a number that it otherwise leaves open.)
+    if change.subject in at.keys:  # (Two tensors are never the same key, whatever their values.)
+        return (f"as a key or index (at {at.fixed[change.subject]}) it is fixed, so each value has a version of its "
+                "own; look that item up, or set it, outside of what is compiled")
     return (f"what Python computes with it fixes it (at {at.fixed[change.subject]}), so each value has a version "
             "of its own; compute that before the call, or in torch, with a tensor in place of the number")
 
@@ -428,9 +433,13 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
     grows = change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was)
     held = change.subject[4:-1]
     by_key = held.rpartition(".")[2] in at.filled or _adds_to_item(parsed_statement(change.cause), held)
-    many = len(set(at.expected.get(change.subject, ()))) > 2
+    expected = at.expected.get(change.subject, ())
+    many = len(set(expected)) > 2
     if by_key and (many or grows and set(change.was) != {"0"}):
         return "each number of keys has a version of its own; set all of them before the first call"
+    if grows and not by_key and _stays(expected):
+        return (f"each length has a version of its own, up to {expected[-1]}, at which it stays in this run; to spare "
+                "those of shorter ones, fill it before the first call")
     if grows and not by_key and not at.in_library:
         return RecompileAdvice(
             "each length has a version of its own, and it grows, so that no version serves the next call; append "
@@ -453,6 +462,13 @@ def _adds_to_item(line: ast.stmt | None, owner: str) -> bool:
         case ast.Expr(ast.Call(ast.Attribute(ast.Subscript(of)))):
             return ast.unparse(of) == owner
     return False
+
+
+def _stays(lengths: Sequence[str]) -> bool:
+    """Return whether the last versions want the same length, and the longest: a deque is full, a list is cut."""
+    if len(lengths) < 2 or lengths[-1] != lengths[-2] or not all(map(str.isdigit, lengths)):
+        return False
+    return max(map(int, lengths)) == int(lengths[-1])
 
 
 def _view(change: ValueChange, at: Circumstances) -> str | None:

@@ -36,6 +36,17 @@ def on_packed(site: Site) -> Advice | None:
     return _padded() if inside and "_local_scalar_dense" in site.broken.explanation else None
 
 
+def on_packing(site: Site) -> Advice | None:
+    """Return the advice on the packing of a batch that a module of the same function is given; ``None`` for others."""
+    match site.statement:
+        case ast.Assign([ast.Name(name)], ast.Call() as call) if called(call) in _PACKS and site.function is not None:
+            given = [each for each in ast.walk(site.function) if isinstance(each, ast.Call) and any(
+                isinstance(inner, ast.Name) and inner.id == name for inner in each.args)]
+            if len(given) == 1 and isinstance(given[0].func, ast.Attribute):
+                return _padded()
+    return None
+
+
 def _padded() -> Advice:
     return Advice(
         "packed", f"give the module the padded batch, not the packed one, and set `{_SETTING}`",

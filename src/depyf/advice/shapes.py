@@ -35,7 +35,7 @@ def on_shape(site: Site) -> Advice:
     cost = f"{test} depends on it, and breaks the graph next" if test else (
         "a branch that depends on the size of the result breaks the graph again")
     return Advice("capture_dynamic_output_shape_ops", f"set `{_SETTING}`",
-                  "the size of the result is then a symbol of the graph", cost, settings=(_SETTING,))
+                  "the size of the result is then a symbol of the graph", cost, settings=(_SETTING,), next_break=test)
 
 
 def _outside(site: Site, operator: re.Match[str]) -> Advice:

@@ -138,6 +138,10 @@ class _Walk:
                 if name in own:
                     yield ("attr", name), own[name]
             return
+        if kind is types.MethodType:
+            if "__self__" in self.names:
+                yield ("attr", "__self__"), value.__self__
+            return
         of_kind = self._kind(kind)
         if of_kind.is_type:
             for name in self._in_class(value):

@@ -71,6 +71,8 @@ def attribute(owner: Any, name: str) -> Any:
         if entry is MISSING or is_data_descriptor(class_entry(kind, name)):
             return MISSING
         return entry if is_of(entry, types.FunctionType) or not has(type(entry), "__get__") else MISSING
+    if kind is types.MethodType:
+        return owner.__self__ if name == "__self__" else MISSING  # (which nothing can set)
     if kind.__getattribute__ is not object.__getattribute__:
         return MISSING
     if name == "__dict__" and kind.__dictoffset__:

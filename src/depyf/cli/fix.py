@@ -53,9 +53,9 @@ def fix(given: argparse.Namespace) -> int:
           f"{found.runs} runs of the program")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
-    remaining = left(after.capture) if after.capture is not None else []
+    remaining = left(after.capture, found.in_vain) if after.capture is not None else []
     if remaining:
-        print("# left:")
+        print("# left (at lines of the patched files):" if found.taken else "# left:")
         print("\n".join(f"#   {line}" for line in remaining))
     if not found.taken:
         print("# no change was found that helps and keeps the results" if before.problems else "# nothing to change")

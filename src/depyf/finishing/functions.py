@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..bytecode.code import Code
@@ -142,6 +142,7 @@ class Functions:
     ) -> CompiledFunction:
         frames, pending = [], [key]
         seen: set[Key] = set()
+        stacks: dict[int, tuple[str, ...]] = {}
         while pending:
             current = pending.pop(0)
             if current in seen:
@@ -149,8 +150,10 @@ class Functions:
             seen.add(current)
             frame = self._frame(current)
             if current[0] in broken_by:
-                stack, branch = self._continued(*broken_by[current[0]], self._code(current[0]))
+                broken, name = broken_by[current[0]]
+                stack, branch = self._continued(broken, name, self._code(current[0]), stacks.get(broken.original, ()))
                 frame = replace(frame, stack=stack, branch=branch)
+                stacks[current[0]] = stack
             frames.append(frame)
             for resume in resumed_by.get(current, ()):
                 self._meant_by.setdefault((resume.code, resume.code), MeantFunction(resume.meant, resume.code))
@@ -209,13 +212,16 @@ class Functions:
             self._codes[number] = unpacked(self._packed[number], self._version)
         return self._codes[number]
 
-    def _continued(self, broken: Bytecode, name: str, resume: Code) -> tuple[tuple[str, ...], Branch | None]:
+    def _continued(
+        self, broken: Bytecode, name: str, resume: Code, given: Sequence[str],
+    ) -> tuple[tuple[str, ...], Branch | None]:
         """Return the expressions of the values on the stack that a resume function takes, and the branch it continues.
 
         Args:
             broken: the function that broke.
             name: by which its transformed code calls the resume function.
             resume: that function.
+            given: the expressions of the values that the function which broke took from the stack itself.
         """
         traced = broken.traced
         if traced is None or not traced.resumes.get(name):
@@ -225,7 +231,8 @@ class Functions:
             code = unpacked(traced.code, self._version)
             after = resumed_function(resume.name)
             branch = branch_condition(code, traced.resumes[name], after[1]) if after else None
-            return expressions_on_stack(code, traced.resumes[name]), Branch(*branch) if branch else None
+            stack = expressions_on_stack(code, traced.resumes[name], given)
+            return stack, Branch(*branch) if branch else None
 
         nothing: tuple[tuple[str, ...], Branch | None] = (), None
         return self._attempt(found, nothing)

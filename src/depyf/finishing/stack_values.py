@@ -15,26 +15,32 @@ expression.
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
+import re
+from collections.abc import Mapping, Sequence
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.linetable import Position, positions
-from ..bytecode.operations import Op
+from ..bytecode.operations import CONST, LOAD_FAST, Op
 from ..bytecode.opspec import effect
-from ..cfg.graph import BRANCH, FOR_ITER, Block, Cfg, build
+from ..cfg.graph import BRANCH, FOR_ITER, JUMP, Block, Cfg, build
 from ..torch_text.resumes import offset_in
 
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
 _Stack = tuple[int | None, ...]
+#: An argument of a resume function that is a value from the stack.
+_GIVEN = re.compile(r"___stack(\d+)")
 
 
-def expressions_on_stack(code: Code, resume_name: str) -> tuple[str, ...]:
+def expressions_on_stack(code: Code, resume_name: str, given: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the expressions of the values that a resume function takes from the stack, the lowest first.
 
     Args:
         code: that broke, as Dynamo traces it.
         resume_name: by which it calls the resume function: ``__resume_at_184_3``.
+        given: of a resume function that broke, the expressions of the values that it took from the stack itself.
 
     Returns:
         ``""`` for a value whose expression is not known; nothing where none is.
@@ -42,34 +48,82 @@ def expressions_on_stack(code: Code, resume_name: str) -> tuple[str, ...]:
     offset = offset_in(resume_name)
     if offset is None or code.version < (3, 11):
         return ()
-    stack = _stack_at(build(canonicalise(code)), offset)
+    graph = build(canonicalise(code))
+    taken = {op.offset: int(place[1]) for block in graph.blocks.values() for op in block.ops
+             if op.kind == LOAD_FAST and (place := _GIVEN.fullmatch(op.arg))}
     places = positions(code)
-    texts = tuple(text_at(code.filename, places[pushed // 2]) if pushed is not None else "" for pushed in stack)
+
+    def text_of(pushed: int | None) -> str:
+        if pushed is None or pushed not in taken:
+            return text_at(code.filename, places[pushed // 2]) if pushed is not None else ""
+        return given[taken[pushed]] if taken[pushed] < len(given) else ""
+
+    texts = tuple(map(text_of, _stack_at(graph, offset)))
     return texts if any(texts) else ()
 
 
 def _stack_at(graph: Cfg, offset: int) -> _Stack:
     """Return the stack before the first operation from an offset on."""
-    wanted = min((op.offset for block in graph.blocks.values() for op in _all_ops(block) if op.offset >= offset),
-                 default=-1)
+    wanted, number = min(((op.offset, block.id) for block in graph.blocks.values() for op in _all_ops(block)
+                          if op.offset >= offset), default=(-1, -1))
+    stacks = _stacks(graph)
+    if number not in stacks:
+        return ()
+    block = graph.blocks[number]
+    before = [op for op in block.ops if op.offset < wanted]
+    if not before:
+        return _stack_after_break(graph, block, stacks)
+    stack = list(stacks[number])
+    for op in before:
+        _apply(op, stack)
+    return tuple(stack)
+
+
+def _stacks(graph: Cfg) -> dict[int, _Stack]:
+    """Return the stack at the beginning of each block that the entry leads to."""
     stacks: dict[int, _Stack] = {graph.entry: ()}
     pending = [graph.entry]
     while pending:
         block = graph.blocks[pending.pop()]
-        stack = list(stacks[block.id])
-        for op in _all_ops(block):
-            if op.offset == wanted:
-                return tuple(stack)
-            if op is not block.end_op:
-                _apply(op, stack)
-        for successor, arriving in _after(block, stack):
+        for successor, arriving in _after(block, _at_end(block, stacks)):
             known = stacks.get(successor)
-            merged = arriving if known is None or len(known) != len(arriving) else tuple(
-                one if one == other else None for one, other in zip(known, arriving))
+            merged = arriving if known is None else _merged(known, arriving)
             if merged != known:
                 stacks[successor] = merged
                 pending.append(successor)
-    return ()
+    return stacks
+
+
+def _stack_after_break(graph: Cfg, block: Block, stacks: Mapping[int, _Stack]) -> _Stack:
+    """Return the stack at the beginning of a block, where the graph broke right before it.
+
+    In ``n = t.item() if t.ndim == 0 else -1`` both branches lead to the assignment, and the graph broke in one of them:
+    not in that which only loads a constant.
+    """
+    arriving = [
+        (before, stack) for number in stacks for before in (graph.blocks[number],)
+        for successor, stack in _after(before, _at_end(before, stacks)) if successor == block.id]
+    broke = [stack for before, stack in arriving if not _only_loads(before)] or [stack for _, stack in arriving]
+    return functools.reduce(_merged, broke) if broke else stacks[block.id]
+
+
+def _only_loads(block: Block) -> bool:
+    """Return whether a block ends with an operation at which no graph breaks, and then goes on."""
+    return block.end == JUMP and bool(block.ops) and block.ops[-1].kind in (CONST, LOAD_FAST)
+
+
+def _merged(one: _Stack, other: _Stack) -> _Stack:
+    """Return what is the same on two edges that lead to a block."""
+    if len(one) != len(other):
+        return other
+    return tuple(mine if mine == theirs else None for mine, theirs in zip(one, other))
+
+
+def _at_end(block: Block, stacks: Mapping[int, _Stack]) -> list[int | None]:
+    stack = list(stacks[block.id])
+    for op in block.ops:
+        _apply(op, stack)
+    return stack
 
 
 def _all_ops(block: Block) -> list[Op]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 
 from ..records.model import Capture
 from ..views.advice import Adviser
@@ -16,22 +17,33 @@ from ..views.run_index import RunIndex
 from ..views.verdict import why_plain
 
 
-def left(capture: Capture) -> list[str]:
-    """Return lines on what torch still breaks, skips and compiles again; what is to be done is indented."""
+def left(capture: Capture, tried: Container[str] = ()) -> list[str]:
+    """Return lines on what torch still breaks, skips and compiles again; what is to be done is indented.
+
+    Args:
+        capture: the last run.
+        tried: changes that the patch is without, though they were tried.
+    """
     run = RunIndex(capture)
     adviser = Adviser(run)
-    return [*_breaks(run, adviser), *_skips(run, adviser), *_recompiles(run, adviser)]
+    return [*_breaks(run, adviser, tried), *_skips(run, adviser), *_recompiles(run, adviser)]
 
 
-def _breaks(run: RunIndex, adviser: Adviser) -> Iterator[str]:
+def _breaks(run: RunIndex, adviser: Adviser, tried: Container[str]) -> Iterator[str]:
+    """Yield lines on the breaks; a line of the user's that breaks several functions stands once."""
     pairs = [(broken, each) for each in run.capture.compilations for broken in each.breaks]
+    times: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
     for members in breaks_by_place(pairs):
         broken, compilation = members[0]
         where = broken.location
         at = f"{os.path.basename(where.filename)}:{where.line} `{statement(where.text)}`" if where else "somewhere"
-        times = f", {len(members)} times" if len(members) > 1 else ""
-        yield f"graph break at {at}{times}: {unmarked(prose(cause(broken)))}"
-        yield from (f"  {unmarked(line)}" for line in adviser.lines_on(broken, compilation)[:1])
+        advice = adviser.on_break(broken)
+        seen = " (tried here, and not taken)" if advice is not None and advice.change in tried else ""
+        told = tuple(f"{unmarked(line)}{seen}" for line in adviser.lines_on(broken, compilation)[:1])
+        times[at, unmarked(prose(cause(broken))), told] += len(members)
+    for (at, why, told), count in times.items():
+        yield f"graph break at {at}{f', {count} times' if count > 1 else ''}: {why}"
+        yield from (f"  {line}" for line in told)
 
 
 def _skips(run: RunIndex, adviser: Adviser) -> Iterator[str]:

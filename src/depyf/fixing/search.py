@@ -31,6 +31,7 @@ class Found:
         patch: the changes that were taken.
         runs: how often the program ran.
         refused: why nothing was tried, or ``""``.
+        in_vain: what was tried and is no part of the patch, in words.
     """
 
     before: Outcome
@@ -38,6 +39,7 @@ class Found:
     patch: Patch
     runs: int = 1
     refused: str = ""
+    in_vain: frozenset[str] = frozenset()
 
     @property
     def taken(self) -> tuple[Advice, ...]:
@@ -97,6 +99,7 @@ class Search:
         if before.problems and not found.taken and self.left > 0 and not self._run_anew({}).same_results(before):
             found.refused = "two runs of the program as it is do not give the same, so no change can be judged"
         found.runs = self.runs
+        found.in_vain = frozenset(each.change for each in self.tried) - {each.change for each in found.taken}
         return found
 
     def _step(self, found: Found) -> bool:

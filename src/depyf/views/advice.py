@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -98,7 +98,7 @@ class Adviser:
         if failure is not None and failure.reason and not causes:
             causes = [graph_break(compilation.compile_id, failure.reason,
                                   [failure.location] if failure.location is not None else [])]
-        texts = [prose(advice.change) for broken in causes if (advice := self.on_break(broken)) is not None]
+        texts = [_to_the_end(advice) for broken in causes if (advice := self.on_break(broken)) is not None]
         if not texts and _is_of_iterator(causes):
             texts = [self.on_outer_break(compilation)]
         return list(dict.fromkeys(filter(None, texts or [self.on_set_up(compilation)])))
@@ -221,6 +221,7 @@ class Adviser:
         """
         compilations = [each for each in compilations if each.outcome != "skipped"]  # (which gave no version)
         advised: dict[object, tuple[str, RecompileAdvice]] = {}
+        first: dict[object, Compilation] = {}
         others: dict[str, RecompileAdvice | None] = {}
         never_served: set[str] = set()
         for subject, advice in self._others(compilations[:_LOOKED_AT]):
@@ -240,6 +241,7 @@ class Adviser:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
                     advised.setdefault(key, (_subject_text(change), advice))
+                    first.setdefault(key, compilation)
         subjects = {subject for subject, _ in advised.values()}
         if remedies_only:
             advised = {key: each for key, each in advised.items() if each[1].is_remedy}
@@ -247,6 +249,7 @@ class Adviser:
             return []
         besides = [(code(subject), advice) for subject, advice in others.items()
                    if advice is not None and code(subject) not in subjects and (advice.is_remedy or not remedies_only)]
+        advised = self._told_apart(advised, first)
         given = {advice for _, advice in advised.values()}
         likewise = [each for each in besides if each[1] in given]
         lines = [*_lines(dict.fromkeys([*advised.values(), *likewise])),
@@ -257,6 +260,21 @@ class Adviser:
                 if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
         missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
         return [text for text, _ in lines] + missing
+
+    def _told_apart(
+        self, advised: Mapping[object, tuple[str, RecompileAdvice]], first: Mapping[object, Compilation],
+    ) -> dict[object, tuple[str, RecompileAdvice]]:
+        """Return the advice, with the part of the function that it is on where another part has other advice.
+
+        Args:
+            advised: subject and advice.
+            first: the first recompile that has it.
+        """
+        parts: dict[str, set[tuple[int, int]]] = {}
+        for key, (subject, _) in advised.items():
+            parts.setdefault(subject, set()).add(first[key].compile_id.frame_key)
+        return {key: (f"{subject} (in {self.run.name_of(first[key])})" if len(parts[subject]) > 1 else subject, advice)
+                for key, (subject, advice) in advised.items()}
 
     def _on_change(self, change: Change, compilation: Compilation) -> RecompileAdvice | None:
         advice = on_change(_value_change(change), self._circumstances.of(compilation))
@@ -349,6 +367,12 @@ def _lines(advised: Iterable[tuple[str, RecompileAdvice]], besides: str = "") ->
     for subject, advice in advised:
         subjects.setdefault(advice, []).append(subject)
     return [(f"{some(of, MOST)}{besides}: {prose(advice.text)}", advice.comes_first) for advice, of in subjects.items()]
+
+
+def _to_the_end(advice: Advice) -> str:
+    """Return a change, as Markdown, with what stands in the way of the function behind it."""
+    next_break = f"; that alone is not enough: {advice.next_break} breaks the graph next" if advice.next_break else ""
+    return prose(advice.change + next_break)
 
 
 def _is_of_iterator(causes: Iterable[GraphBreak]) -> bool:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from ..advice.cache_keys import on_key
 from ..records.model import CacheLookup, Capture, CompileId
+from ..torch_text.graph_text import read_graph
+from ..torch_text.user_expressions import user_expression
 from .diff.pairing import aligned
 from .markdown import code, count, prose, some
 
 #: Part of the key that is the graph.
 _GRAPH = "gm"
+_INPUTS = "example_inputs"
+#: Of these, no more than numbers.
+_NUMBERS = "numbers"
+#: The type of a number that a graph takes and that is fixed.
+_NUMBER = re.compile(r"Sym\(-?\d+(\.\d+)?\)")
 #: Part of the key by which depyf keeps what is compiled under it apart.
 _OURS = "cache_key_tag"
 _WORDS = {
@@ -30,24 +38,51 @@ def differing(one: CacheLookup, other: CacheLookup) -> tuple[str, ...]:
 
 def within(capture: Capture) -> list[str]:
     """Return lines of Markdown on graphs that the run had looked up before, under another key."""
-    groups: dict[tuple[str, ...], list[tuple[str, str, CacheLookup, CacheLookup]]] = {}
+    groups: dict[tuple[tuple[str, ...], bool], list[tuple[_Lookup, _Lookup, str]]] = {}
     seen: dict[str, list[_Lookup]] = {}
     for ids, lookup in _lookups(capture):
         graph = _digest(lookup)
         known = seen.setdefault(graph, [])
         if known and lookup.outcome == "miss":
-            first, before = min(known, key=lambda each: len(differing(each[1], lookup)))
-            names = differing(before, lookup)
+            before = min(known, key=lambda each: len(differing(each[1], lookup)))
+            names = differing(before[1], lookup)
             if names:
-                groups.setdefault(names, []).append((str(ids), str(first), before, lookup))
+                numbers = _other_numbers(capture, before[0], ids) if names == (_INPUTS,) else ""
+                groups.setdefault((names, bool(numbers)), []).append((before, (ids, lookup), numbers))
         known.append((ids, lookup))
     lines = []
-    for names, found in groups.items():
-        this, that, earlier, later = found[0]
+    for (names, only_numbers), found in groups.items():
+        (that, earlier), (this, later), numbers = found[0]
         more = f" (and {count(len(found) - 1, 'graph')} more)" if len(found) > 1 else ""
-        lines += ["", f"The graph of {code(this)} is that of {code(that)}, but was looked up under another key: "
-                      f"{_in_words(names)} differ{more}.", *_advice(names, earlier, later)]
+        told = f", {numbers}" if numbers else ""
+        lines += ["", f"The graph of {code(str(this))} is that of {code(str(that))}, but was looked up under another "
+                      f"key: {_in_words(names)} differ{told}{more}.",
+                  *_advice([_NUMBERS] if only_numbers else names, earlier, later)]
     return lines
+
+
+def _other_numbers(capture: Capture, before: CompileId, after: CompileId) -> str:
+    """Return which numbers that a graph takes are others, where its tensors are alike: ``"`n` was 1 and is 2"``.
+
+    ``""`` where anything else differs, or that is not known.
+    """
+    one, other = _inputs(capture, before), _inputs(capture, after)
+    pairs = [pair for pair in zip(one, other) if pair[0] != pair[1]]
+    if len(one) != len(other) or any(was[0] != now[0] or not (_NUMBER.match(was[1]) and _NUMBER.match(now[1]))
+                                     for was, now in pairs):
+        return ""
+    return ", ".join(f"{code(name)} was {was[4:-1]} and is {now[4:-1]}" for (name, was), (_, now) in pairs)
+
+
+def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, str]]:
+    """Return the inputs of the one graph that was captured for a compilation, in the user's words, with their types."""
+    stages = [stage for graph in capture.graphs if graph.compile_id.key == compile_id.key
+              for stage in graph.stages if stage.stage == "Captured_Graph"]
+    if len(stages) != 1:
+        return []
+    names = {each.name: user_expression(each.source) for each in stages[0].inputs}
+    return [(names.get(node.target, node.name), node.type.text if node.type is not None else "")
+            for node in read_graph(stages[0].text).nodes if node.op == "placeholder"]
 
 
 def between(before: Capture, after: Capture) -> list[str]:

@@ -10,10 +10,11 @@ import ast
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
+from ..advice.texts import needs_value
 from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
 from ..torch_text.libraries import is_library
@@ -137,11 +138,27 @@ def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
             case ast.Module([ast.Expr(ast.Call() as call)]):
                 return call
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
+    if _data_operator(broken) and _comes_first("tolist", inside) and not _indexes(node):
+        wanted = "tolist"
     wanted = wanted.rstrip(".")  # (torch writes the full stop behind a built-in into its name)
     calls = [each for each in inside if _called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:
         calls = [each for each in inside if isinstance(each.func, ast.Name) and each.func.id in _NUMBERS]
     return calls[0] if wanted and len(calls) == 1 else None
+
+
+def _comes_first(name: str, calls: Sequence[ast.Call]) -> bool:
+    """Return whether a line calls one method of a name before anything else: all other calls are around it."""
+    found = [each for each in calls if _called(each) == name]
+    return len(found) == 1 and all(found[0] in ast.walk(each) for each in calls)
+
+
+def _indexes(node: ast.AST) -> bool:
+    """Return whether a statement takes items by what is no constant.
+
+    (An index by a tensor takes its number, too.)
+    """
+    return any(isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Constant) for each in ast.walk(node))
 
 
 def _parsed(broken: GraphBreak) -> tuple[str, ast.Module]:
@@ -218,7 +235,14 @@ def _undecided(broken: GraphBreak) -> str:
     tested = re.match(r"Could not guard on data-dependent expression (?P<what>.+?) \(unhinted: ", broken.reason)
     if tested is not None and re.fullmatch(r"z?u[f]?\d+", tested["what"]):  # (the number itself, which nothing tests)
         return _NEEDS_VALUE
-    return f"a decision depends on a number that only the data tells: `{tested['what']}`" if tested is not None else ""
+    if tested is None:
+        return ""
+    text, node = _parsed(broken)
+    of_user = broken.location is not None and not is_library(broken.location.filename)
+    match node:
+        case ast.Module([ast.If(test) | ast.While(test)]) if of_user:
+            return f"{code(ast.get_source_segment(text, test) or '')} depends on a number that only the data tells"
+    return f"a decision depends on a number that only the data tells: `{tested['what']}`"
 
 
 def _graph_break(broken: GraphBreak) -> str:
@@ -257,6 +281,14 @@ def _skipped(broken: GraphBreak) -> str:
     return why
 
 
+def _text(broken: GraphBreak) -> str:
+    if not needs_value(broken.reason, broken.context):
+        return ""
+    return "an f-string needs the value of a number, and torch keeps that open" if (
+        broken.reason.startswith("BUILD_STRING")) else (
+        "`%` needs the value of what it formats, and torch knows none while it captures the graph")
+
+
 #: Torch's headings (torch/_dynamo/graph_break_registry.json), and what to say of each.
 _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Data-dependent (branching|jump)", _always(
@@ -282,6 +314,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
     (r"^Generator reconstruction with mutations", _always(
         "a generator is at work where the graph breaks, and torch cannot make it anew for the code behind the break")),
+    (r"^BUILD_STRING type error|^Observed exception", _text),
     (r"^Backend compiler exception|^Backend compiler failed", _always("the backend could not compile the graph")),
 )
 

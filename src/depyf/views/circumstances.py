@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
+from ..advice.keys import is_only_key
 from ..advice.recompiles import NUMBER, Circumstances, last_part
 from ..advice.source import last_name
 from ..records.model import Compilation, SourceLocation, SymbolDecision
@@ -64,6 +65,7 @@ class CircumstancesOfRun:
             fixed_with, same = self._fixed_with(frame, fixed)
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=fixed_with, same_as_fixed=same,
+                keys=self._keys(frame, fixed),
                 ranges=ranges, tested=frozenset(self._tested(frame, lambda decision: True)),
                 told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere, tied=self._tied(frame),
                 bounded_by_torch=self._bounded_by_torch(frame), excepted=self._excepted(frame),
@@ -99,6 +101,15 @@ class CircumstancesOfRun:
         return {subject: code(self.run.short_place(decision.location)) for each in frame
                 for subject, decision in self._named(each, fixed[each.compile_id.key])
                 if decision.location is not None}
+
+    def _keys(self, frame: list[Compilation], fixed: _Fixed) -> frozenset[str]:
+        """Return the numbers that are fixed as they are keys, and nothing else, in each line that fixes them."""
+        only: dict[str, bool] = {}
+        for each in frame:
+            for subject, decision in self._named(each, fixed[each.compile_id.key]):
+                is_key = decision.location is not None and is_only_key(subject, decision.location.text)
+                only[subject] = only.get(subject, True) and is_key
+        return frozenset(subject for subject, is_key in only.items() if is_key)
 
     def _fixed_with(
         self, frame: list[Compilation], fixed: _Fixed,

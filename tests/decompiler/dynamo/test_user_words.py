@@ -110,6 +110,25 @@ def f(self):
     return __compiled_fn_1(self.head.bias, self.layers[1].proj.weight, self.layers[1].norm.weight)
 """, self=Model())
 
+class Averaging:
+    """Holds a module, and is reached from a method of its own, as where torch compiles a decorated method."""
+
+    def __init__(self):
+        self.shadow = Model()
+
+    def update(self, model):
+        raise NotImplementedError
+
+
+case("what_a_bound_method_is_of", """
+def f(fn, args):
+    tmp_1 = fn.__self__.shadow._modules['layers']._modules['1']._modules
+    return __compiled_fn_1(tmp_1['norm']._parameters['weight'], tmp_1['proj']._parameters['weight'])
+""", """
+def f(fn, args):
+    return __compiled_fn_1(fn.__self__.shadow.layers[1].norm.weight, fn.__self__.shadow.layers[1].proj.weight)
+""", fn=Averaging().update, args=())
+
 case("layers_are_folded", """
 def f(self):
     tmp_1 = self._modules
@@ -688,6 +707,16 @@ def with_constant(value):
     made = function("def f(x):\n    tmp_1 = 'constant'\n    return tmp_1((x, 2))\n", module_globals())
     constants = tuple(value if each == "constant" else each for each in made.__code__.co_consts)
     return made.__code__.replace(co_consts=constants)
+
+
+def test_what_a_method_among_the_constants_gives_is_a_result():
+    """The constant's own name says nothing, least where the text has the class in its place."""
+    made = function("def f(x):\n    tmp_1 = 'constant'((x, 2))\n    tmp_2 = x.size\n    return (tmp_1, tmp_2(), tmp_1)\n",
+                    module_globals())
+    constants = tuple(Pair._make if each == "constant" else each for each in made.__code__.co_consts)
+    code = made.__code__.replace(co_consts=constants)
+    found = decompile_code(code, simplify=True, facts=LiveFacts({"x": torch.ones(1)}, {"Pair": Pair}))
+    assert "    result = Pair._make((x, 2))\n" in found.text
 
 
 def local_pair():

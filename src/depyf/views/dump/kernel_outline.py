@@ -48,7 +48,7 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
         title: what it is.
     """
     kinds = Counter(call.kind for call in kernel.calls)
-    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none that could be read"
+    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or _why_none(provenance, kernel)
     head = [f"# {title}, call by call", f"# calls of kernels: {counted}"]
     if kernel.stage:
         head.append(f"# made of the graph {kernel.stage}")
@@ -66,6 +66,14 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
                    call.kind != _LIBRARY and bool(call.nodes) and of_libraries.issuperset(call.nodes))
              for call in kernel.calls]
     return "\n".join([*head, "", *_folded(calls)]).rstrip() + "\n"
+
+
+def _why_none(provenance: Provenance, kernel: Kernel) -> str:
+    stage = provenance.kernel_stage(kernel)
+    calls = [node for node in stage.graph.nodes if node.is_call] if stage is not None else []
+    if calls and all(map(is_view, calls)):
+        return "none: the graph only reshapes what it takes, or takes parts of it"
+    return "none that could be read"
 
 
 def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator[tuple[str, str, str]]:

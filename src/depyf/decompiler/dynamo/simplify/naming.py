@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from ....bytecode import operations as o
 from ...free_names import free_name
-from ..global_names import BUILTINS_PREFIX, MODULE_DICTIONARIES
+from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, MODULE_DICTIONARIES
 from .values import Const, Local, SsaValue, Value
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Namer:
         if value.role[:1] == ("size",):
             return _short("_".join(filter(None, [_described(value.operands[1], self.rename, False), "size"]))) or "size"
         if value.op.kind in (o.CALL, o.CALL_EX) and value.operands:
-            called = _described(value.operands[0], self.rename, False)
+            called = "" if _is_constant(value.operands[0]) else _described(value.operands[0], self.rename, False)
             return _short(called.rstrip("_") + "_result") or "result"
         if value.op.kind is o.LOAD_FAST:
             return f"{value.op.arg}_before"
@@ -130,6 +130,12 @@ def _described_item(owner: Value, key: object, rename: Mapping[str, str], long: 
         # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
         inner = _joined(_described(owner.operands[0], rename, False, depth + 2), owner.op.arg)
     return _joined(inner, str(key).replace("-", "minus_")) if type(key) in (str, int) else ""
+
+
+def _is_constant(value: Value) -> bool:
+    """Return whether a value is a constant that source cannot say: its name says nothing to a reader."""
+    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_GLOBAL \
+        and value.op.arg.startswith(CONSTANT_PREFIX)
 
 
 def _is_attribute(value: Value) -> TypeGuard[SsaValue]:
