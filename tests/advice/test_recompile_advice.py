@@ -7,7 +7,8 @@ import pytest
 
 from depyf.advice import Sources, on_break
 from depyf.advice.keys import is_only_key
-from depyf.advice.recompiles import Circumstances, ValueChange, on_change
+from depyf.advice.recompile_changes import Circumstances, ValueChange
+from depyf.advice.recompiles import on_change
 from depyf.advice.scalars import in_arithmetic
 from depyf.records.model import (
     CacheEntry,

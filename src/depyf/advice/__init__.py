@@ -10,7 +10,7 @@ breaks and edits are tested by effect: ``tests/advice`` runs a program before an
             y = x - 1
 
 ``breaks.py`` is the table of rules for graph breaks by torch's registry id, and so for what torch skips, mostly for the
-same causes; ``recompiles.py`` has those for recompiles.
+same causes; ``recompiles.py`` is that for recompiles (``recompile_sizes.py``, ``recompile_numbers.py``).
 ``source.py`` finds the user's statement; nothing here imports torch.
 """
 

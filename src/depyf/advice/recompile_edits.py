@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ..records.model import SourceLocation
 from .branches import unparsed
 from .model import Advice, Edit
-from .recompiles import NUMBER, ValueChange
+from .recompile_changes import NUMBER, ValueChange
 from .source import Sources, called, is_own
 
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..advice import Advice, Sources, on_break
+from ..advice.recompile_changes import ValueChange
 from ..advice.recompile_edits import proposals
-from ..advice.recompiles import ValueChange
 from ..records.model import Capture, SourceFile
 from ..views.run_index import RunIndex
 from .outcome import Outcome

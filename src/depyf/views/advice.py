@@ -11,7 +11,8 @@ from functools import cached_property
 from ..advice import Advice, on_break
 from ..advice.calls import bound_method, on_left_method
 from ..advice.libraries import SET_UP
-from ..advice.recompiles import Circumstances, RecompileAdvice, ValueChange, last_part, on_change
+from ..advice.recompile_changes import Circumstances, RecompileAdvice, ValueChange, last_part
+from ..advice.recompiles import on_change
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.parsed import parsed_expression

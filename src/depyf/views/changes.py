@@ -13,7 +13,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..advice.recompiles import NUMBER
+from ..advice.recompile_changes import NUMBER
 from ..frozen import frozen
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import NOT_EVALUATED, SAME_CODE, comparison

@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import takewhile
 
 from ..advice.keys import is_only_key
-from ..advice.recompiles import NUMBER, Circumstances, last_part
+from ..advice.recompile_changes import NUMBER, Circumstances, last_part
 from ..advice.source import last_name
+from ..advice.uses import added_to, attributes_set, branch_tests, names_added_to, read_by_tests, set_by_key
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import DUCK_SIZED
 from ..torch_text.libraries import is_library
@@ -231,7 +232,7 @@ class CircumstancesOfRun:
             return False
         if where.filename not in self._branches:
             tree = self.run.source.tree(where.filename)
-            tests = _branches(tree) if tree is not None else ()
+            tests = branch_tests(tree) if tree is not None else ()
             self._branches[where.filename] = frozenset(
                 line for test in tests for line in range(test.lineno, (test.end_lineno or test.lineno) + 1))
         return where.line in self._branches[where.filename]
@@ -368,7 +369,7 @@ class CircumstancesOfRun:
         if definition is None or resumed_function(compilation.function) is not None:
             return frozenset()
         names = {each.arg for each in ast.walk(definition.node.args) if isinstance(each, ast.arg)} - {"self", "cls"}
-        return frozenset(names - _added_to(definition.node))
+        return frozenset(names - names_added_to(definition.node))
 
     def _python_tests(self, compilation: Compilation) -> dict[str, str]:
         """Return what tests in a function and its file read, with the places (:class:`Circumstances`)."""
@@ -391,7 +392,7 @@ class CircumstancesOfRun:
         """Return what tests in a file read, with its text and the last part of that; once for all its functions."""
         if filename not in self._of_tests:
             tree = self.run.source.tree(filename)
-            read = [(each, ast.unparse(each)) for each in _tested(tree)] if tree is not None else []
+            read = [(each, ast.unparse(each)) for each in read_by_tests(tree)] if tree is not None else []
             self._of_tests[filename] = [(each, text, last_part(text)) for each, text in read]
         return self._of_tests[filename]
 
@@ -400,7 +401,7 @@ class CircumstancesOfRun:
         tree = self.run.source.tree(compilation.location.filename) if compilation.location is not None else None
         if tree is None:
             return frozenset()
-        by_key, added = map(last_name, _set_by_key(tree)), map(last_name, _added(tree))
+        by_key, added = map(last_name, set_by_key(tree)), map(last_name, added_to(tree))
         return frozenset({*by_key} - {*added} - {""})
 
     def _set_once(self, compilation: Compilation) -> frozenset[str]:
@@ -410,7 +411,8 @@ class CircumstancesOfRun:
         if not changed or compilation.location is None or _INSTALLED.search(compilation.location.filename):
             return frozenset()
         files = [path for path in self.run.source.files() if not is_library(path) and not _INSTALLED.search(path)]
-        sets = [each for path in files if (tree := self.run.source.tree(path)) is not None for each in _sets(tree)]
+        trees = filter(None, map(self.run.source.tree, files))
+        sets = [each for tree in trees for each in attributes_set(tree)]
         return frozenset(changed & {name for name, in_init in sets if in_init} - {
             name for name, in_init in sets if not in_init} if ("", False) not in sets else ())
 
@@ -442,91 +444,6 @@ def _is_called_through(wrapper: Compilation, called: Compilation) -> bool:
     return meant is not None and meant.location is not None and any(
         (place.filename, place.function) == (meant.location.filename, meant.location.function)
         and place.line >= meant.location.line for place in called.stack)
-
-
-#: Methods that make a list, set or dictionary longer.
-_ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add"})
-#: Methods that set items of a dictionary by their keys, which may be there.
-_SETTING = frozenset({"update", "setdefault"})
-
-
-def _added_to(function: ast.AST) -> set[str]:
-    """Return the names of variables that a function adds something to, or to a part of."""
-    return {_root(owner) for owner in [*_added(function), *_set_by_key(function)]}
-
-
-def _set_by_key(tree: ast.AST) -> list[ast.expr]:
-    """Return what has an item that is set by a key."""
-    return [node.value for node in ast.walk(tree)
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-            or isinstance(node, ast.Attribute) and node.attr in _SETTING]
-
-
-def _added(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield what something is added to, other than by a key."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(ast.Attribute(owner, method)) if method in _ADDING:
-                yield owner
-            case ast.AugAssign(target):
-                yield target
-
-
-def _sets(tree: ast.AST) -> Iterator[tuple[str, bool]]:
-    """Yield the attributes that a file sets, with whether an ``__init__`` does so; ``""`` for one of unknown name."""
-    pending = [(tree, False)]
-    while pending:
-        node, in_init = pending.pop()
-        match node:
-            case ast.Attribute(_, name, ast.Store() | ast.Del()):
-                yield name, in_init
-            case ast.Call(ast.Name("setattr"), [_, name, _]):
-                yield (str(name.value) if isinstance(name, ast.Constant) else ""), False
-            case ast.FunctionDef():
-                in_init = node.name == "__init__"
-        pending += [(child, in_init) for child in ast.iter_child_nodes(node)]
-
-
-def _branches(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the tests that decide where Python goes on."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.If() | ast.While() | ast.IfExp():
-                yield node.test
-            case ast.comprehension():
-                yield from node.ifs
-
-
-def _tested(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the variables, attributes and items that decide where Python goes on: ``a`` of ``if a > 1``."""
-    pending = list(_branches(tree))
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assert():
-                pending.append(node.test)
-            case ast.Call(ast.Name("any" | "all"), [ast.GeneratorExp() | ast.ListComp() as each]):
-                pending.append(each.elt)
-    while pending:
-        node = pending.pop()
-        match node:
-            case ast.BoolOp():
-                pending += node.values
-            case ast.UnaryOp(_, operand):
-                pending.append(operand)
-            case ast.BinOp(left, _, right):
-                pending += (left, right)
-            case ast.Compare(left, operators, others) if not any(
-                    isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in operators):
-                pending += (left, *others)
-            case ast.Name() | ast.Attribute() | ast.Subscript(_, ast.Constant(str())):
-                yield node
-
-
-def _root(node: ast.expr) -> str:
-    """Return the variable that an expression begins with; ``""`` for another beginning."""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _wanted(version: Version, subject: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence, Set
 from typing import TypeAlias
 
-from ....advice.recompiles import NUMBER
+from ....advice.recompile_changes import NUMBER
 from ....records.model import Compilation, SymbolDecision
 from ....torch_text.parsed import parsed_expression
 from ....torch_text.size_names import SYMBOL, is_of_torchs_own
