@@ -3,10 +3,11 @@
     python benchmarks/instructions.py [--models electra ...] [--layers 48] [--peers depyf TORCH_TRACE] [--write FILE]
 
 Seconds of two runs differ by several per cent on a machine that others use, too: more than what watching costs.  Here
-valgrind counts the instructions of the program's process, which differ by 0.05 % from run to run.  Each run is a
-process of its own as in ``cold.py`` (``eager``, two input lengths) and, with ``--layers``, as in ``large_model.py``
-(``aot_eager``, forward and backward).  What a run takes up to the first call (imports, making the model) is counted in
-one that stops there, and taken off.  The process that makes the files beside the program is not counted.
+valgrind counts the instructions of the program's process; from run to run, what is counted here differs by a few
+tenths of a per cent (the order of sets, when the garbage collector runs).  Each run is a process of its own as in
+``cold.py`` (``eager``, two input lengths) and, with ``--layers``, as in ``large_model.py`` (``aot_eager``, forward and
+backward).  What a run takes up to the first call (imports, making the model) is counted in one that stops there, and
+taken off.  The process that makes the files beside the program is not counted.
 
 An instruction is not a second: a loop in C runs several in the time of one that waits for memory.  Valgrind shows the
 program a processor without some instructions that the real one has (those for SHA-256 among them).
