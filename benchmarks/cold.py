@@ -43,6 +43,8 @@ from _shared import dated, geometric_mean, table
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src"
 MODELS = ("bert", "electra", "gpt2", "opt", "llama", "phi3", "mixtral", "t5", "deberta-v2", "resnet", "vit", "whisper")
+#: A run that makes the model and does not call it (``instructions.py``).
+NOT_CALLED = "not called"
 PEERS = ("depyf", "depyf, now", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
 #: The second figure of runs with depyf.
 THERE = "depyf, files there"
@@ -92,7 +94,7 @@ def child(name: str, backend: str, peer: str) -> None:
 
             block = depyf.prepare_debug("dump", files="now" if peer == "depyf, now" else "background")
         with block:
-            if model is not None and peer != "not called":
+            if model is not None and peer != NOT_CALLED:
                 compiled = torch.compile(model, backend=backend)
                 for one in inputs:
                     compiled(**one)
@@ -117,6 +119,23 @@ class Seconds(NamedTuple):
     uncollected: float
 
 
+def environment_of(peer: str, folder: str) -> dict[str, str]:
+    """Return the environment of a process without compile caches that is watched so.
+
+    Args:
+        peer: what watches.
+        folder: of what it writes.
+    """
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "DEPYF_CACHE": "off",
+                   "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+                   "PYTHONPATH": os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])}
+    if peer == "TORCH_TRACE":
+        environment["TORCH_TRACE"] = os.path.join(folder, "trace")
+    elif peer == "TORCH_COMPILE_DEBUG":
+        environment["TORCH_COMPILE_DEBUG"] = "1"
+    return environment
+
+
 def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> Seconds:
     """Return what one process took.
 
@@ -126,18 +145,11 @@ def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> Se
         peer: what watches.
         caches: folder of torch's compile caches; empty: one of its own; ``None``: caches are off.
     """
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "DEPYF_CACHE": "off",
-                   "PYTHONPATH": os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])}
     with tempfile.TemporaryDirectory() as folder:
-        if caches is None:
-            environment["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
-        else:
-            environment.pop("TORCHINDUCTOR_FORCE_DISABLE_CACHES", None)
+        environment = environment_of(peer, folder)
+        if caches is not None:
+            del environment["TORCHINDUCTOR_FORCE_DISABLE_CACHES"]
             environment["TORCHINDUCTOR_CACHE_DIR"] = caches or os.path.join(folder, "caches")
-        if peer == "TORCH_TRACE":
-            environment["TORCH_TRACE"] = os.path.join(folder, "trace")
-        elif peer == "TORCH_COMPILE_DEBUG":
-            environment["TORCH_COMPILE_DEBUG"] = "1"
         command = [sys.executable, os.path.abspath(__file__), "--child", name, backend, peer]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
         if done.returncode:

@@ -29,11 +29,9 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 from _shared import dated, geometric_mean, table
+from cold import NOT_CALLED, environment_of
 
 HERE = pathlib.Path(__file__).resolve().parent
-SOURCE = HERE.parent / "src"
-#: A run that makes the model and does not call it.
-NOT_CALLED = "not called"
 
 
 def counted(command: Sequence[str], peer: str) -> int:
@@ -44,12 +42,7 @@ def counted(command: Sequence[str], peer: str) -> int:
         peer: what watches.
     """
     with tempfile.TemporaryDirectory() as folder:
-        environment = {
-            **os.environ, "PYTHONDONTWRITEBYTECODE": "", "DEPYF_CACHE": "off", "PYTHONHASHSEED": "0",
-            "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
-            "PYTHONPATH": os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])}
-        if peer == "TORCH_TRACE":
-            environment["TORCH_TRACE"] = os.path.join(folder, "trace")
+        environment = {**environment_of(peer, folder), "PYTHONHASHSEED": "0"}
         done = subprocess.run(
             ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/counts",
              sys.executable, *command], capture_output=True, text=True, env=environment, cwd=folder)

@@ -2,7 +2,7 @@
 
 ``dataclasses`` reads the fields of each class and compiles six methods for it. Here fields are read when somebody needs
 them, as a program that is watched makes records of few of the classes that there are; and nothing is compiled, as that
-takes longer than making a thousand of them.
+takes as long as making hundreds of them.
 """
 
 from __future__ import annotations

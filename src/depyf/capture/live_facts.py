@@ -35,7 +35,7 @@ class LiveFacts:
         self._globals = globals
         self._objects: dict[Path, Any] = {}
         #: The path that was made known last, and the object there: most questions are about it, and paths are long.
-        self._last: tuple[Path, Any] = (), MISSING
+        self._last: tuple[Path | None, Any] = None, MISSING
         self._unshadowed: dict[Path, bool] = {}
         self._refused: dict[Path, str] = {}
 
@@ -43,7 +43,7 @@ class LiveFacts:
     def value(self, path: Path) -> Any:
         """Return the object at a path; :data:`MISSING` where looking into dictionaries finds none."""
         last, value = self._last
-        if path is last and path:
+        if path is last:
             return value
         value = self._objects.get(path, MISSING)
         if value is MISSING and path not in self._objects:

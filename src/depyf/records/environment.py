@@ -73,8 +73,8 @@ def without_secrets(words: Sequence[str]) -> Iterator[str]:
 
 
 def _names_a_secret(name: str) -> bool:
-    lower = name.lower()
-    return any(part in lower for part in _IN_SECRET_NAMES) and _SECRET_NAME.search(name) is not None
+    folded = name.casefold()  # (as the expression ignores case: the long s, too, is an s)
+    return any(part in folded for part in _IN_SECRET_NAMES) and _SECRET_NAME.search(name) is not None
 
 
 def _masked(word: str) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 
+from ..patterns import pattern
+
 #: Folders that pip installs packages into, with torch's own.
 _TORCH = ("/site-packages/torch/", "/dist-packages/torch/")
-#: Folders of the standard library in which pip makes folders for packages.
-_INSTALLED = ("site-packages", "dist-packages")
+#: The standard library, but what pip installs below it.
+_STANDARD = pattern(r"/lib/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages)|/Lib/(?!site-packages)|^<frozen ")
 
 
 def is_library(filename: str) -> bool:
     """Return whether a path is of a file of torch's or of the standard library, on whatever machine."""
     path = _with_slashes(filename)
-    return _is_torchs(path) or _is_standard(path)
+    return _is_torchs(path) or _STANDARD.search(path) is not None
 
 
 def is_polyfill(filename: str) -> bool:
@@ -62,12 +64,3 @@ def _with_slashes(filename: str) -> str:
 
 def _is_torchs(path: str) -> bool:
     return any(folder in path for folder in _TORCH)
-
-
-def _is_standard(path: str) -> bool:
-    """Return whether a path is of the standard library: ``/lib/python3.11/json/...``, on Windows ``/Lib/json/...``."""
-    behind = [rest.partition("/") for rest in path.split("/lib/python3")[1:]]
-    return path.startswith("<frozen ") or any(
-        slash and not version.strip(".t0123456789") and not inside.startswith(_INSTALLED)
-        for version, slash, inside in behind
-    ) or any(not inside.startswith(_INSTALLED) for inside in path.split("/Lib/")[1:])

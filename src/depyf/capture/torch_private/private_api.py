@@ -214,7 +214,7 @@ COMPILED_FRAME = PrivateApi(
     "resume functions are shown as functions of their own; compiled_codes of the dispatcher class; depyf run",
     takes("globals", "locals"))
 COMPILING_DECORATORS = PrivateApi(
-    ("torch._utils_internal:compile_time_strobelight_meta",),
+    ("torch._utils_internal",),
     "the module of the decorators between a frame and what compiles it", "2.0",
     "callers of compiled functions where torch's event leaves them out")
 GRAPH_NAME = PrivateApi(

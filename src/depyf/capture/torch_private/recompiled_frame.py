@@ -10,6 +10,7 @@ import sys
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from ...torch_text.parsed import parsed_expression
 from ..static_lookup import MISSING
 from . import private_api
 
@@ -50,19 +51,15 @@ def held_value(expression: str, local: Any, namespace: Any) -> Any:
         local: local variables, by name.
         namespace: globals, by name.
     """
+    tree = _parsed(expression.strip())
     try:
-        return _static_value(_parsed(expression.strip()), local, namespace)
-    except (SyntaxError, KeyError, IndexError, AttributeError, TypeError, ValueError, _NotKnown):
+        return MISSING if tree is None else _static_value(tree, local, namespace)
+    except (KeyError, IndexError, AttributeError, TypeError, ValueError, _NotKnown):
         return MISSING
 
 
-@functools.lru_cache(1024)
-def _parsed(expression: str) -> ast.expr:
-    """Return the syntax tree of an expression.
-
-    (The guards of each version of a function have the same ones.)
-    """
-    return ast.parse(expression, mode="eval").body
+#: (The guards of each version of a function have the same expressions.)
+_parsed = functools.lru_cache(1024)(parsed_expression)
 
 
 def _shown(expression: str, local: Any, namespace: Any) -> str:
