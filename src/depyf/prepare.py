@@ -94,9 +94,10 @@ class prepare_debug:
         """Make the directory, and wait for the first compilation: what that needs is not imported before."""
         if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
             raise ModuleNotFoundError("depyf.prepare_debug needs PyTorch: pip install torch")
-        from .capture.torch_private import first_compilation, versions
-        from .records.run_directory import run_directory
-        from .views.dump.folder import Folder
+        with collector.paused():
+            from .capture.torch_private import first_compilation, versions
+            from .records.run_directory import run_directory
+            from .views.dump.folder import Folder
 
         if self._on:
             raise RuntimeError("this prepare_debug is on already; make another one for a nested block")
@@ -122,7 +123,8 @@ class prepare_debug:
     def _begin_session(self) -> None:
         self._debugged = guarded_call(_under_debugger, False, lambda error: warn_of(
             error, "and graphs are tied to their files when depyf.debug() is entered"))
-        with unwarned():  # (of torch's modules that these import: that may be an error to the program)
+        # (Warnings of torch's modules that these import may be errors to the program.)
+        with unwarned(), collector.paused():
             from .capture.session import Session
             from .records.log import RecordLog
 

@@ -28,10 +28,10 @@ from ..records.model import (
 )
 from ..records.naming import function_identifier, legal_identifier
 from ..torch_text.events import EventReader
-from ..torch_text.global_names import with_members, without_ids
+from ..torch_text.global_names import without_ids
 from .recorder import Recorder
 from .torch_private import cached_versions, current_compilation, private_api, resume_code
-from .torch_private.guarded_functions import with_functions
+from .torch_private.compared_objects import with_objects
 from .user_function import Meant, of_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
@@ -201,14 +201,13 @@ class Codes:
 
     def _named(self, text: str) -> str:
         frame = current_compilation.compiled_frame()
-        text = with_members(text)
         if frame is None:
-            return without_ids(text, {}, {})
+            return without_ids(with_objects(text, {}, {}), {}, {})
         if "DictGuardManager" in text:  # (few programs have one)
             from .torch_private.dict_lengths import with_lengths
 
             text = with_lengths(text, frame.values, frame.namespace)
-        text = with_functions(text, frame.values, frame.namespace)
+        text = with_objects(text, frame.values, frame.namespace)
         return without_ids(text, frame.namespace, frame.values)
 
     # --- the end ----------------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+"""What the objects are that guards compare by their ids, which say nothing to a reader.
+
+Of a function, and of its code, it is told what it is; a member of an enumeration has its name in the place of the id::
+
+    ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>                        torch
+    ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>, of rhs at app.py:5    as it is kept
+
+    ___check_obj_id(L['mode'], 140194463542736), type=<class 'app.Mode'>                          torch
+    L['mode'] is <Mode.FAST: ...>                                                                 as it is kept
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+from ...patterns import pattern, replaced_from
+from .recompiled_frame import code_in_words, held_value
+
+#: What a guard begins with that compares the id of an object.
+_OBJECT_ID = "___check_obj_id("
+_GUARD = pattern(re.escape(_OBJECT_ID) + r"(?P<source>.*?), (?P<id>\d+)\), type=<class '(?P<type>[\w.]+)'>")
+_FUNCTIONS = frozenset({"code", "function", "builtin_function_or_method"})
+#: The sources of functions that are told: of what is passed, and of the program's globals. (Functions of torch, which
+#: each graph has dozens of guards on, are reached by globals of Dynamo's, and seldom others.)
+_TOLD = ("L['", "G['")
+_OF_DYNAMO = "__"
+
+
+def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
+    """Return a printed tree of guards with what the objects are that are compared by their ids.
+
+    Args:
+        text: the tree.
+        values: local variables of the frame that is being compiled.
+        namespace: its globals.
+    """
+    members: dict[str, dict[int, str]] = {}
+
+    def told(match: re.Match[str]) -> str:
+        source, number, kind = match["source"], int(match["id"]), match["type"]
+        if kind in _FUNCTIONS:
+            if not source.startswith(_TOLD) or source.startswith(_OF_DYNAMO, len(_TOLD[0])):
+                return match[0]
+            value = held_value(source, values, namespace)
+            name = _name(value) if id(value) == number else ""
+            return f"{match[0]}, of {name}" if name and name.isprintable() and "#" not in name else match[0]
+        if kind not in members:
+            members[kind] = _members(kind)
+        name = members[kind].get(number, "")
+        return f"{source} is <{kind.rpartition('.')[2]}.{name}: ...>" if name else match[0]
+
+    return replaced_from(_OBJECT_ID, _GUARD, told, text)
+
+
+def _name(value: Any) -> str:
+    if type(value) is FunctionType:
+        value = value.__code__
+    if type(value) is CodeType:
+        return code_in_words(value)
+    if type(value) is not BuiltinFunctionType:
+        return ""
+    # (Where it is a method, its module has no such name.)
+    home = sys.modules.get(value.__module__) if type(value.__module__) is str else None
+    of_module = type(home) is ModuleType and vars(home).get(value.__name__) is value
+    return f"{value.__module__}.{value.__name__}" if of_module else value.__qualname__
+
+
+def _members(name: str) -> dict[int, str]:
+    """Return the members of an enumeration, by their ids; none of another class.
+
+    Args:
+        name: of the class, with its module.
+    """
+    parts = name.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:end]))
+        if found is None:
+            continue
+        for part in parts[end:]:
+            if not isinstance(found, type | ModuleType):
+                return {}
+            found = _own(found).get(part)
+        members = _own(found).get("_member_map_") if isinstance(found, type) else None
+        return {id(member): key for key, member in members.items()} if type(members) is dict else {}
+    return {}
+
+
+def _own(owner: Any) -> Mapping[str, Any]:
+    """Return the attributes of a class or module itself, looked up without running code of the user's."""
+    return type.__getattribute__(owner, "__dict__") if isinstance(owner, type) else ModuleType.__getattribute__(
+        owner, "__dict__")
