@@ -53,6 +53,7 @@ BODIES = {
         "    try:\n        with f(a) as c:\n            g(c, {i})\n    except ValueError as e:\n        b = e\n",
     "comprehensions": "    a = [x + {i} for x in b if x]\n    b = {{k: v for k, v in f(a)}}\n",
 }
+SMALL = 4  # times that such a body stands in the small function
 NAMES = {"no proof": "without proof", "proof": "with proof", "peer": "depyf 0.20.0", "compile": "compile() alone"}
 
 
@@ -147,18 +148,33 @@ def against_peer(peer: str, count: int, seed: int, rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def repeated(name: str, repeats: int) -> tuple[str, CodeType]:
+    """Return a function with a body of :data:`BODIES` so many times, its text and its code."""
+    text = "def h(a, b, c):\n" + "".join(BODIES[name].format(i=i) for i in range(repeats))
+    (code,) = (c for c in compile(text, "h", "exec").co_consts if isinstance(c, CodeType))
+    return text, code
+
+
+def often(name: str, repeats: int, times: int, how: str) -> None:
+    """Decompile a function several times, or compile its text: work for ``instructions.py`` to count."""
+    small_text, small_code = repeated(name, SMALL)
+    fastest(how, small_code, small_text, 1)  # (what is imported is not counted)
+    text, code = repeated(name, repeats)
+    if times:
+        fastest(how, code, text, times)
+
+
 def growth(rounds: int, times_larger: int) -> str:
     """How cost grows with size; beside it, how that of Python's own compiler does, which is what memory costs here."""
     lines = [f"| body, repeated | units | µs a unit | units at {times_larger:,} times | µs a unit | ratio |",
              "|---|---|---|---|---|---|"]
     for how in ("no proof", "proof", "compile"):
-        for name, body in BODIES.items():
+        for name in BODIES:
             row = []
-            for repeats in (4, 4 * times_larger):
-                text = "def h(a, b, c):\n" + "".join(body.format(i=i) for i in range(repeats))
-                (code,) = (c for c in compile(text, "h", "exec").co_consts if isinstance(c, CodeType))
+            for repeats in (SMALL, SMALL * times_larger):
+                text, code = repeated(name, repeats)
                 units = size(code)
-                seconds = fastest(how, code, text, rounds * (20 if repeats == 4 else 1))
+                seconds = fastest(how, code, text, rounds * (20 if repeats == SMALL else 1))
                 row.append((units, seconds * 1e6 / units))
             (small, low), (large, high) = row
             lines.append(f"| {name}, {NAMES[how]} | {small:,} | {low:.2f} | {large:,} | {high:.2f} | "
@@ -229,8 +245,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--times", type=int, default=100, help="how much larger the functions of the second table are")
     parser.add_argument("--write", metavar="FILE")
+    parser.add_argument("--often", nargs=4, metavar=("BODY", "REPEATS", "TIMES", "HOW"), help=argparse.SUPPRESS)
     parser.add_argument("--work", choices=("no proof", "proof", "peer"), help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.often:
+        name, repeats, times, how = chosen.often
+        often(name, int(repeats), int(times), how)
+        return
     if chosen.work:
         work(chosen.work, chosen.functions, chosen.seed)
         return

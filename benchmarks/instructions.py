@@ -1,6 +1,7 @@
 """What watching costs in instructions, a count that nothing else on the machine disturbs (``make instructions``).
 
     python benchmarks/instructions.py [--models electra ...] [--layers 48] [--peers depyf TORCH_TRACE] [--write FILE]
+    python benchmarks/instructions.py --growth 1000 [--write FILE]
 
 Seconds of two runs differ by several per cent on a machine that others use, too: more than what watching costs.  Here
 valgrind counts the instructions of the program's process; from run to run, what is counted here differs by a few
@@ -8,6 +9,9 @@ tenths of a per cent (the order of sets, when the garbage collector runs).  Each
 ``cold.py`` (``eager``, two input lengths) and, with ``--layers``, as in ``large_model.py`` (``aot_eager``, forward and
 backward).  What a run takes up to the first call (imports, making the model) is counted in one that stops there, and
 taken off.  The process that makes the files beside the program is not counted.
+
+``--growth``: how the instructions of a decompilation with proof grow with the size of a function instead, where
+``decompile_speed.py`` shows seconds; and those of Python's own compiler, which a proof calls once.
 
 An instruction is not a second: a loop in C runs several in the time of one that waits for memory.  Valgrind shows the
 program a processor without some instructions that the real one has (those for SHA-256 among them).
@@ -30,11 +34,12 @@ from importlib.metadata import version
 
 from _shared import dated, geometric_mean, table
 from cold import NOT_CALLED, environment_of
+from decompile_speed import BODIES, SMALL, repeated, size
 
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def counted(command: Sequence[str], peer: str) -> int:
+def counted(command: Sequence[str], peer: str = "plain") -> int:
     """Return the instructions of a process that runs a benchmark's script.
 
     Args:
@@ -42,7 +47,7 @@ def counted(command: Sequence[str], peer: str) -> int:
         peer: what watches.
     """
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**environment_of(peer, folder), "PYTHONHASHSEED": "0"}
+        environment = {**environment_of(peer, folder), "PYTHONHASHSEED": "0", "DEPYF_BUDGET": "10"}
         done = subprocess.run(
             ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/counts",
              sys.executable, *command], capture_output=True, text=True, env=environment, cwd=folder)
@@ -63,40 +68,83 @@ def of_layers(layers: int, peer: str) -> int:
     return counted([str(HERE / "large_model.py"), "--layers", str(layers), "--one", where], peer)
 
 
+def watched(models: Sequence[str], layers: int, peers: Sequence[str], pool: ThreadPoolExecutor) -> str:
+    """Return the table of what watching costs, and the means.
+
+    Args:
+        models: cold runs of these.
+        layers: of the deep model; 0: it is left out.
+        peers: what watches.
+        pool: runs the processes.
+    """
+    runs = (NOT_CALLED, "plain", *peers)
+    rows: list[tuple[str, ...]] = []
+    ratios: dict[str, list[float]] = {peer: [] for peer in peers}
+    waiting = {(name, run): pool.submit(of_model, name, run) for name in models for run in runs}
+    names = [*models]
+    if layers:
+        names.append(f"{layers} layers")
+        waiting.update(((names[-1], run), pool.submit(of_layers, layers, run)) for run in runs)
+    for name in names:
+        before, plain, *others = (waiting[name, run].result() for run in runs)
+        plain -= before
+        of = [(each - before) / plain for each in others]
+        for peer, ratio in zip(peers, of):
+            ratios[peer].append(ratio)
+        rows.append((name, f"{plain / 1e9:.2f}", *(f"{ratio:.3f}" for ratio in of)))
+        print(*rows[-1], flush=True)
+    means = "; ".join(f"{peer} {geometric_mean(each).split()[0]}" for peer, each in ratios.items())
+    return table(("model", "plain", *peers), rows) + f"\nGeometric means: {means}.\n"
+
+
+def of_body(name: str, repeats: int, times: int, how: str) -> float:
+    """Return the instructions a code unit of a decompilation ("proof") of a repeated body, or of a compilation."""
+    command = [str(HERE / "decompile_speed.py"), "--often", name, str(repeats)]
+    often, never = counted([*command, str(times), how]), counted([*command, "0", how])
+    return (often - never) / times / size(repeated(name, repeats)[1])
+
+
+def growth(bodies: Sequence[str], times_larger: int, pool: ThreadPoolExecutor) -> str:
+    """Return the table of how instructions grow with size."""
+    sizes = (SMALL, 100), (SMALL * times_larger, 1)  # (of the body, and how often it is done)
+    waiting = {(name, how): [pool.submit(of_body, name, repeats, times, how) for repeats, times in sizes]
+               for name in bodies for how in ("proof", "compile")}
+    rows: list[tuple[str, ...]] = []
+    for name in bodies:
+        small, large = (each.result() for each in waiting[name, "proof"])
+        small_alone, large_alone = (each.result() for each in waiting[name, "compile"])
+        rows.append((name, f"{small:,.0f}", f"{large:,.0f}", f"{large / small:.2f}",
+                     f"{large_alone / small_alone:.2f}",
+                     f"{(large - large_alone) / (small - small_alone):.2f}"))
+        print(*rows[-1], flush=True)
+    return table(("body, repeated", "a unit", f"a unit at {times_larger:,} times", "ratio", "`compile()` alone, ratio",
+                  "without one `compile()`, ratio"), rows)
+
+
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="*", default=["electra", "llama", "t5", "resnet"])
     parser.add_argument("--layers", type=int, default=0, help="of the deep model; 0: it is left out")
+    parser.add_argument("--growth", type=int, default=0, metavar="TIMES", help="measure the decompiler instead, on "
+                        "functions so many times larger")
+    parser.add_argument("--bodies", nargs="+", default=list(BODIES), choices=BODIES, help="of these functions")
     parser.add_argument("--peers", nargs="+", default=["depyf", "TORCH_TRACE"], choices=["depyf", "TORCH_TRACE"])
     parser.add_argument("--together", type=int, default=os.cpu_count() or 1, help="processes at once")
     parser.add_argument("--write", metavar="FILE", help="write the table below what the file holds")
     chosen = parser.parse_args()
     if shutil.which("valgrind") is None:
         raise SystemExit("valgrind is not installed: apt-get install valgrind")
-    runs = (NOT_CALLED, "plain", *chosen.peers)
-    rows: list[tuple[str, ...]] = []
-    ratios: dict[str, list[float]] = {peer: [] for peer in chosen.peers}
-    names = [*chosen.models, *([f"{chosen.layers} layers"] if chosen.layers else [])]
-    with ThreadPoolExecutor(chosen.together) as pool:
-        waiting = {(name, run): pool.submit(of_model, name, run) for name in chosen.models for run in runs}
-        if chosen.layers:
-            waiting.update(((names[-1], run), pool.submit(of_layers, chosen.layers, run)) for run in runs)
-        for name in names:
-            before, plain, *watched = (waiting[name, run].result() for run in runs)
-            plain -= before
-            of = [(each - before) / plain for each in watched]
-            for peer, ratio in zip(chosen.peers, of):
-                ratios[peer].append(ratio)
-            rows.append((name, f"{plain / 1e9:.2f}", *(f"{ratio:.3f}" for ratio in of)))
-            print(*rows[-1], flush=True)
     words = [word for word in sys.argv[1:] if word not in ("--write", chosen.write)]
-    part = (
-        f"## Instructions\n\n{dated()}, Python {platform.python_version()}, torch {version('torch')}. Command: "
-        f"`{' '.join(['python benchmarks/instructions.py', *words])}`. Billions of instructions of the plain run from "
-        "the first call on, and the ratios to it.\n\n" + table(("model", "plain", *chosen.peers), rows)
-        + "\nGeometric means: " + "; ".join(
-            f"{peer} {geometric_mean(each).split()[0]}" for peer, each in ratios.items()) + ".\n")
+    command = f"{dated()}, Python {platform.python_version()}, torch {version('torch')}. Command: " \
+        f"`{' '.join(['python benchmarks/instructions.py', *words])}`."
+    with ThreadPoolExecutor(chosen.together) as pool:
+        part = f"## Instructions\n\n{command} "
+        if chosen.growth:
+            part += "Instructions a code unit, with proof.\n\n" + growth(chosen.bodies, chosen.growth, pool)
+        else:
+            part += ("Billions of instructions of the plain run from the first call on, and the ratios to it.\n\n"
+                     + watched(chosen.models, chosen.layers, chosen.peers, pool))
     print(part)
     if chosen.write:
         file = pathlib.Path(chosen.write)
