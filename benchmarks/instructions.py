@@ -20,6 +20,7 @@ program a processor without some instructions that the real one has (those for S
 from __future__ import annotations
 
 import argparse
+import compileall
 import os
 import pathlib
 import platform
@@ -33,7 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 from _shared import dated, geometric_mean, table
-from cold import NOT_CALLED, environment_of
+from cold import NOT_CALLED, SOURCE, environment_of
 from decompile_speed import BODIES, SMALL, repeated, size
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -135,6 +136,7 @@ def main() -> None:
     chosen = parser.parse_args()
     if shutil.which("valgrind") is None:
         raise SystemExit("valgrind is not installed: apt-get install valgrind")
+    compileall.compile_dir(SOURCE, quiet=2)
     words = [word for word in sys.argv[1:] if word not in ("--write", chosen.write)]
     command = f"{dated()}, Python {platform.python_version()}, torch {version('torch')}. Command: " \
         f"`{' '.join(['python benchmarks/instructions.py', *words])}`."
