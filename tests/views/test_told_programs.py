@@ -1026,6 +1026,15 @@ def test_a_range_that_inductor_made_is_no_fault_of_the_program(times, size, capt
 
 
 @new_enough
+def test_a_size_that_inductor_holds_for_one_number(capture_program):
+    """As the lowering of a convolution does for its backward pass: no mark makes one version serve all sizes."""
+    fixed_at_six = told_programs.told_apart_by_backend(1, asks="size // 4 == 6", sizes=(16, 24, 40), marked=False)
+    text = index(capture_program(fixed_at_six))
+    assert "* no line of the program asks for it: a condition which Inductor asked for when it compiled the graph" in text
+    assert "lines tell such sizes apart" not in text
+
+
+@new_enough
 def test_sizes_that_torch_and_no_line_of_the_program_compares(capture_program):
     text = index(capture_program(told_programs.sizes_of_torch_alone))
     assert "`x.shape[0]`: it had the value of `x.shape[1]`, which is fixed (at `told_programs.py:" in text

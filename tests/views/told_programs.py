@@ -1366,8 +1366,8 @@ def marked_and_fixed_behind_a_break(compiling):
 #: Stands in for what of a backend asks for a condition on a size, and for what calls that.
 ASKS = """
 def is_short(inputs):
-    return bool(eval("size * times <= 40", {"times": times, "size": next(
-        each for each in inputs if isinstance(each, torch.SymInt))}))  # (as torch's cache does)
+    return not (known := [each for each in inputs if isinstance(each, torch.SymInt)]) or bool(eval(
+        asks, {"times": times, "size": known[0]}))  # (as torch's cache does)
 """
 CALLS = """
 def generated(graph, inputs):
@@ -1375,22 +1375,28 @@ def generated(graph, inputs):
 """
 
 
-def told_apart_by_backend(times, file="_inductor/codegen/cpp.py"):
+def told_apart_by_backend(
+    times, file="_inductor/codegen/cpp.py", asks="size * times <= 40", sizes=(4, 5, 50), marked=True,
+):
     """A size with one condition, of the backend's, for its own sake or (times 7) as a part of what is computed.
 
     Args:
         times: by what the size is multiplied.
         file: of torch's, which asks; one of Inductor's calls it.
+        asks: the condition.
+        sizes: of the calls.
+        marked: the size is marked as dynamic.
     """
-    names = {"torch": torch, "times": times}
+    names = {"torch": torch, "times": times, "asks": asks}
     exec(compile(ASKS, f"{torch.__path__[0]}/{file}", "exec"), names)
     exec(compile(CALLS, f"{torch.__path__[0]}/_inductor/compile_fx.py", "exec"), names)
 
     def program(compiling):
         f = torch.compile(lambda x: x + 1, backend=names["generated"])
-        for size in (4, 5, 50):
+        for size in sizes:
             x = torch.ones(size)
-            torch._dynamo.mark_dynamic(x, 0)
+            if marked:
+                torch._dynamo.mark_dynamic(x, 0)
             f(x)
 
     return program
