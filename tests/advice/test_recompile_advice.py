@@ -113,6 +113,15 @@ def test_a_size_that_another_one_fixes():
     assert "marked as dynamic or not" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
 
 
+def test_a_size_of_which_an_expression_is_one_number():
+    """Marked it is open, and yet no other size of its kind fits."""
+    at = Circumstances(ranges={"x.shape[2]": "all sizes from 8 to 24"},
+                       equated={"x.shape[2]": ("x.shape[2] // 4", "`conv.py:1091`")})
+    text = on_change(ValueChange("x.shape[2]", ("16",), "24"), at).text
+    assert text.startswith("a version serves one value of `x.shape[2] // 4`, which is asked for at `conv.py:1091`")
+    assert "mark_dynamic" not in text
+
+
 @pytest.mark.parametrize(("cause", "counts"), [
     ("seen[name] = seen.get(name, 0) + 1", True), ("self.seen[name] += len(x)", True),
     ("seen[name] = len(x)", False), ("other[name] = other.get(name, 0) + 1", False),

@@ -1028,10 +1028,20 @@ def test_a_range_that_inductor_made_is_no_fault_of_the_program(times, size, capt
 @new_enough
 def test_a_size_that_inductor_holds_for_one_number(capture_program):
     """As the lowering of a convolution does for its backward pass: no mark makes one version serve all sizes."""
-    fixed_at_six = told_programs.told_apart_by_backend(1, asks="size // 4 == 6", sizes=(16, 24, 40), marked=False)
+    fixed_at_six = told_programs.told_apart_by_backend(1, asks="size // 4 == size.node.hint // 4", sizes=(16, 24, 40), marked=False)
     text = index(capture_program(fixed_at_six))
+    assert "any value from 2 on with `x.shape[0] // 4 == 6`, first seen as `24`" in text
+    assert "mark_dynamic" not in text and "the backend's code is for one value of it" in text
     assert "* no line of the program asks for it: a condition which Inductor asked for when it compiled the graph" in text
     assert "lines tell such sizes apart" not in text
+
+
+@new_enough
+def test_a_bound_on_what_sizes_come_to_together_is_told_with_their_range(capture_program):
+    small = told_programs.told_apart_by_backend(1, asks="2 * size * other <= 4096 and size * other <= 4096",
+                                                sizes=((16, 16), (24, 20)), marked=False)
+    text = index(capture_program(small))
+    assert "one version serves all sizes from 2 on with `2 * x.shape[1] * x.shape[0] <= 4096`, where nothing else" in text
 
 
 @new_enough

@@ -1367,7 +1367,7 @@ def marked_and_fixed_behind_a_break(compiling):
 ASKS = """
 def is_short(inputs):
     return not (known := [each for each in inputs if isinstance(each, torch.SymInt)]) or bool(eval(
-        asks, {"times": times, "size": known[0]}))  # (as torch's cache does)
+        asks, {"times": times, "size": known[0], "other": known[-1]}))  # (as torch's cache does)
 """
 CALLS = """
 def generated(graph, inputs):

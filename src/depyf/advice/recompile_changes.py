@@ -80,6 +80,8 @@ class Circumstances:
         told_apart: sizes and numbers that branches of the program tell apart by more than what ``ranges`` says.
         bounded_by_torch: sizes of which torch's own operations, and no line of the program's, ask whether they are in a
             range, with the place of the line that calls one: ``{"x.shape[0]": "`net.py:5`"}``.
+        equated: of sizes that a version leaves open, an expression that it holds for one number, with the place that
+            asks for that, as Markdown: ``{"x.shape[2]": ("x.shape[2] // 4", "`net.py:5`")}``.
         same_as_fixed: sizes that a version holds for one value of since they had that of another size, which each
             version holds for the same value: ``{"x.shape[0]": "x.shape[1]"}``.
         taken_for_one: what torch tests since sizes had the same value, and no line asks for it ("duck sizing").
@@ -116,6 +118,7 @@ class Circumstances:
     tested: Set[str] = frozenset()
     told_apart: Set[str] = frozenset()
     bounded_by_torch: Mapping[str, str] = field(default_factory=dict)
+    equated: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     same_as_fixed: Mapping[str, str] = field(default_factory=dict)
     taken_for_one: Set[str] = frozenset()
     excepted: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

@@ -17,18 +17,21 @@ from ..advice.recompile_changes import NUMBER, Circumstances, last_part
 from ..advice.source import last_name
 from ..advice.uses import added_to, attributes_set, branch_tests, names_added_to, read_by_tests, set_by_key
 from ..records.model import Compilation, SourceLocation, SymbolDecision
+from ..torch_text.comparisons import as_python
 from ..torch_text.guard_failures import DUCK_SIZED
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from ..torch_text.size_names import SYMBOL
+from ..torch_text.user_expressions import user_expression
 from .causes import in_two_steps
 from .changes import in_words
 from .dump.guards.conditions import ARGUMENTS
-from .dump.guards.sizes import is_in_range, range_in_sentence
+from .dump.guards.limits import bounds, equations
+from .dump.guards.sizes import in_shape_words, is_in_range, range_in_sentence
 from .dump.guards.versions import Version, signature
 from .fixed_symbols import fixed_symbols
 from .inductor_ranges import condition_in_words
-from .markdown import code
+from .markdown import code, some
 from .run_index import RunIndex
 from .verdict import is_outermost, wrapper_in
 
@@ -67,7 +70,8 @@ class CircumstancesOfRun:
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=fixed_with, same_as_fixed=same,
                 keys=self._keys(frame, fixed),
-                ranges=ranges, tested=frozenset(self._tested(frame, lambda decision: True)),
+                ranges=ranges, equated=self._equated(frame),
+                tested=frozenset(self._tested(frame, lambda decision: True)),
                 told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere, tied=self._tied(frame),
                 bounded_by_torch=self._bounded_by_torch(frame), excepted=self._excepted(frame),
                 calls=self._calls(compilation), made_in=made_in, made_outside=self._given_to(caller),
@@ -174,10 +178,36 @@ class CircumstancesOfRun:
                 subject, known = in_words(source, names), self.run.range_of(each, source)
                 result.setdefault(subject, "")
                 if known and is_in_range(first.get(subject, ""), known):
-                    result[subject] = f"all sizes {range_in_sentence(known)}"
+                    result[subject] = f"all sizes {range_in_sentence(known)}{self._bounded(each, source)}"
                 elif known:
                     others.add(subject)
         return result, {subject for subject in others if not result[subject]}
+
+    def _bounded(self, compilation: Compilation, source: str) -> str:
+        """Return the bounds on what a size and others come to, `` with `2*x.shape[0]*x.shape[1] <= 4096` ``."""
+        version, names = self.run.version(compilation), self.run.stack_names(compilation)
+        of = in_shape_words(user_expression(source))
+        told = [code(as_python(in_words(text, names))) for text in bounds(version).get(of, ())] if version else []
+        return f" with {some(told, 2)}" if told else ""
+
+    def _equated(self, frame: list[Compilation]) -> dict[str, tuple[str, str]]:
+        """Return the open sizes of which each version holds an expression for one number: that, and who asks for it.
+
+        (Where a version does without, a test tells one number from all others.)
+        """
+        result: dict[str, tuple[str, str]] = {}
+        free: set[str] = set()
+        for each in frame:
+            version, names = self.run.version(each), self.run.stack_names(each)
+            if version is None:
+                continue
+            found = equations(version)
+            free.update(in_words(size, names) for size in version.sizes.names if size not in found)
+            for size, equation in found.items():
+                if equation.cause is not None:
+                    held = as_python(in_words(equation.text, names)).rpartition(" == ")[0]
+                    result.setdefault(in_words(size, names), (held, code(self.run.short_place(equation.cause))))
+        return {size: told for size, told in result.items() if size not in free}
 
     def _first_values(self, frame: list[Compilation]) -> dict[str, str]:
         """Return the values of the first call that changed, or were open from the first version on."""

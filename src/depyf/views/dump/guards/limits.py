@@ -1,18 +1,22 @@
-"""What guards demand of expressions over open sizes, beyond a range for each.
+"""What guards demand of several open sizes, or of an expression over them, beyond a range for each.
 
 ::
 
     2 <= x.shape[2]    2 <= x.shape[3]               ranges, each for itself
     (x.shape[2] // 4)*(x.shape[3] // 4) == 36        an equation: few sizes are left
+    2*x.shape[2]*x.shape[3] <= 4096                  a bound on what several sizes come to
 """
 
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Iterator
 
 from ....torch_text.parsed import parsed_expression
+from .arithmetic import polynomial
 from .conditions import Condition
-from .sizes import SIZE, Sizes
+from .sizes import Sizes
 from .versions import Version, kept
 
 #: Of the operations on sizes, those whose results tell nearly each size from the others: no remainder does.
@@ -42,9 +46,47 @@ def _equated(condition: Condition, sizes: Sizes) -> set[str]:
     match node:
         case ast.Compare(left, [ast.Eq()], [right]) if _is_number(right) and all(
                 isinstance(each, _TELLING) for each in ast.walk(left)):
-            return {size for size in SIZE.findall(condition.text) if size in sizes.names}
+            return {size for size in _sizes_in(left) if size in sizes.names}
     return set()
+
+
+def _sizes_in(node: ast.expr) -> set[str]:
+    """Return the sizes that an expression reads: ``x.shape[0]``."""
+    return {ast.unparse(each) for each in ast.walk(node)
+            if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Attribute) and each.value.attr == "shape"}
 
 
 def _is_number(node: ast.expr) -> bool:
     return not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(node))
+
+
+@kept
+def bounds(version: Version) -> dict[str, tuple[str, ...]]:
+    """Return the open sizes that have an upper bound together with others, each with such bounds, as conditions.
+
+    Of ``2*n*m <= 4096`` and ``n*m <= 4096`` the first says all.
+    """
+    least: dict[frozenset[tuple[tuple[str, ...], int]], tuple[float, str, set[str]]] = {}
+    for text, left, most in _bounded(version):
+        terms = polynomial(ast.unparse(left)) or {}
+        divisor = math.gcd(*terms.values()) or 1
+        key = frozenset((factors, coefficient // divisor) for factors, coefficient in terms.items())
+        if key not in least or most / divisor < least[key][0]:
+            least[key] = most / divisor, text, _sizes_in(left)
+    found: dict[str, list[str]] = {}
+    for _, text, sizes in least.values():
+        alike = {version.sizes.names.get(size, size) for size in sizes}
+        for size, name in version.sizes.names.items():
+            if size in sizes or name in alike:
+                found.setdefault(size, []).append(text)
+    return {size: tuple(texts) for size, texts in found.items()}
+
+
+def _bounded(version: Version) -> Iterator[tuple[str, ast.expr, int]]:
+    """Yield conditions ``left <= most`` on several sizes: the text, the left side and the bound."""
+    for one in version.conditions:
+        node = parsed_expression(one.text) if " <" in one.text and one.tensor is None else None
+        match node:
+            case ast.Compare(left, [ast.Lt() | ast.LtE() as sign], [ast.Constant(int(most))]) if all(
+                    isinstance(each, _TELLING) for each in ast.walk(left)) and len(_sizes_in(left)) > 1:
+                yield one.text, left, most - isinstance(sign, ast.Lt)

@@ -28,8 +28,6 @@ _SIZE = r"[A-Za-z_][^\s()]*\.shape\[\d+\]"
 _LOW = re.compile(rf"(?P<low>-?\d+) <= (?P<size>{_SIZE})(?: <= (?P<high>\d+))?")
 _HIGH = re.compile(rf"(?P<size>{_SIZE}) <= (?P<high>\d+)")
 _SAME = re.compile(rf"(?P<size>{_SIZE}) == (?P<of>.*\.shape\[\d+\].*)")
-#: An open size in a condition.
-SIZE = re.compile(_SIZE)
 _STRIDE = re.compile(r"(?P<of>[A-Za-z_].*?)\.stride\(\)\[(?P<k>\d+)\] == (?P<product>.*)")
 #: How far a range is looked through for where a condition begins to hold.
 _FARTHEST = 1000

@@ -12,6 +12,7 @@ from ....torch_text.comparisons import as_python
 from ....torch_text.size_names import SYMBOL, is_of_torchs_own
 from ....torch_text.user_expressions import user_expression
 from ...changes import in_words
+from ...dump.guards.limits import equations
 from ...dump.guards.sizes import in_shape_words, range_in_sentence
 from ...fixed_symbols import fixed_symbols, holds
 from ...inductor_ranges import how_made, is_made_by_inductor
@@ -177,7 +178,17 @@ def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) 
     """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
     known = [run.range_of(compilation, source) for source in decision.source.split(", ") if source]
     narrowed = next(filter(None, known), "")
-    return f"any value {range_in_sentence(narrowed)}" if narrowed else values(decision.range)
+    extent = f"any value {range_in_sentence(narrowed)}" if narrowed else values(decision.range)
+    return extent + _equation(run, decision, compilation)
+
+
+def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
+    """Return the equation with a number that a symbol has to satisfy, `` with `x.shape[2] // 4 == 6` ``."""
+    version = run.version(compilation)
+    equated = equations(version) if version is not None else {}
+    found = next((equated[of] for source in decision.source.split(", ")
+                  if (of := in_shape_words(user_expression(source))) in equated), None)
+    return f" with {code(as_python(in_words(found.text, run.stack_names(compilation))))}" if found is not None else ""
 
 
 def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> bool:
