@@ -326,6 +326,23 @@ def test_a_number_that_is_only_a_key():
         ValueChange("self.step", ("1",), "2"), Circumstances(fixed=at.fixed)).text
 
 
+def test_a_number_that_a_test_fixes_becomes_no_tensor():
+    at = Circumstances(fixed={"meta.prefill": "`m.py:8`"}, fixed_by_tests={"meta.prefill"})
+    text = on_change(ValueChange("meta.prefill", ("2",), "0"), at).text
+    assert text.startswith("a version for which the test at `m.py:8` comes out one way has one value of it; compute what")
+
+
+def test_a_number_that_a_global_name_leads_to_is_passed():
+    """Torch holds each such number for fixed, and opens what comes with the arguments."""
+    change = ValueChange("ctx.meta.longest", ("5",), "6", of_global=True)
+    text = on_change(change, Circumstances()).text
+    assert "pass it to the function as an argument, or the object that holds it" in text and "make it a tensor" not in text
+    tested = on_change(change, Circumstances(python_tests={".longest": "`m.py:9`"})).text
+    assert tested.endswith("; each outcome of the test of it (at `m.py:9`) has a version then")
+    assert "make it a tensor" in on_change(replace(change, was=("0.5",), now="0.25"), Circumstances()).text
+    assert "make it a tensor" in on_change(replace(change, of_global=False), Circumstances()).text
+
+
 @pytest.mark.parametrize(("line", "expected"), [
     ("self.seen[self.step] = x.mean()", True), ("self.counts[(layer, self.step)] += n", True),
     ("for name in self.names[self.step]:", True), ("self.seen[self.step] = self.step", False),

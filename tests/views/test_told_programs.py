@@ -1196,3 +1196,14 @@ def test_what_is_saved_for_the_backward_pass_stands_below_the_forward_graph(capt
     # (The inputs of a graph of aot_eager have no types.)
     assert re.fullmatch(rf"saved for the backward pass: {len(values)} values, \d+ B in all; and 4 inputs", head)
     assert any(re.fullmatch(r" +256 B  sigmoid +f32\[4, 8\] +told_programs\.py:\d+  x 2", row) for row in rows)
+
+
+@new_enough
+def test_a_number_behind_a_global_name_is_passed_as_an_argument(capture_program):
+    """Torch opens it then. A test of it fixes it all the same, and cannot do with a tensor."""
+    text = index(capture_program(told_programs.batch_behind_a_global_name))
+    by_name, by_argument = text.partition("## Recompiles")[2].partition("## Dynamic")[0].split("by_argument`](")
+    assert "* `Current.batch.longest`, `Current.batch.prefill`: torch holds a whole number that it reaches" in by_name
+    assert "pass it to the function as an argument, or the object that holds it" in by_name and "tensor" not in by_name
+    assert ": 1 recompile\n" in by_argument
+    assert "the test at `told_programs.py:" in by_argument and "would break the graph there" in by_argument

@@ -1550,3 +1550,42 @@ class Stacked(torch.nn.Module):
 def trained(compiling):
     """Alike layers that save a value each for the backward pass."""
     torch.compile(Stacked(), backend="aot_eager")(torch.ones(4, 8, requires_grad=True)).sum().backward()
+
+
+class Batch:
+    """What a server says of a batch."""
+
+    def __init__(self, longest, prefill):
+        self.longest, self.prefill = longest, prefill
+
+    @property
+    def decodes(self):
+        """Whether each request gets one token."""
+        return self.prefill == 0
+
+
+class Current:
+    """Holds the batch that is computed now."""
+
+    batch = Batch(1, 1)
+
+
+def batch_behind_a_global_name(compiling):
+    """The numbers of a batch come by a global name, and as an argument."""
+    @compiling
+    def by_name(x):
+        if Current.batch.decodes:
+            x = x + 1
+        return x[:, :Current.batch.longest]
+
+    @compiling
+    def by_argument(x, batch):
+        if batch.decodes:
+            x = x + 1
+        return x[:, :batch.longest]
+
+    x = torch.ones(2, 9)
+    for longest, prefill in ((5, 2), (6, 0), (7, 0), (8, 0)):
+        Current.batch = Batch(longest, prefill)
+        by_name(x)
+        by_argument(x, Current.batch)

@@ -15,6 +15,7 @@ LIMIT = "`torch._dynamo.config.recompile_limit`"
 A_VIEW = "a view of another tensor"
 #: A number as text.
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+WHOLE_NUMBER = re.compile(r"-?\d+")
 #: A variable, or an attribute of one.
 DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -67,6 +68,7 @@ class Circumstances:
             ``{"x.shape[1]": "`conv.py:560`"}``.
         fixed_with: of these sizes, those that another version leaves open, with other sizes that are the same number
             where it is fixed: ``{"x.shape[1]": ("mask.shape[1]",)}``.
+        fixed_by_tests: of these, those that a test of the program's fixes, at that place.
         keys: of these, numbers by which the line that fixes them looks an item up, and uses them for nothing else.
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
@@ -108,6 +110,7 @@ class Circumstances:
 
     fixed: Mapping[str, str] = field(default_factory=dict)
     fixed_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fixed_by_tests: Set[str] = frozenset()
     keys: Set[str] = frozenset()
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)

@@ -53,6 +53,10 @@ def on_fixed_number(change: ValueChange, at: Circumstances) -> str | None:
     if change.subject in at.keys:  # (Two tensors are never the same key, whatever their values.)
         return (f"as a key or index (at {at.fixed[change.subject]}) it is fixed, so each value has a version of its "
                 "own; look that item up, or set it, outside of what is compiled")
+    if change.subject in at.fixed_by_tests:
+        return (f"a version for which the test at {at.fixed[change.subject]} comes out one way has one value of it; "
+                "compute what that test gives before the call, and pass that (a tensor in place of the number would "
+                "break the graph there)")
     return (f"what Python computes with it fixes it (at {at.fixed[change.subject]}), so each value has a version "
             "of its own; compute that before the call, or in torch, with a tensor in place of the number")
 

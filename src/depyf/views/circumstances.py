@@ -15,7 +15,15 @@ from itertools import takewhile
 from ..advice.keys import is_only_key
 from ..advice.recompile_changes import NUMBER, Circumstances, last_part
 from ..advice.source import last_name
-from ..advice.uses import added_to, attributes_set, branch_tests, names_added_to, read_by_tests, set_by_key
+from ..advice.uses import (
+    added_to,
+    attributes_set,
+    branch_tests,
+    names_added_to,
+    read_by_tests,
+    set_by_key,
+    statement_tests,
+)
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.comparisons import as_python
 from ..torch_text.guard_failures import DUCK_SIZED
@@ -53,8 +61,8 @@ class CircumstancesOfRun:
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
         self._of_sizes: dict[tuple[tuple[int, int], str], list[str]] = {}
         self._of_tests: dict[str, list[tuple[ast.expr, str, str]]] = {}
-        #: By file, the lines with tests that decide where Python goes on.
-        self._branches: dict[str, frozenset[int]] = {}
+        #: By file, and whether tests of statements alone count, the lines with tests that decide where Python goes on.
+        self._branches: dict[tuple[str, bool], frozenset[int]] = {}
 
     def of(self, compilation: Compilation) -> Circumstances:
         """Return the circumstances of a recompile."""
@@ -69,7 +77,7 @@ class CircumstancesOfRun:
             fixed_with, same = self._fixed_with(frame, fixed)
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=fixed_with, same_as_fixed=same,
-                keys=self._keys(frame, fixed),
+                fixed_by_tests=self._fixed_by_tests(frame, fixed), keys=self._keys(frame, fixed),
                 ranges=ranges, equated=self._equated(frame),
                 tested=frozenset(self._tested(frame, lambda decision: True)),
                 told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere, tied=self._tied(frame),
@@ -106,6 +114,13 @@ class CircumstancesOfRun:
         return {subject: code(self.run.short_place(decision.location)) for each in frame
                 for subject, decision in self._named(each, fixed[each.compile_id.key])
                 if decision.location is not None}
+
+    def _fixed_by_tests(self, frame: list[Compilation], fixed: _Fixed) -> frozenset[str]:
+        """Return the numbers that a version fixes at a test of a statement, of them or of what is made of them."""
+        last = {subject: self._is_branch(decision, of_statements=True) for each in frame
+                for subject, decision in self._named(each, fixed[each.compile_id.key])
+                if decision.location is not None}  # (as the place that is told)
+        return frozenset(subject for subject, by_test in last.items() if by_test)
 
     def _keys(self, frame: list[Compilation], fixed: _Fixed) -> frozenset[str]:
         """Return the numbers that are fixed as they are keys, and nothing else, in each line that fixes them."""
@@ -255,17 +270,23 @@ class CircumstancesOfRun:
                                if (match := _OTHER_THAN.fullmatch(decision.symbol)))
                 for subject, decisions in self._tested(frame, self._is_branch).items()}
 
-    def _is_branch(self, decision: SymbolDecision) -> bool:
-        """Return whether torch tested a condition on a line by which the program branches."""
+    def _is_branch(self, decision: SymbolDecision, of_statements: bool = False) -> bool:
+        """Return whether torch tested a condition on a line by which the program branches.
+
+        Args:
+            decision: has the condition.
+            of_statements: the line is the test of an ``if`` or ``while``, so that nothing else is computed there.
+        """
         where = decision.location
         if where is None:
             return False
-        if where.filename not in self._branches:
+        key = where.filename, of_statements
+        if key not in self._branches:
             tree = self.run.source.tree(where.filename)
-            tests = branch_tests(tree) if tree is not None else ()
-            self._branches[where.filename] = frozenset(
+            tests = () if tree is None else statement_tests(tree) if of_statements else branch_tests(tree)
+            self._branches[key] = frozenset(
                 line for test in tests for line in range(test.lineno, (test.end_lineno or test.lineno) + 1))
-        return where.line in self._branches[where.filename]
+        return where.line in self._branches[key]
 
     def _expected(self, compilation: Compilation) -> dict[str, tuple[str, ...]]:
         """Return what each version wants of what changed, and of lengths."""
