@@ -635,6 +635,12 @@ def test_what_helps_is_taken(program):
                      unified_diff(found.texts, str(program.parent)), re.M)
 
 
+def test_where_nothing_was_compiled_nothing_can_be_judged(program):
+    """Other processes may have compiled, as those of ``multiprocessing`` do."""
+    found = Search(str(program), lambda texts: Outcome(Capture())).patch()
+    assert found.runs == 1 and found.refused.startswith("torch compiled nothing in the program's own process")
+
+
 def test_what_changes_what_is_printed_is_not_taken(program):
     found = searched(program, Pretended("capture_scalar_outputs", lambda texts: "other" if texts else ""))
     assert not found.taken and not found.texts
