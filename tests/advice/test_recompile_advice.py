@@ -339,6 +339,8 @@ def test_a_number_that_a_global_name_leads_to_is_passed():
     assert "pass it to the function as an argument, or the object that holds it" in text and "make it a tensor" not in text
     tested = on_change(change, Circumstances(python_tests={".longest": "`m.py:9`"})).text
     assert tested.endswith("; each outcome of the test of it (at `m.py:9`) has a version then")
+    length = on_change(replace(change, subject="len(seen)"), Circumstances()).text
+    assert "each length has a version" in length and "argument" not in length
     assert "make it a tensor" in on_change(replace(change, was=("0.5",), now="0.25"), Circumstances()).text
     assert "make it a tensor" in on_change(replace(change, of_global=False), Circumstances()).text
 

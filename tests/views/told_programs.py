@@ -1589,3 +1589,29 @@ def batch_behind_a_global_name(compiling):
         Current.batch = Batch(longest, prefill)
         by_name(x)
         by_argument(x, Current.batch)
+
+
+def item_of_a_list_that_is_tested(compiling):
+    """Of two numbers of a list one is tested, the other is not; a call of another function computes nothing."""
+    @torch.compile(backend="eager", dynamic=False)
+    def cut(x, lens):
+        if lens[0] > 20:
+            x = x + 1
+        return x * lens[0]
+
+    @torch.compile(backend="eager", dynamic=False)
+    def scaled(x, lens):
+        return x * lens[0]
+
+    @compiling
+    def marked(x, seen):
+        for token in sorted(seen):
+            x[token] = 0.0
+        return x
+
+    x = torch.ones(9)
+    for number in (3, 4, 5):
+        cut(x, (number, 1))
+        scaled(x, (number, 1))
+    for seen in (set(), {1}, {2}):
+        marked(x, seen)

@@ -67,7 +67,7 @@ def branch_tests(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def read_by_tests(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the variables, attributes and items that decide where Python goes on: ``a`` of ``if a > 1``."""
+    """Yield the variables, attributes and items that decide where Python goes on: ``a`` of ``if a > 1``, ``a[0]``."""
     pending = list(branch_tests(tree))
     for node in ast.walk(tree):
         match node:
@@ -87,7 +87,7 @@ def read_by_tests(tree: ast.AST) -> Iterator[ast.expr]:
             case ast.Compare(left, operators, others) if not any(
                     isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in operators):
                 pending += (left, *others)
-            case ast.Name() | ast.Attribute() | ast.Subscript(_, ast.Constant(str())):
+            case ast.Name() | ast.Attribute() | ast.Subscript(_, ast.Constant(str() | int())):
                 yield node
 
 

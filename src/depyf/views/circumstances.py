@@ -49,6 +49,8 @@ _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py
 _OTHER_THAN = re.compile(rf"Ne\({SYMBOL.pattern}, (-?\d+(?:\.\d+)?)\)")
 #: A condition that bounds one symbol.
 _BOUND = re.compile(rf"[\d*+\- ]*{SYMBOL.pattern}[\d+\- ]* [<>]=? -?\d+")
+#: The last part of an item of a list.
+_PLACE = re.compile(r"\[-?\d+\]")
 #: Files that another than the user wrote.
 _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 
@@ -433,7 +435,8 @@ class CircumstancesOfRun:
         for node, text, part in self._tests_in(where.filename):
             # (``self`` is another object in another class.)
             names = {text} if id(node) in own else set()
-            names |= {part} if part and not text.startswith("self.") else set()
+            # (The first item of another list says nothing.)
+            names |= {part} if part and not text.startswith("self.") and not _PLACE.fullmatch(part) else set()
             if names:
                 place = code(self.run.short_place(SourceLocation(where.filename, node.lineno)))
                 result |= dict.fromkeys(names, place)
