@@ -1045,6 +1045,13 @@ def test_a_bound_on_what_sizes_come_to_together_is_told_with_their_range(capture
 
 
 @new_enough
+def test_a_condition_of_inductors_on_a_number_is_told_with_what_one_version_serves(capture_program):
+    program = told_programs.told_apart_by_backend(1, asks="3 * size + size // 2 <= 40", marked=False, of_number=True)
+    text = index(capture_program(program))
+    assert "the first version serves all values with `3 * n + n // 2 <= 40`" in text
+
+
+@new_enough
 def test_sizes_that_torch_and_no_line_of_the_program_compares(capture_program):
     text = index(capture_program(told_programs.sizes_of_torch_alone))
     assert "`x.shape[0]`: it had the value of `x.shape[1]`, which is fixed (at `told_programs.py:" in text
@@ -1216,3 +1223,10 @@ def test_an_item_that_is_tested_becomes_no_tensor_and_a_call_that_computes_nothi
     assert "would break the graph at the test of it (at `told_programs.py:" in tested
     assert scaled.startswith("make it a tensor")
     assert "  * how to fix it, where other calls of it compute with tensors: leave out those that do not" in text
+
+
+@new_enough
+def test_a_number_that_a_call_had_is_told_where_its_version_leaves_it_open(capture_program):
+    text = index(capture_program(told_programs.counter_behind_a_wrapper))
+    assert re.search(r"\* `\[0/1\]` `.*\.updates`: 0 → 1\n", text)
+    assert ".updates`: torch leaves it open since its second value; compile the function with `dynamic=True`" in text

@@ -1377,6 +1377,7 @@ def generated(graph, inputs):
 
 def told_apart_by_backend(
     times, file="_inductor/codegen/cpp.py", asks="size * times <= 40", sizes=(4, 5, 50), marked=True,
+    of_number=False,
 ):
     """A size with one condition, of the backend's, for its own sake or (times 7) as a part of what is computed.
 
@@ -1386,18 +1387,19 @@ def told_apart_by_backend(
         asks: the condition.
         sizes: of the calls.
         marked: the size is marked as dynamic.
+        of_number: the sizes are numbers that are added.
     """
     names = {"torch": torch, "times": times, "asks": asks}
     exec(compile(ASKS, f"{torch.__path__[0]}/{file}", "exec"), names)
     exec(compile(CALLS, f"{torch.__path__[0]}/_inductor/compile_fx.py", "exec"), names)
 
     def program(compiling):
-        f = torch.compile(lambda x: x + 1, backend=names["generated"])
+        f = torch.compile(lambda x, n: x + n, backend=names["generated"])
         for size in sizes:
-            x = torch.ones(size)
+            x = torch.ones(4 if of_number else size)
             if marked:
                 torch._dynamo.mark_dynamic(x, 0)
-            f(x)
+            f(x, size if of_number else 1)
 
     return program
 
@@ -1615,3 +1617,23 @@ def item_of_a_list_that_is_tested(compiling):
         scaled(x, (number, 1))
     for seen in (set(), {1}, {2}):
         marked(x, seen)
+
+
+class Averaged:
+    """Keeps an average, and counts how often it was updated."""
+
+    def __init__(self):
+        self.updates, self.average = 0, torch.zeros(3)
+
+    @torch.no_grad()
+    def update(self, x):
+        """Take another tensor into the average."""
+        self.updates += 1
+        self.average.lerp_(x, 1 / (1 + self.updates))
+
+
+def counter_behind_a_wrapper(compiling):
+    """A method whose decorator calls it: its object is reached by the variable of the decorator."""
+    update = compiling(Averaged().update)
+    for _ in range(3):
+        update(torch.ones(3))

@@ -37,8 +37,8 @@ from .dump.guards.conditions import ARGUMENTS
 from .dump.guards.limits import bounds, equations
 from .dump.guards.sizes import in_shape_words, is_in_range, range_in_sentence
 from .dump.guards.versions import Version, signature
-from .fixed_symbols import fixed_symbols
-from .inductor_ranges import condition_in_words
+from .fixed_symbols import fixed_symbols, holds
+from .inductor_ranges import condition_in_words, is_made_by_inductor
 from .markdown import code, some
 from .run_index import RunIndex
 from .verdict import is_outermost, wrapper_in
@@ -198,6 +198,8 @@ class CircumstancesOfRun:
                     result[subject] = f"all sizes {range_in_sentence(known)}{self._bounded(each, source)}"
                 elif known:
                     others.add(subject)
+                elif not result[subject] and (asked := self._asked_by_backend(each, source)):
+                    result[subject] = f"all sizes with {some(asked, 2)}"
         return result, {subject for subject in others if not result[subject]}
 
     def _bounded(self, compilation: Compilation, source: str) -> str:
@@ -206,6 +208,14 @@ class CircumstancesOfRun:
         of = in_shape_words(user_expression(source))
         told = [code(as_python(in_words(text, names))) for text in bounds(version).get(of, ())] if version else []
         return f" with {some(told, 2)}" if told else ""
+
+    def _asked_by_backend(self, compilation: Compilation, source: str) -> list[str]:
+        """Return the conditions on a number that Inductor asks for, as Markdown."""
+        symbols = {each.symbol for each in _created(compilation) if source in each.source.split(", ")}
+        version, names = self.run.version(compilation), self.run.stack_names(compilation)
+        return [code(condition_in_words(each, compilation, names)) for each in compilation.symbols
+                if is_made_by_inductor(each) and symbols & set(SYMBOL.findall(each.symbol))
+                and holds(each, compilation, version)]
 
     def _equated(self, frame: list[Compilation]) -> dict[str, tuple[str, str]]:
         """Return the open sizes of which each version holds an expression for one number: that, and who asks for it.
