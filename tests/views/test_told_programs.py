@@ -956,7 +956,7 @@ def test_a_value_on_the_stack_stands_in_parentheses_where_it_has_to(text, told):
 @before_2_15
 def test_a_difference_names_the_element_of_a_tuple_on_the_stack_as_the_index_does(capture_program):
     capture = capture_program(told_programs.places_in_tensors)
-    assert "`t[0].item()`: no longer 0" in index(capture)
+    assert "`t[0].item()`: 0 → 1" in index(capture)
     (compiled,) = [f for function in capture.functions for f in function.frames if f.stack]
     old, new = versions(compiled, {})
     assert any("t[0].item() == 1" in line for line in as_comment(old, new))

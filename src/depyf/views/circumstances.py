@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
 from ..advice.keys import is_only_key
-from ..advice.recompile_changes import NUMBER, Circumstances, last_part
+from ..advice.recompile_changes import Circumstances, last_part
 from ..advice.source import last_name
 from ..advice.uses import (
     added_to,
@@ -25,21 +25,17 @@ from ..advice.uses import (
     statement_tests,
 )
 from ..records.model import Compilation, SourceLocation, SymbolDecision
-from ..torch_text.comparisons import as_python
 from ..torch_text.guard_failures import DUCK_SIZED
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from ..torch_text.size_names import SYMBOL
-from ..torch_text.user_expressions import user_expression
 from .causes import in_two_steps
-from .changes import in_words
 from .dump.guards.conditions import ARGUMENTS
-from .dump.guards.limits import bounds, equations
-from .dump.guards.sizes import in_shape_words, is_in_range, range_in_sentence
 from .dump.guards.versions import Version, signature
-from .fixed_symbols import fixed_symbols, holds
-from .inductor_ranges import condition_in_words, is_made_by_inductor
-from .markdown import code, some
+from .fixed_symbols import fixed_symbols
+from .inductor_ranges import condition_in_words
+from .markdown import code
+from .open_ranges import FixedSymbols, OpenRanges, created, named
 from .run_index import RunIndex
 from .verdict import is_outermost, wrapper_in
 
@@ -75,12 +71,13 @@ class CircumstancesOfRun:
                      if c.compile_id.frame_key == key and c.outcome != "skipped"]
             fixed = {each.compile_id.key: fixed_symbols(each, self.run.version(each)) for each in frame}
             made_in, caller = self._caller(compilation)
-            ranges, elsewhere = self._ranges(frame, fixed)
+            open_ranges = OpenRanges(self.run)
+            ranges, elsewhere = open_ranges.ranges(frame, fixed)
             fixed_with, same = self._fixed_with(frame, fixed)
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=fixed_with, same_as_fixed=same,
                 fixed_by_tests=self._fixed_by_tests(frame, fixed), keys=self._keys(frame, fixed),
-                ranges=ranges, equated=self._equated(frame),
+                ranges=ranges, equated=open_ranges.equated(frame),
                 tested=frozenset(self._tested(frame, lambda decision: True)),
                 told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere, tied=self._tied(frame),
                 bounded_by_torch=self._bounded_by_torch(frame), excepted=self._excepted(frame),
@@ -101,40 +98,30 @@ class CircumstancesOfRun:
                         for each in self.run.differences(compilation)))
 
     # --- sizes and numbers ------------------------------------------------------------------------
-    def _named(
-        self, compilation: Compilation, decisions: Iterable[SymbolDecision]
-    ) -> Iterator[tuple[str, SymbolDecision]]:
-        """Yield the sizes and numbers that symbols stand for, in the user's words, with the decisions."""
-        names = self.run.stack_names(compilation)
-        for decision in decisions:
-            for source in decision.source.split(", "):
-                if source:
-                    yield in_words(source, names), decision
-
-    def _fixed(self, frame: list[Compilation], fixed: _Fixed) -> dict[str, str]:
+    def _fixed(self, frame: list[Compilation], fixed: FixedSymbols) -> dict[str, str]:
         """Return the sizes that a version of the function holds for one value, with the place that fixed them."""
         return {subject: code(self.run.short_place(decision.location)) for each in frame
-                for subject, decision in self._named(each, fixed[each.compile_id.key])
+                for subject, decision in named(self.run, each, fixed[each.compile_id.key])
                 if decision.location is not None}
 
-    def _fixed_by_tests(self, frame: list[Compilation], fixed: _Fixed) -> frozenset[str]:
+    def _fixed_by_tests(self, frame: list[Compilation], fixed: FixedSymbols) -> frozenset[str]:
         """Return the numbers that a version fixes at a test of a statement, of them or of what is made of them."""
         last = {subject: self._is_branch(decision, of_statements=True) for each in frame
-                for subject, decision in self._named(each, fixed[each.compile_id.key])
+                for subject, decision in named(self.run, each, fixed[each.compile_id.key])
                 if decision.location is not None}  # (as the place that is told)
         return frozenset(subject for subject, by_test in last.items() if by_test)
 
-    def _keys(self, frame: list[Compilation], fixed: _Fixed) -> frozenset[str]:
+    def _keys(self, frame: list[Compilation], fixed: FixedSymbols) -> frozenset[str]:
         """Return the numbers that are fixed as they are keys, and nothing else, in each line that fixes them."""
         only: dict[str, bool] = {}
         for each in frame:
-            for subject, decision in self._named(each, fixed[each.compile_id.key]):
+            for subject, decision in named(self.run, each, fixed[each.compile_id.key]):
                 is_key = decision.location is not None and is_only_key(subject, decision.location.text)
                 only[subject] = only.get(subject, True) and is_key
         return frozenset(subject for subject, is_key in only.items() if is_key)
 
     def _fixed_with(
-        self, frame: list[Compilation], fixed: _Fixed,
+        self, frame: list[Compilation], fixed: FixedSymbols,
     ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
         """Return the sizes that one version holds for one value of, and another leaves open.
 
@@ -144,8 +131,8 @@ class CircumstancesOfRun:
         opened: set[str] = set()
         first: dict[str, tuple[Compilation, SymbolDecision]] = {}
         for each in frame:
-            decided = dict(self._named(each, fixed[each.compile_id.key]))
-            opened.update(subject for subject, _ in self._named(each, _created(each)) if subject not in decided)
+            decided = dict(named(self.run, each, fixed[each.compile_id.key]))
+            opened.update(subject for subject, _ in named(self.run, each, created(each)) if subject not in decided)
             for subject, decision in decided.items():
                 first.setdefault(subject, (each, decision))
         others: dict[str, tuple[str, ...]] = {}
@@ -178,75 +165,6 @@ class CircumstancesOfRun:
             if one.tensor is not None and one.section == ARGUMENTS
             for index, size in enumerate(one.tensor.size) if str(size) == number]
 
-    def _ranges(self, frame: list[Compilation], fixed: _Fixed) -> tuple[dict[str, str], set[str]]:
-        """Return what a version of the function leaves open, with the range that its guards leave of a size.
-
-        The range is that of a version which could serve the first call; with the ranges come those that have none such.
-        (A backend may fix a number that Dynamo left open: a float, where no tensor can stand for it.)
-        """
-        first = self._first_values(frame)
-        result: dict[str, str] = {}
-        others: set[str] = set()
-        for each in frame:
-            names = self.run.stack_names(each)
-            closed = {decision.symbol for decision in fixed[each.compile_id.key]}
-            for source in (source for decision in _created(each) if decision.symbol not in closed
-                           for source in decision.source.split(", ") if source):
-                subject, known = in_words(source, names), self.run.range_of(each, source)
-                result.setdefault(subject, "")
-                if known and is_in_range(first.get(subject, ""), known):
-                    result[subject] = f"all sizes {range_in_sentence(known)}{self._bounded(each, source)}"
-                elif known:
-                    others.add(subject)
-                elif not result[subject] and (asked := self._asked_by_backend(each, source)):
-                    result[subject] = f"all sizes with {some(asked, 2)}"
-        return result, {subject for subject in others if not result[subject]}
-
-    def _bounded(self, compilation: Compilation, source: str) -> str:
-        """Return the bounds on what a size and others come to, `` with `2*x.shape[0]*x.shape[1] <= 4096` ``."""
-        version, names = self.run.version(compilation), self.run.stack_names(compilation)
-        of = in_shape_words(user_expression(source))
-        told = [code(as_python(in_words(text, names))) for text in bounds(version).get(of, ())] if version else []
-        return f" with {some(told, 2)}" if told else ""
-
-    def _asked_by_backend(self, compilation: Compilation, source: str) -> list[str]:
-        """Return the conditions on a number that Inductor asks for, as Markdown."""
-        symbols = {each.symbol for each in _created(compilation) if source in each.source.split(", ")}
-        version, names = self.run.version(compilation), self.run.stack_names(compilation)
-        return [code(condition_in_words(each, compilation, names)) for each in compilation.symbols
-                if is_made_by_inductor(each) and symbols & set(SYMBOL.findall(each.symbol))
-                and holds(each, compilation, version)]
-
-    def _equated(self, frame: list[Compilation]) -> dict[str, tuple[str, str]]:
-        """Return the open sizes of which each version holds an expression for one number: that, and who asks for it.
-
-        (Where a version does without, a test tells one number from all others.)
-        """
-        result: dict[str, tuple[str, str]] = {}
-        free: set[str] = set()
-        for each in frame:
-            version, names = self.run.version(each), self.run.stack_names(each)
-            if version is None:
-                continue
-            found = equations(version)
-            free.update(in_words(size, names) for size in version.sizes.names if size not in found)
-            for size, equation in found.items():
-                if equation.cause is not None:
-                    held = as_python(in_words(equation.text, names)).rpartition(" == ")[0]
-                    result.setdefault(in_words(size, names), (held, code(self.run.short_place(equation.cause))))
-        return {size: told for size, told in result.items() if size not in free}
-
-    def _first_values(self, frame: list[Compilation]) -> dict[str, str]:
-        """Return the values of the first call that changed, or were open from the first version on."""
-        first: dict[str, str] = {}
-        for each in frame:
-            expected = {change.subject: next(filter(NUMBER.fullmatch, reversed(change.was)), "")
-                        for change in self.run.changes(each)}
-            seen = {subject: decision.value for subject, decision in self._named(each, _created(each))}
-            for subject, value in {**seen, **expected}.items():
-                first[subject] = first.get(subject) or value or seen.get(subject, "")
-        return first
-
     def _tested(
         self, frame: list[Compilation], counts: Callable[[SymbolDecision], bool],
     ) -> dict[str, list[SymbolDecision]]:
@@ -261,7 +179,7 @@ class CircumstancesOfRun:
             for decision in conditions:
                 for symbol in SYMBOL.findall(decision.symbol):
                     of_symbol.setdefault(symbol, []).append(decision)
-            for subject, made in self._named(each, _created(each)):
+            for subject, made in named(self.run, each, created(each)):
                 if made.symbol in of_symbol:
                     tested.setdefault(subject, []).extend(of_symbol[made.symbol])
         return tested
@@ -323,11 +241,11 @@ class CircumstancesOfRun:
         """Return the sizes that torch found to be equal to numbers that are no sizes."""
         tied: set[str] = set()
         for each in frame:
-            numbers = {decision.symbol for decision in _created(each) if ".size()" not in decision.source}
+            numbers = {decision.symbol for decision in created(each) if ".size()" not in decision.source}
             equal = [set(SYMBOL.findall(decision.symbol)) for decision in each.symbols
                      if decision.kind == "guarded" and decision.symbol.startswith("Eq(")]
             symbols = {symbol for both in equal if both & numbers for symbol in both - numbers}
-            tied.update(subject for subject, decision in self._named(each, _created(each))
+            tied.update(subject for subject, decision in named(self.run, each, created(each))
                         if decision.symbol in symbols)
         return frozenset(tied)
 
@@ -520,11 +438,3 @@ def _wanted(version: Version, subject: str) -> str:
         return "" if size is None else str(size)
     fact = version.facts.get(subject)
     return fact.text if fact is not None and fact.kind == "value" else ""
-
-
-#: The decisions that fix symbols, by the key of the compilation.
-_Fixed = Mapping[tuple[int, int, int], list[SymbolDecision]]
-
-
-def _created(compilation: Compilation) -> list[SymbolDecision]:
-    return [decision for decision in compilation.symbols if decision.kind == "created"]
