@@ -113,6 +113,15 @@ def test_a_size_that_another_one_fixes():
     assert "marked as dynamic or not" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
 
 
+def test_a_size_of_which_an_expression_is_one_number():
+    """Marked it is open, and yet no other size of its kind fits."""
+    at = Circumstances(ranges={"x.shape[2]": "all sizes from 8 to 24"},
+                       equated={"x.shape[2]": ("x.shape[2] // 4", "`conv.py:1091`")})
+    text = on_change(ValueChange("x.shape[2]", ("16",), "24"), at).text
+    assert text.startswith("a version serves one value of `x.shape[2] // 4`, which is asked for at `conv.py:1091`")
+    assert "mark_dynamic" not in text
+
+
 @pytest.mark.parametrize(("cause", "counts"), [
     ("seen[name] = seen.get(name, 0) + 1", True), ("self.seen[name] += len(x)", True),
     ("seen[name] = len(x)", False), ("other[name] = other.get(name, 0) + 1", False),
@@ -315,6 +324,25 @@ def test_a_number_that_is_only_a_key():
     assert text.startswith("as a key or index (at `m.py:8`) it is fixed") and "tensor" not in text
     assert "a tensor in place of the number" in on_change(
         ValueChange("self.step", ("1",), "2"), Circumstances(fixed=at.fixed)).text
+
+
+def test_a_number_that_a_test_fixes_becomes_no_tensor():
+    at = Circumstances(fixed={"meta.prefill": "`m.py:8`"}, fixed_by_tests={"meta.prefill"})
+    text = on_change(ValueChange("meta.prefill", ("2",), "0"), at).text
+    assert text.startswith("a version for which the test at `m.py:8` comes out one way has one value of it; compute what")
+
+
+def test_a_number_that_a_global_name_leads_to_is_passed():
+    """Torch holds each such number for fixed, and opens what comes with the arguments."""
+    change = ValueChange("ctx.meta.longest", ("5",), "6", of_global=True)
+    text = on_change(change, Circumstances()).text
+    assert "pass it to the function as an argument, or the object that holds it" in text and "make it a tensor" not in text
+    tested = on_change(change, Circumstances(python_tests={".longest": "`m.py:9`"})).text
+    assert tested.endswith("; each outcome of the test of it (at `m.py:9`) has a version then")
+    length = on_change(replace(change, subject="len(seen)"), Circumstances()).text
+    assert "each length has a version" in length and "argument" not in length
+    assert "make it a tensor" in on_change(replace(change, was=("0.5",), now="0.25"), Circumstances()).text
+    assert "make it a tensor" in on_change(replace(change, of_global=False), Circumstances()).text
 
 
 @pytest.mark.parametrize(("line", "expected"), [

@@ -323,16 +323,41 @@ def test_what_a_call_is_given_may_be_made_in_the_function(lines, line, change):
     assert advice.change.startswith(change)
 
 
+@pytest.mark.parametrize(("lines", "line", "change"), [
+    ("    for t in range(3):\n        if time.time() < p:\n            x = x + 1\n", 3,
+     "evaluate `time.time() < p` before the compiled function is called, once for each turn of the loop at line 2, and "
+     "pass the outcomes to `f`: a list of `True` and `False`"),
+    ("    for t in range(3):\n        if time.time() < t:\n            x = x + 1\n", 3,
+     "compile what one turn of the loop at line 2 computes"),
+    ("    while time.time() < p:\n        x = x + 1\n", 2, "compile what one turn of the loop at line 2 computes"),
+    ("    for t in range(3):\n        x = x * time.time()\n", 3,
+     "call `time.time()` before the compiled function is called, once for each turn of the loop at line 2, and pass the "
+     "results to `f`, as a tensor if they are numbers that change"),
+    ("    if time.time() < p:\n        x = x + 1\n", 2, "evaluate `time.time() < p` before the compiled function"),
+    ("    y = x + 1\n    if time.time() < y:\n        x = x + 1\n", 3,
+     "call `time.time()` before the compiled function is called, and pass the result to `f`"),
+])
+def test_a_call_in_a_loop_or_a_test(lines, line, change):
+    """One result in its place is another program, and a test of a tensor breaks the graph."""
+    advice = on_break(broken_at(
+        f"def f(x, p):\n{lines}    return x\n", line, "GB0007", "Attempted to call function marked as skipped",
+        "Dynamo does not know how to trace the builtin function `time.time`."))
+    assert advice.rule == "skipped" and advice.change.startswith(change)
+    assert ("as a tensor" in advice.change) == ("x * time" in lines)
+
+
 @pytest.mark.parametrize("line, registry_id, change", [
     ("if random.randint(0, 1) == 0:\n        x = x * 2", "GB0170", "evaluate `random.randint(0, 1) == 0` before"),
     ("if w > 1:\n        x = x * 2", "GB0170", "call `random.randint(1, 3)` before"),
     ("x = x[random.randrange(x.size(0) - w):]", "GB0213", "call `random.randint(1, 3)`, `random.randrange(x.size(0) - w)` before"),
+    ("for _ in x:\n        if random.random() < 0.5:\n            x = x * 2", "GB0170",
+     "evaluate `random.random() < 0.5` before the compiled function is called, once for each turn of the loop at line 3"),
     ("for _ in range(rng.randint(1, 2)):\n        x = x * 2", "GB4841", "call `random.randint(1, 3)`, `rng.randint(1, 2)` before")])
 def test_random_numbers_of_python_are_drawn_before_the_call(line, registry_id, change):
     """Torch holds them as tensors, but the program has no tensor to give to `torch.where`."""
     text = f"def f(x, rng):\n    w = random.randint(1, 3)\n    {line}\n    return x\n"
     context = "" if registry_id == "GB4841" else "attempted to jump with UnspecializedPythonVariable()"
-    advice = on_break(broken_at(text, 3, registry_id, "", context=context))
+    advice = on_break(broken_at(text, 3 + line.startswith("for _ in x:"), registry_id, "", context=context))
     assert advice.rule == "drawn" and advice.change.startswith(change)
 
 
@@ -608,6 +633,12 @@ def test_what_helps_is_taken(program):
     assert found.after.breaks == 0
     assert re.search(r"^\+torch\._dynamo\.config\.capture_scalar_outputs = True$",
                      unified_diff(found.texts, str(program.parent)), re.M)
+
+
+def test_where_nothing_was_compiled_nothing_can_be_judged(program):
+    """Other processes may have compiled, as those of ``multiprocessing`` do."""
+    found = Search(str(program), lambda texts: Outcome(Capture())).patch()
+    assert found.runs == 1 and found.refused.startswith("torch compiled nothing in the program's own process")
 
 
 def test_what_changes_what_is_printed_is_not_taken(program):

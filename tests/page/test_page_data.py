@@ -15,6 +15,8 @@ import pytest
 
 from depyf import page
 from depyf.records.model import Capture, Compilation, CompileId, GuardFailure, SourceFile, SourceLocation, TracedLines
+from depyf.views.dump.directory import Directory
+from depyf.views.dump.files import write_views
 from depyf.views.markdown import spans
 from depyf.views.page import assemble as building
 from depyf.views.page.data import run_data, shares
@@ -293,12 +295,22 @@ def test_the_lock_names_every_package():
         assert re.fullmatch(r"[\d.]+", version) and locked[f"node_modules/{name}"]["version"] == version
 
 
-def test_only_pages_that_take_long_are_left_to_the_report(captures):
+def test_only_pages_that_take_long_are_left_to_the_report(captures, tmp_path):
     capture = captures("toy")[""]
     assert not page.is_large(capture)
     graph = capture.graphs[0]
     stage = dataclasses.replace(graph.stages[0], text="x" * 2_000_000)
-    assert page.is_large(dataclasses.replace(capture, graphs=(dataclasses.replace(graph, stages=(stage,)),)))
+    large = dataclasses.replace(capture, graphs=(dataclasses.replace(graph, stages=(stage,)),))
+    assert page.is_large(large)
+    errors = []
+    for chosen, words in ((None, "run `depyf open` with this directory"), (True, "open [`index.html`]"), (False, "")):
+        folder = tmp_path / str(chosen)
+        folder.mkdir()
+        write_views(large, Directory(str(folder)), errors.append, page=chosen)
+        assert (folder / page.FILE).exists() == bool(chosen)
+        text = (folder / "index.md").read_text()
+        assert words in text and ("To read it in a browser" in text) == bool(words)
+    assert errors == []
 
 
 FILE_OF_A_LIBRARY = """

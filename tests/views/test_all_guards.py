@@ -7,7 +7,7 @@ from depyf.records.model import Guard, SourceLocation
 from depyf.torch_text.guards import is_expression, parse_guards
 from depyf.views.dump.guards.conditions import conditions, in_words, short_dtype
 from depyf.views.dump.guards.helpers import helpers, imports
-from depyf.views.dump.guards.layers import Block, Item, expand, fold, spelled
+from depyf.views.dump.guards.layers import Block, Item, expand, fold, series, spelled
 from depyf.views.dump.guards.whole import guard_groups, guard_lines, guards_file
 from depyf.views.line_breaks import WIDTH, broken
 
@@ -224,6 +224,13 @@ def test_a_letter_that_the_user_has_is_not_taken():
 
 def test_numbers_of_dimensions_are_no_layers():
     assert all(isinstance(each, Item) for each in fold(items("x.shape[0] == 2", "x.shape[1] == 2")))
+
+
+@pytest.mark.parametrize("numbers, words", [
+    (range(4), "range(4)"), (range(2, 4), "range(2, 4)"), ((0, *range(2, 44)), "(0, *range(2, 44))"),
+    ((0, 2, 4), "(0, 2, 4)"), (range(0, 64, 2), "range(0, 63, 2)"), ((0, 1, 4, 5, 6, 9), "(0, 1, *range(4, 7), 9)")])
+def test_series_are_short_and_nothing_is_lost(numbers, words):
+    assert series(tuple(numbers)) == words and list(eval(words)) == list(numbers)
 
 
 def test_spelled():

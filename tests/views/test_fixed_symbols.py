@@ -41,5 +41,20 @@ def test_an_equation_that_the_guards_do_not_have_fixes_nothing():
     assert fixed.symbol == "s89"
 
 
+def test_a_size_that_is_equal_to_an_open_one_is_open():
+    """The equation in the guards is of two sizes; that with a number is of a backend, for its backward graph."""
+    made = [symbol("s24", "L['x'].size()[0]"), symbol("s20", "L['y'].size()[0]")]
+    check = "check_tensor(L['{}'], dtype=torch.float32, device='cpu', size=(None, 4), stride=(4, 1), requires_grad=False)"
+    guards = [Guard(check.format("x"), "L['x']", "TENSOR_MATCH", ""), Guard(check.format("y"), "L['y']", "TENSOR_MATCH", ""),
+              Guard("L['y'].size()[0] == L['x'].size()[0]", "", "SHAPE_ENV", "")]
+    tested = [SymbolDecision("guarded", "Eq(s20*s24, 576)"), SymbolDecision("guarded", "Eq(20*s20, 480)")]
+    compilation = Compilation(CompileId(0, 1), symbols=(*made, *tested))
+    assert fixed_symbols(compilation, version(guards, "x", "y", symbols=made)) == []
+    assert not any(holds(each, compilation, version(guards, "x", "y", symbols=made)) for each in tested)
+    guards.append(Guard("20*L['x'].size()[0] == 480", "", "SHAPE_ENV", ""))
+    (fixed,) = fixed_symbols(compilation, version(guards, "x", "y", symbols=made))
+    assert fixed.symbol == "s20"
+
+
 def test_negative_numbers_stand_without_brackets():
     assert in_words("(((-1)*L['step']) / 10) == (-0.1)") == "-step / 10 == -0.1"

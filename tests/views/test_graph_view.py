@@ -260,6 +260,34 @@ def test_graphs_within_the_graph_say_what_they_are():
     assert "    # what torch.cond runs if its condition is false (model.py:9)\n    class false_0(" in text
 
 
+FLEX = '''\
+class GraphModule(torch.nn.Module):
+    def forward(self, L_q_: "f32[3]"):
+        l_q_ = L_q_
+
+        # File: /torch/nn/attention/flex_attention.py:2462 in flex_attention, code: out = flex_attention_hop(
+        score_mod_0 = self.score_mod_0
+        mask_fn_0 = self.mask_fn_0
+        flex_attention = torch.ops.higher_order.flex_attention(l_q_, score_mod_0, (32, l_q_, 16, mask_fn_0), 0.25, {}, (), ());  l_q_ = None
+        return (flex_attention,)
+
+    class score_mod_0(torch.nn.Module):
+        def forward(self, child: "f32[]"):
+            return child
+
+    class mask_fn_0(torch.nn.Module):
+        def forward(self, child: "i32[]"):
+            return child
+'''
+
+
+def test_graphs_in_a_tuple_say_what_they_are_with_the_users_line():
+    caller = Caller(SourceLocation("/home/me/model.py", 8, "f", "y = flex_attention(q, k, v)"), ("flex_attention",))
+    text = graph_view(FLEX, (GraphInput("L_q_", "L['q']"),), callers=(caller,)).text
+    assert "    # score_mod of flex_attention (model.py:8)\n    class score_mod_0(" in text
+    assert "    # mask_mod of flex_attention (model.py:8)\n    class mask_fn_0(" in text
+
+
 def test_the_users_line_behind_a_place_in_torch():
     caller = Caller(SourceLocation("/home/me/model.py", 8, "f", "y = torch.vmap(g)(x)"), ("_add", "level"))
     view = graph_view(COND, (GraphInput("L_x_", "L['x']"),), callers=(caller,))

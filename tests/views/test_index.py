@@ -92,6 +92,14 @@ def test_short_when_all_went_well():
     assert links(text) == ["full.py", "__compiled_fn_1.Captured_Graph.0.py", "t.py"]
 
 
+@pytest.mark.parametrize("given, words", [
+    ({"page": "index.html"}, "To read it in a browser, open [`index.html`](index.html)."),
+    ({"later": True}, "To read it in a browser, run `depyf open` with this directory, which makes the page"), ({}, "")])
+def test_how_to_come_to_the_page(given, words):
+    text = index(capture_of(compilation()), **given)
+    assert words in text and ("browser" in text) == bool(words)
+
+
 def test_no_link_to_a_file_that_is_not_there():
     whole = simple()
     function = dataclasses.replace(whole.functions[0], file="", frames=(

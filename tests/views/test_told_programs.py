@@ -956,7 +956,7 @@ def test_a_value_on_the_stack_stands_in_parentheses_where_it_has_to(text, told):
 @before_2_15
 def test_a_difference_names_the_element_of_a_tuple_on_the_stack_as_the_index_does(capture_program):
     capture = capture_program(told_programs.places_in_tensors)
-    assert "`t[0].item()`: no longer 0" in index(capture)
+    assert "`t[0].item()`: 0 → 1" in index(capture)
     (compiled,) = [f for function in capture.functions for f in function.frames if f.stack]
     old, new = versions(compiled, {})
     assert any("t[0].item() == 1" in line for line in as_comment(old, new))
@@ -1023,6 +1023,32 @@ def test_a_range_that_inductor_made_is_no_fault_of_the_program(times, size, capt
     assert f"* `{size}`: the backend has other code for sizes with `{size} <= 40` than for the rest: each " in text
     assert re.search(rf"\* condition `{re.escape(size)} <= 40` .*, {re.escape(made)}, in `\[0/0\]`", text)
     assert re.search(r"<= 40\)?  # cpp.py:3", next((tmp_path / "dump").glob("guards_0_for_*.py")).read_text())
+
+
+@new_enough
+def test_a_size_that_inductor_holds_for_one_number(capture_program):
+    """As the lowering of a convolution does for its backward pass: no mark makes one version serve all sizes."""
+    fixed_at_six = told_programs.told_apart_by_backend(1, asks="size // 4 == size.node.hint // 4", sizes=(16, 24, 40), marked=False)
+    text = index(capture_program(fixed_at_six))
+    assert "any value from 2 on with `x.shape[0] // 4 == 6`, first seen as `24`" in text
+    assert "mark_dynamic" not in text and "the backend's code is for one value of it" in text
+    assert "* no line of the program asks for it: a condition which Inductor asked for when it compiled the graph" in text
+    assert "lines tell such sizes apart" not in text
+
+
+@new_enough
+def test_a_bound_on_what_sizes_come_to_together_is_told_with_their_range(capture_program):
+    small = told_programs.told_apart_by_backend(1, asks="2 * size * other <= 4096 and size * other <= 4096",
+                                                sizes=((16, 16), (24, 20)), marked=False)
+    text = index(capture_program(small))
+    assert "one version serves all sizes from 2 on with `2 * x.shape[1] * x.shape[0] <= 4096`, where nothing else" in text
+
+
+@new_enough
+def test_a_condition_of_inductors_on_a_number_is_told_with_what_one_version_serves(capture_program):
+    program = told_programs.told_apart_by_backend(1, asks="3 * size + size // 2 <= 40", marked=False, of_number=True)
+    text = index(capture_program(program))
+    assert "the first version serves all values with `3 * n + n // 2 <= 40`" in text
 
 
 @new_enough
@@ -1177,3 +1203,30 @@ def test_what_is_saved_for_the_backward_pass_stands_below_the_forward_graph(capt
     # (The inputs of a graph of aot_eager have no types.)
     assert re.fullmatch(rf"saved for the backward pass: {len(values)} values, \d+ B in all; and 4 inputs", head)
     assert any(re.fullmatch(r" +256 B  sigmoid +f32\[4, 8\] +told_programs\.py:\d+  x 2", row) for row in rows)
+
+
+@new_enough
+def test_a_number_behind_a_global_name_is_passed_as_an_argument(capture_program):
+    """Torch opens it then. A test of it fixes it all the same, and cannot do with a tensor."""
+    text = index(capture_program(told_programs.batch_behind_a_global_name))
+    by_name, by_argument = text.partition("## Recompiles")[2].partition("## Dynamic")[0].split("by_argument`](")
+    assert "* `Current.batch.longest`, `Current.batch.prefill`: torch holds a whole number that it reaches" in by_name
+    assert "pass it to the function as an argument, or the object that holds it" in by_name and "tensor" not in by_name
+    assert ": 1 recompile\n" in by_argument
+    assert "the test at `told_programs.py:" in by_argument and "would break the graph there" in by_argument
+
+
+@new_enough
+def test_an_item_that_is_tested_becomes_no_tensor_and_a_call_that_computes_nothing_is_left_out(capture_program):
+    text = index(capture_program(told_programs.item_of_a_list_that_is_tested))
+    tested, scaled = re.findall(r"^\* `lens\[0\]`: (.*)$", text, re.M)
+    assert "would break the graph at the test of it (at `told_programs.py:" in tested
+    assert scaled.startswith("make it a tensor")
+    assert "  * how to fix it, where other calls of it compute with tensors: leave out those that do not" in text
+
+
+@new_enough
+def test_a_number_that_a_call_had_is_told_where_its_version_leaves_it_open(capture_program):
+    text = index(capture_program(told_programs.counter_behind_a_wrapper))
+    assert re.search(r"\* `\[0/1\]` `.*\.updates`: 0 → 1\n", text)
+    assert ".updates`: torch leaves it open since its second value; compile the function with `dynamic=True`" in text

@@ -1366,8 +1366,8 @@ def marked_and_fixed_behind_a_break(compiling):
 #: Stands in for what of a backend asks for a condition on a size, and for what calls that.
 ASKS = """
 def is_short(inputs):
-    return bool(eval("size * times <= 40", {"times": times, "size": next(
-        each for each in inputs if isinstance(each, torch.SymInt))}))  # (as torch's cache does)
+    return not (known := [each for each in inputs if isinstance(each, torch.SymInt)]) or bool(eval(
+        asks, {"times": times, "size": known[0], "other": known[-1]}))  # (as torch's cache does)
 """
 CALLS = """
 def generated(graph, inputs):
@@ -1375,23 +1375,31 @@ def generated(graph, inputs):
 """
 
 
-def told_apart_by_backend(times, file="_inductor/codegen/cpp.py"):
+def told_apart_by_backend(
+    times, file="_inductor/codegen/cpp.py", asks="size * times <= 40", sizes=(4, 5, 50), marked=True,
+    of_number=False,
+):
     """A size with one condition, of the backend's, for its own sake or (times 7) as a part of what is computed.
 
     Args:
         times: by what the size is multiplied.
         file: of torch's, which asks; one of Inductor's calls it.
+        asks: the condition.
+        sizes: of the calls.
+        marked: the size is marked as dynamic.
+        of_number: the sizes are numbers that are added.
     """
-    names = {"torch": torch, "times": times}
+    names = {"torch": torch, "times": times, "asks": asks}
     exec(compile(ASKS, f"{torch.__path__[0]}/{file}", "exec"), names)
     exec(compile(CALLS, f"{torch.__path__[0]}/_inductor/compile_fx.py", "exec"), names)
 
     def program(compiling):
-        f = torch.compile(lambda x: x + 1, backend=names["generated"])
-        for size in (4, 5, 50):
-            x = torch.ones(size)
-            torch._dynamo.mark_dynamic(x, 0)
-            f(x)
+        f = torch.compile(lambda x, n: x + n, backend=names["generated"])
+        for size in sizes:
+            x = torch.ones(4 if of_number else size)
+            if marked:
+                torch._dynamo.mark_dynamic(x, 0)
+            f(x, size if of_number else 1)
 
     return program
 
@@ -1544,3 +1552,88 @@ class Stacked(torch.nn.Module):
 def trained(compiling):
     """Alike layers that save a value each for the backward pass."""
     torch.compile(Stacked(), backend="aot_eager")(torch.ones(4, 8, requires_grad=True)).sum().backward()
+
+
+class Batch:
+    """What a server says of a batch."""
+
+    def __init__(self, longest, prefill):
+        self.longest, self.prefill = longest, prefill
+
+    @property
+    def decodes(self):
+        """Whether each request gets one token."""
+        return self.prefill == 0
+
+
+class Current:
+    """Holds the batch that is computed now."""
+
+    batch = Batch(1, 1)
+
+
+def batch_behind_a_global_name(compiling):
+    """The numbers of a batch come by a global name, and as an argument."""
+    @compiling
+    def by_name(x):
+        if Current.batch.decodes:
+            x = x + 1
+        return x[:, :Current.batch.longest]
+
+    @compiling
+    def by_argument(x, batch):
+        if batch.decodes:
+            x = x + 1
+        return x[:, :batch.longest]
+
+    x = torch.ones(2, 9)
+    for longest, prefill in ((5, 2), (6, 0), (7, 0), (8, 0)):
+        Current.batch = Batch(longest, prefill)
+        by_name(x)
+        by_argument(x, Current.batch)
+
+
+def item_of_a_list_that_is_tested(compiling):
+    """Of two numbers of a list one is tested, the other is not; a call of another function computes nothing."""
+    @torch.compile(backend="eager", dynamic=False)
+    def cut(x, lens):
+        if lens[0] > 20:
+            x = x + 1
+        return x * lens[0]
+
+    @torch.compile(backend="eager", dynamic=False)
+    def scaled(x, lens):
+        return x * lens[0]
+
+    @compiling
+    def marked(x, seen):
+        for token in sorted(seen):
+            x[token] = 0.0
+        return x
+
+    x = torch.ones(9)
+    for number in (3, 4, 5):
+        cut(x, (number, 1))
+        scaled(x, (number, 1))
+    for seen in (set(), {1}, {2}):
+        marked(x, seen)
+
+
+class Averaged:
+    """Keeps an average, and counts how often it was updated."""
+
+    def __init__(self):
+        self.updates, self.average = 0, torch.zeros(3)
+
+    @torch.no_grad()
+    def update(self, x):
+        """Take another tensor into the average."""
+        self.updates += 1
+        self.average.lerp_(x, 1 / (1 + self.updates))
+
+
+def counter_behind_a_wrapper(compiling):
+    """A method whose decorator calls it: its object is reached by the variable of the decorator."""
+    update = compiling(Averaged().update)
+    for _ in range(3):
+        update(torch.ones(3))

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from ..records.model import GraphBreak
 from .branches import unparsed, with_lines
+from .calls_in_loops import on_call_in_loop, reads_made
 from .model import Advice, Edit
-from .source import Site, called, parsed
+from .source import Function, Site, called, parsed
 
 #: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
 _PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
@@ -207,8 +208,13 @@ def on_skipped(site: Site) -> Advice | None:
     if isinstance(site.statement, ast.Expr) and site.statement.value is calls[0]:
         return Advice("skipped", f"move `{shown}` before or after the call of `{function}`",
                       "torch does not trace what it calls", "it then runs before or after all of the function")
-    if isinstance(site.statement, (ast.If, ast.While)):
-        test = test_of_call(site.statement.test, calls[0])
+    as_tensor = "" if isinstance(site.statement, ast.If) else ", as a tensor if {}"  # (of which a test would break)
+    in_loop = on_call_in_loop(site, calls[0], "skipped", "torch does not trace what it calls",
+                              as_tensor.format("they are numbers that change"))
+    if in_loop is not None:
+        return in_loop
+    if isinstance(site.statement, ast.If):
+        test = test_of_call(site.statement.test, calls[0], site.function)
         if test is not None:
             return Advice(
                 "skipped", f"evaluate `{unparsed(test, site.text)}` before the compiled function is called, and pass "
@@ -225,9 +231,10 @@ def on_skipped(site: Site) -> Advice | None:
     inputs = ". Where its arguments are made in the function, end the compiled function there" if _needs_names(
         site, calls[0]) else ""
     return Advice(
-        "skipped", f"call `{shown}` before the compiled function is called, and pass the result to `{function}`, as a "
-        f"tensor if it is a number that changes{inputs}", "torch does not trace what it calls; a value from outside "
-        "is an input of the graph", f"`{function}`, and each compiled function that calls it, has one more parameter")
+        "skipped", f"call `{shown}` before the compiled function is called, and pass the result to `{function}`"
+        f"{as_tensor.format('it is a number that changes')}{inputs}",
+        "torch does not trace what it calls; a value from outside is an input of the graph",
+        f"`{function}`, and each compiled function that calls it, has one more parameter")
 
 
 def _made_before(site: Site, call: ast.Call) -> list[str]:
@@ -253,14 +260,14 @@ def _needs_names(site: Site, call: ast.Call) -> bool:
     return any(isinstance(each, ast.Name) and each.id in stored for each in ast.walk(call))
 
 
-def test_of_call(test: ast.expr, call: ast.Call) -> ast.expr | None:
-    """Return the part of a test that has a call and needs nothing of the function; ``None`` for none."""
+def test_of_call(test: ast.expr, call: ast.Call, function: Function | None) -> ast.expr | None:
+    """Return the part of a test that has a call and needs nothing that the function makes; ``None`` for none."""
     parts = [each for each in ast.walk(test) if isinstance(each, (ast.Compare, ast.Call))
              and any(inner is call for inner in ast.walk(each))]
     outer = parts[0] if parts else None
-    named = [each for each in ast.walk(outer) if isinstance(each, ast.Name)] if outer is not None else []
-    roots = {each.id for each in ast.walk(call.func) if isinstance(each, ast.Name)}
-    return outer if named and all(each.id in roots for each in named) else None
+    if outer is None or not any(isinstance(each, ast.Name) for each in ast.walk(outer)):
+        return None
+    return None if function is not None and reads_made(outer, function) else outer
 
 
 def is_step_of_scheduler(broken: GraphBreak) -> bool:

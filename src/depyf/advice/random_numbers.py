@@ -12,6 +12,7 @@ import ast
 
 from .branches import unparsed
 from .calls import test_of_call
+from .calls_in_loops import on_call_in_loop
 from .model import Advice
 from .source import Function, Site
 
@@ -35,8 +36,11 @@ def on_drawn(site: Site) -> Advice | None:
         return None
     name = site.function.name
     why = "torch holds a random number as a tensor while it traces; a number from outside is an input of the graph"
-    if isinstance(site.statement, (ast.If, ast.While)) and len(here) == 1 and isinstance(here[0], ast.Call):
-        test = test_of_call(site.statement.test, here[0])
+    in_loop = on_call_in_loop(site, here[0], "drawn", why) if len(here) == 1 and isinstance(here[0], ast.Call) else None
+    if in_loop is not None:
+        return in_loop
+    if isinstance(site.statement, ast.If) and len(here) == 1 and isinstance(here[0], ast.Call):
+        test = test_of_call(site.statement.test, here[0], site.function)
         if test is not None:
             return Advice(
                 "drawn", f"evaluate `{unparsed(test, site.text)}` before the compiled function is called, and pass the "

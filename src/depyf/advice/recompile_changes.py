@@ -15,6 +15,7 @@ LIMIT = "`torch._dynamo.config.recompile_limit`"
 A_VIEW = "a view of another tensor"
 #: A number as text.
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+WHOLE_NUMBER = re.compile(r"-?\d+")
 #: A variable, or an attribute of one.
 DOTTED = re.compile(r"[A-Za-z_][\w.]*")
 
@@ -67,6 +68,7 @@ class Circumstances:
             ``{"x.shape[1]": "`conv.py:560`"}``.
         fixed_with: of these sizes, those that another version leaves open, with other sizes that are the same number
             where it is fixed: ``{"x.shape[1]": ("mask.shape[1]",)}``.
+        fixed_by_tests: of these, those that a test of the program's fixes, at that place.
         keys: of these, numbers by which the line that fixes them looks an item up, and uses them for nothing else.
         modules: of these sizes, those that came with other sizes of the module's own tensors, with their number.
         ranges: sizes and numbers that a version leaves open, in words: ``{"x.shape[0]": "all sizes from 2 to 256"}``;
@@ -80,6 +82,8 @@ class Circumstances:
         told_apart: sizes and numbers that branches of the program tell apart by more than what ``ranges`` says.
         bounded_by_torch: sizes of which torch's own operations, and no line of the program's, ask whether they are in a
             range, with the place of the line that calls one: ``{"x.shape[0]": "`net.py:5`"}``.
+        equated: of sizes that a version leaves open, an expression that it holds for one number, with the place that
+            asks for that, as Markdown: ``{"x.shape[2]": ("x.shape[2] // 4", "`net.py:5`")}``.
         same_as_fixed: sizes that a version holds for one value of since they had that of another size, which each
             version holds for the same value: ``{"x.shape[0]": "x.shape[1]"}``.
         taken_for_one: what torch tests since sizes had the same value, and no line asks for it ("duck sizing").
@@ -106,6 +110,7 @@ class Circumstances:
 
     fixed: Mapping[str, str] = field(default_factory=dict)
     fixed_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fixed_by_tests: Set[str] = frozenset()
     keys: Set[str] = frozenset()
     modules: Mapping[str, int] = field(default_factory=dict)
     ranges: Mapping[str, str] = field(default_factory=dict)
@@ -116,6 +121,7 @@ class Circumstances:
     tested: Set[str] = frozenset()
     told_apart: Set[str] = frozenset()
     bounded_by_torch: Mapping[str, str] = field(default_factory=dict)
+    equated: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     same_as_fixed: Mapping[str, str] = field(default_factory=dict)
     taken_for_one: Set[str] = frozenset()
     excepted: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from ..torch_text.parsed import parsed_expression
-from .recompile_changes import LIMIT, NUMBER, Circumstances, RecompileAdvice, ValueChange, last_part
+from .recompile_changes import LIMIT, NUMBER, WHOLE_NUMBER, Circumstances, RecompileAdvice, ValueChange, last_part
 from .source import last_name, parsed_statement
 
 #: How torch's hint on a whole number of a module begins.
@@ -44,6 +44,18 @@ def on_counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None
         return None
     return RecompileAdvice(_changed_in_function(change, [_OUTSIDE, "" if tested_at(change, at) else "in a tensor"]),
                            comes_first=True)
+
+
+def on_number_of_global(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on a whole number that torch reaches from a global name (``is_int_specialization_case``)."""
+    if not change.of_global or at.in_library or change.subject in at.ranges or not all(
+            WHOLE_NUMBER.fullmatch(each) for each in (change.now, *change.was)):
+        return None
+    tested = tested_at(change, at)
+    outcomes = f"; each outcome of the test of it (at {tested}) has a version then" if tested else ""
+    return ("torch holds a whole number that it reaches from a global name for fixed, so each of its values has a "
+            "version of its own; pass it to the function as an argument, or the object that holds it: where nothing "
+            f"that is computed with it fixes it, torch then leaves it open{outcomes}")
 
 
 def on_learning_rate(change: ValueChange, at: Circumstances) -> str | None:

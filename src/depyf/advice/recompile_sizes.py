@@ -18,6 +18,8 @@ _APART_IN_TORCH = f"what torch computes with it (at {{}}) is another computation
 _TAKEN_FOR_ONE = ("they were the same when that version was compiled, so torch took them for one size; let them differ "
                   "in the first call{}")
 _GENERATED_APART = f"the backend has other code for sizes with {{}} than for the rest: {_EACH_RANGE}"
+_GENERATED_FOR_ONE = ("the backend's code is for one value of it, so each has a version, and the program need not "
+                      f"change; where there are more than the limit, raise it: {LIMIT}")
 _NUMBERS_APART = "the function's own test of it tells its values apart: each outcome has a version of its own"
 ONE_OUTCOME = "for which the function's tests of it come out the same"
 
@@ -51,6 +53,10 @@ def on_fixed_number(change: ValueChange, at: Circumstances) -> str | None:
     if change.subject in at.keys:  # (Two tensors are never the same key, whatever their values.)
         return (f"as a key or index (at {at.fixed[change.subject]}) it is fixed, so each value has a version of its "
                 "own; look that item up, or set it, outside of what is compiled")
+    if change.subject in at.fixed_by_tests:
+        return (f"a version for which the test at {at.fixed[change.subject]} comes out one way has one value of it; "
+                "compute what that test gives before the call, and pass that (a tensor in place of the number would "
+                "break the graph there)")
     return (f"what Python computes with it fixes it (at {at.fixed[change.subject]}), so each value has a version "
             "of its own; compute that before the call, or in torch, with a tensor in place of the number")
 
@@ -102,6 +108,15 @@ def _fixed_in_one_version(change: ValueChange, at: Circumstances, place: str, ot
         marks = ", ".join(map(_mark, (change.subject, *others)))
         change_it = f"Mark {_all(1 + len(others))} dynamic before the first call: {marks}"
     return why + (f"Compile `{at.made_in}` with `dynamic=True`" if at.made_in else change_it)
+
+
+def on_equated_size(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on a size of which each version holds an expression for one number."""
+    if change.subject not in at.equated:
+        return None
+    expression, place = at.equated[change.subject]
+    return (f"a version serves one value of `{expression}`, which is asked for at {place}, whether or not the size is "
+            f"marked as dynamic; call the function with fewer sizes, or allow more versions: {LIMIT}")
 
 
 def on_open_size(change: ValueChange, at: Circumstances) -> str | None:
@@ -164,6 +179,8 @@ def on_condition(change: ValueChange, at: Circumstances) -> RecompileAdvice | st
 def on_generated(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on a size for which Inductor has other code."""
     condition = at.generated_apart.get(change.subject, "")
+    if " == " in condition:
+        return _GENERATED_FOR_ONE
     return _GENERATED_APART.format(f"`{condition}`") if condition else None
 
 

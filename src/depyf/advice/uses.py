@@ -48,18 +48,26 @@ def attributes_set(tree: ast.AST) -> Iterator[tuple[str, bool]]:
         pending += [(child, in_init) for child in ast.iter_child_nodes(node)]
 
 
+def statement_tests(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the tests of statements that decide where Python goes on."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.If, ast.While)):
+            yield node.test
+
+
 def branch_tests(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the tests that decide where Python goes on."""
+    """Yield the tests that decide where Python goes on, in statements and expressions."""
+    yield from statement_tests(tree)
     for node in ast.walk(tree):
         match node:
-            case ast.If() | ast.While() | ast.IfExp():
+            case ast.IfExp():
                 yield node.test
             case ast.comprehension():
                 yield from node.ifs
 
 
 def read_by_tests(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the variables, attributes and items that decide where Python goes on: ``a`` of ``if a > 1``."""
+    """Yield the variables, attributes and items that decide where Python goes on: ``a`` of ``if a > 1``, ``a[0]``."""
     pending = list(branch_tests(tree))
     for node in ast.walk(tree):
         match node:
@@ -79,7 +87,7 @@ def read_by_tests(tree: ast.AST) -> Iterator[ast.expr]:
             case ast.Compare(left, operators, others) if not any(
                     isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in operators):
                 pending += (left, *others)
-            case ast.Name() | ast.Attribute() | ast.Subscript(_, ast.Constant(str())):
+            case ast.Name() | ast.Attribute() | ast.Subscript(_, ast.Constant(str() | int())):
                 yield node
 
 

@@ -93,6 +93,9 @@ class Search:
         if before.status != 0 or before.capture is None:
             found.refused = "the program fails as it is" if before.status else "the program takes too long"
             return found
+        if not before.capture.compilations:
+            found.refused = "torch compiled nothing in the program's own process; others that it starts are not watched"
+            return found
         while self._may_go_on(found) and found.after.problems and (self._step(found) or self._through(found)):
             pass
         self._without_idle(found)

@@ -19,6 +19,7 @@ from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
 from .changes import CLOSURE_HINT, Change, in_words
 from .circumstances import CircumstancesOfRun
+from .dump.guards.conditions import GLOBALS, Condition
 from .grouping import path_from_frame
 from .markdown import code, prose, some
 from .run_index import RunIndex
@@ -299,34 +300,36 @@ class Adviser:
         want another value of it.
         """
         wanted: dict[str, set[str]] = {}
-        found: list[tuple[Difference, str, Circumstances]] = []
+        found: list[tuple[Difference, Condition | None, Circumstances]] = []
         for compilation in compilations:
             changes = self.run.changes(compilation)
             if not changes or not changes[0].lasts:
                 continue
             at = self._circumstances.of(compilation)
-            for each, cause in self._differences(compilation):
+            for each, condition in self._differences(compilation):
                 wanted.setdefault(each.subject, set()).update(filter(None, (each.was, each.now)))
-                found.append((each, cause, at))
+                found.append((each, condition, at))
         main = [_value_change(change) for compilation in compilations for change in self.run.changes(compilation)[:1]]
         explained = {last_part(change.subject): change for change in main if change.hint and change.lasts}
         explained.pop("", None)  # (of a variable)
         alike: dict[str, set[str]] = {}
         for each, _, _ in found:
             alike.setdefault(_HELD.sub("[...]", each.subject), set()).add(each.subject)
-        for each, cause, at in found:
+        for each, condition, at in found:
             held = _HELD.sub("[...]", each.subject)
             held = held if len(alike[held]) > 1 else each.subject
             if each.was:
                 # (Of layers torch explains the first alone.)
                 known = explained.get(last_part(held), ValueChange("", (), ""))
+                cause = condition.cause.text if condition is not None and condition.cause is not None else ""
                 yield held, on_change(replace(
-                    known, subject=held, was=(each.was,), now=each.now, cause=cause or known.cause), at)
+                    known, subject=held, was=(each.was,), now=each.now, cause=cause or known.cause,
+                    of_global=known.of_global or condition is not None and condition.section == GLOBALS), at)
             elif len(wanted[each.subject]) > 1:
                 yield held, None
 
-    def _differences(self, compilation: Compilation) -> Iterator[tuple[Difference, str]]:
-        """Yield the differences of a version from those that failed before it, with the lines that torch asked for."""
+    def _differences(self, compilation: Compilation) -> Iterator[tuple[Difference, Condition | None]]:
+        """Yield the differences of a version from those that failed before it, with the conditions that say them."""
         new = self.run.version(compilation)
         for failure in compilation.guard_failures[:_COMPARED]:
             old = self.run.version_of(failure.entry)
@@ -335,8 +338,7 @@ class Adviser:
             for each in version_differences(old, new, self.run.stack_names(compilation), ()):
                 if not _ORDINARY.search(each.subject) and not each.now.startswith("any"):  # (the new version takes any)
                     fact = old.facts.get(each.subject) or new.facts.get(each.subject)
-                    cause = fact.condition.cause if fact is not None else None
-                    yield each, cause.text if cause is not None else ""
+                    yield each, fact.condition if fact is not None else None
 
 
 def _value_change(change: Change) -> ValueChange:

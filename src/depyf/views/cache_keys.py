@@ -17,6 +17,8 @@ _GRAPH = "gm"
 _INPUTS = "example_inputs"
 #: Of these, no more than numbers.
 _NUMBERS = "numbers"
+#: Of these, none that the captured graph takes.
+_TORCHS_OWN = "torch's own"
 #: The type of a number that a graph takes and that is fixed.
 _NUMBER = re.compile(r"Sym\(-?\d+(\.\d+)?\)")
 #: Part of the key by which depyf keeps what is compiled under it apart.
@@ -38,7 +40,7 @@ def differing(one: CacheLookup, other: CacheLookup) -> tuple[str, ...]:
 
 def within(capture: Capture) -> list[str]:
     """Return lines of Markdown on graphs that the run had looked up before, under another key."""
-    groups: dict[tuple[tuple[str, ...], bool], list[tuple[_Lookup, _Lookup, str]]] = {}
+    groups: dict[tuple[tuple[str, ...], str], list[tuple[_Lookup, _Lookup, str]]] = {}
     seen: dict[str, list[_Lookup]] = {}
     for ids, lookup in _lookups(capture):
         graph = _digest(lookup)
@@ -47,31 +49,35 @@ def within(capture: Capture) -> list[str]:
             before = min(known, key=lambda each: len(differing(each[1], lookup)))
             names = differing(before[1], lookup)
             if names:
-                numbers = _other_numbers(capture, before[0], ids) if names == (_INPUTS,) else ""
-                groups.setdefault((names, bool(numbers)), []).append((before, (ids, lookup), numbers))
+                kind, told = _other_inputs(capture, before[0], ids) if names == (_INPUTS,) else ("", "")
+                groups.setdefault((names, kind), []).append((before, (ids, lookup), told))
         known.append((ids, lookup))
     lines = []
-    for (names, only_numbers), found in groups.items():
-        (that, earlier), (this, later), numbers = found[0]
+    for (names, kind), found in groups.items():
+        (that, earlier), (this, later), told = found[0]
         more = f" (and {count(len(found) - 1, 'graph')} more)" if len(found) > 1 else ""
-        told = f", {numbers}" if numbers else ""
         lines += ["", f"The graph of {code(str(this))} is that of {code(str(that))}, but was looked up under another "
-                      f"key: {_in_words(names)} differ{told}{more}.",
-                  *_advice([_NUMBERS] if only_numbers else names, earlier, later)]
+                      f"key: {_in_words(names)} differ{told}{more}."]
+        if kind != _TORCHS_OWN:
+            lines += _advice([kind] if kind else names, earlier, later)
     return lines
 
 
-def _other_numbers(capture: Capture, before: CompileId, after: CompileId) -> str:
-    """Return which numbers that a graph takes are others, where its tensors are alike: ``"`n` was 1 and is 2"``.
+def _other_inputs(capture: Capture, before: CompileId, after: CompileId) -> tuple[str, str]:
+    """Return which kind of inputs differ, and a clause on them; twice ``""`` where they are tensors, or not known.
 
-    ``""`` where anything else differs, or that is not known.
+    Numbers: ``"`n` was 1 and is 2"``. Where the captured graphs take the same, it is what torch hands on itself that
+    differs: states of random generators have sizes with another symbol each time.
     """
     one, other = _inputs(capture, before), _inputs(capture, after)
     pairs = [pair for pair in zip(one, other) if pair[0] != pair[1]]
+    if one and one == other:
+        return _TORCHS_OWN, ", though the captured graphs take the same"
     if len(one) != len(other) or any(was[0] != now[0] or not (_NUMBER.match(was[1]) and _NUMBER.match(now[1]))
                                      for was, now in pairs):
-        return ""
-    return ", ".join(f"{code(name)} was {was[4:-1]} and is {now[4:-1]}" for (name, was), (_, now) in pairs)
+        return "", ""
+    told = ", ".join(f"{code(name)} was {was[4:-1]} and is {now[4:-1]}" for (name, was), (_, now) in pairs)
+    return (_NUMBERS, f", {told}") if told else ("", "")
 
 
 def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, str]]:

@@ -8,27 +8,34 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import takewhile
 
 from ..advice.keys import is_only_key
-from ..advice.recompile_changes import NUMBER, Circumstances, last_part
+from ..advice.recompile_changes import Circumstances, last_part
 from ..advice.source import last_name
-from ..advice.uses import added_to, attributes_set, branch_tests, names_added_to, read_by_tests, set_by_key
+from ..advice.uses import (
+    added_to,
+    attributes_set,
+    branch_tests,
+    names_added_to,
+    read_by_tests,
+    set_by_key,
+    statement_tests,
+)
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import DUCK_SIZED
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import resumed_function
 from ..torch_text.size_names import SYMBOL
 from .causes import in_two_steps
-from .changes import in_words
 from .dump.guards.conditions import ARGUMENTS
-from .dump.guards.sizes import is_in_range, range_in_sentence
 from .dump.guards.versions import Version, signature
 from .fixed_symbols import fixed_symbols
 from .inductor_ranges import condition_in_words
 from .markdown import code
+from .open_ranges import FixedSymbols, OpenRanges, created, named
 from .run_index import RunIndex
 from .verdict import is_outermost, wrapper_in
 
@@ -38,6 +45,8 @@ _OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py
 _OTHER_THAN = re.compile(rf"Ne\({SYMBOL.pattern}, (-?\d+(?:\.\d+)?)\)")
 #: A condition that bounds one symbol.
 _BOUND = re.compile(rf"[\d*+\- ]*{SYMBOL.pattern}[\d+\- ]* [<>]=? -?\d+")
+#: The last part of an item of a list.
+_PLACE = re.compile(r"\[-?\d+\]")
 #: Files that another than the user wrote.
 _INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 
@@ -50,8 +59,8 @@ class CircumstancesOfRun:
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
         self._of_sizes: dict[tuple[tuple[int, int], str], list[str]] = {}
         self._of_tests: dict[str, list[tuple[ast.expr, str, str]]] = {}
-        #: By file, the lines with tests that decide where Python goes on.
-        self._branches: dict[str, frozenset[int]] = {}
+        #: By file, and whether tests of statements alone count, the lines with tests that decide where Python goes on.
+        self._branches: dict[tuple[str, bool], frozenset[int]] = {}
 
     def of(self, compilation: Compilation) -> Circumstances:
         """Return the circumstances of a recompile."""
@@ -62,12 +71,14 @@ class CircumstancesOfRun:
                      if c.compile_id.frame_key == key and c.outcome != "skipped"]
             fixed = {each.compile_id.key: fixed_symbols(each, self.run.version(each)) for each in frame}
             made_in, caller = self._caller(compilation)
-            ranges, elsewhere = self._ranges(frame, fixed)
+            open_ranges = OpenRanges(self.run)
+            ranges, elsewhere = open_ranges.ranges(frame, fixed)
             fixed_with, same = self._fixed_with(frame, fixed)
             self._of_functions[key] = Circumstances(
                 fixed=self._fixed(frame, fixed), fixed_with=fixed_with, same_as_fixed=same,
-                keys=self._keys(frame, fixed),
-                ranges=ranges, tested=frozenset(self._tested(frame, lambda decision: True)),
+                fixed_by_tests=self._fixed_by_tests(frame, fixed), keys=self._keys(frame, fixed),
+                ranges=ranges, equated=open_ranges.equated(frame),
+                tested=frozenset(self._tested(frame, lambda decision: True)),
                 told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere, tied=self._tied(frame),
                 bounded_by_torch=self._bounded_by_torch(frame), excepted=self._excepted(frame),
                 calls=self._calls(compilation), made_in=made_in, made_outside=self._given_to(caller),
@@ -87,33 +98,30 @@ class CircumstancesOfRun:
                         for each in self.run.differences(compilation)))
 
     # --- sizes and numbers ------------------------------------------------------------------------
-    def _named(
-        self, compilation: Compilation, decisions: Iterable[SymbolDecision]
-    ) -> Iterator[tuple[str, SymbolDecision]]:
-        """Yield the sizes and numbers that symbols stand for, in the user's words, with the decisions."""
-        names = self.run.stack_names(compilation)
-        for decision in decisions:
-            for source in decision.source.split(", "):
-                if source:
-                    yield in_words(source, names), decision
-
-    def _fixed(self, frame: list[Compilation], fixed: _Fixed) -> dict[str, str]:
+    def _fixed(self, frame: list[Compilation], fixed: FixedSymbols) -> dict[str, str]:
         """Return the sizes that a version of the function holds for one value, with the place that fixed them."""
         return {subject: code(self.run.short_place(decision.location)) for each in frame
-                for subject, decision in self._named(each, fixed[each.compile_id.key])
+                for subject, decision in named(self.run, each, fixed[each.compile_id.key])
                 if decision.location is not None}
 
-    def _keys(self, frame: list[Compilation], fixed: _Fixed) -> frozenset[str]:
+    def _fixed_by_tests(self, frame: list[Compilation], fixed: FixedSymbols) -> frozenset[str]:
+        """Return the numbers that a version fixes at a test of a statement, of them or of what is made of them."""
+        last = {subject: self._is_branch(decision, of_statements=True) for each in frame
+                for subject, decision in named(self.run, each, fixed[each.compile_id.key])
+                if decision.location is not None}  # (as the place that is told)
+        return frozenset(subject for subject, by_test in last.items() if by_test)
+
+    def _keys(self, frame: list[Compilation], fixed: FixedSymbols) -> frozenset[str]:
         """Return the numbers that are fixed as they are keys, and nothing else, in each line that fixes them."""
         only: dict[str, bool] = {}
         for each in frame:
-            for subject, decision in self._named(each, fixed[each.compile_id.key]):
+            for subject, decision in named(self.run, each, fixed[each.compile_id.key]):
                 is_key = decision.location is not None and is_only_key(subject, decision.location.text)
                 only[subject] = only.get(subject, True) and is_key
         return frozenset(subject for subject, is_key in only.items() if is_key)
 
     def _fixed_with(
-        self, frame: list[Compilation], fixed: _Fixed,
+        self, frame: list[Compilation], fixed: FixedSymbols,
     ) -> tuple[dict[str, tuple[str, ...]], dict[str, str]]:
         """Return the sizes that one version holds for one value of, and another leaves open.
 
@@ -123,8 +131,8 @@ class CircumstancesOfRun:
         opened: set[str] = set()
         first: dict[str, tuple[Compilation, SymbolDecision]] = {}
         for each in frame:
-            decided = dict(self._named(each, fixed[each.compile_id.key]))
-            opened.update(subject for subject, _ in self._named(each, _created(each)) if subject not in decided)
+            decided = dict(named(self.run, each, fixed[each.compile_id.key]))
+            opened.update(subject for subject, _ in named(self.run, each, created(each)) if subject not in decided)
             for subject, decision in decided.items():
                 first.setdefault(subject, (each, decision))
         others: dict[str, tuple[str, ...]] = {}
@@ -157,39 +165,6 @@ class CircumstancesOfRun:
             if one.tensor is not None and one.section == ARGUMENTS
             for index, size in enumerate(one.tensor.size) if str(size) == number]
 
-    def _ranges(self, frame: list[Compilation], fixed: _Fixed) -> tuple[dict[str, str], set[str]]:
-        """Return what a version of the function leaves open, with the range that its guards leave of a size.
-
-        The range is that of a version which could serve the first call; with the ranges come those that have none such.
-        (A backend may fix a number that Dynamo left open: a float, where no tensor can stand for it.)
-        """
-        first = self._first_values(frame)
-        result: dict[str, str] = {}
-        others: set[str] = set()
-        for each in frame:
-            names = self.run.stack_names(each)
-            closed = {decision.symbol for decision in fixed[each.compile_id.key]}
-            for source in (source for decision in _created(each) if decision.symbol not in closed
-                           for source in decision.source.split(", ") if source):
-                subject, known = in_words(source, names), self.run.range_of(each, source)
-                result.setdefault(subject, "")
-                if known and is_in_range(first.get(subject, ""), known):
-                    result[subject] = f"all sizes {range_in_sentence(known)}"
-                elif known:
-                    others.add(subject)
-        return result, {subject for subject in others if not result[subject]}
-
-    def _first_values(self, frame: list[Compilation]) -> dict[str, str]:
-        """Return the values of the first call that changed, or were open from the first version on."""
-        first: dict[str, str] = {}
-        for each in frame:
-            expected = {change.subject: next(filter(NUMBER.fullmatch, reversed(change.was)), "")
-                        for change in self.run.changes(each)}
-            seen = {subject: decision.value for subject, decision in self._named(each, _created(each))}
-            for subject, value in {**seen, **expected}.items():
-                first[subject] = first.get(subject) or value or seen.get(subject, "")
-        return first
-
     def _tested(
         self, frame: list[Compilation], counts: Callable[[SymbolDecision], bool],
     ) -> dict[str, list[SymbolDecision]]:
@@ -204,7 +179,7 @@ class CircumstancesOfRun:
             for decision in conditions:
                 for symbol in SYMBOL.findall(decision.symbol):
                     of_symbol.setdefault(symbol, []).append(decision)
-            for subject, made in self._named(each, _created(each)):
+            for subject, made in named(self.run, each, created(each)):
                 if made.symbol in of_symbol:
                     tested.setdefault(subject, []).extend(of_symbol[made.symbol])
         return tested
@@ -225,17 +200,23 @@ class CircumstancesOfRun:
                                if (match := _OTHER_THAN.fullmatch(decision.symbol)))
                 for subject, decisions in self._tested(frame, self._is_branch).items()}
 
-    def _is_branch(self, decision: SymbolDecision) -> bool:
-        """Return whether torch tested a condition on a line by which the program branches."""
+    def _is_branch(self, decision: SymbolDecision, of_statements: bool = False) -> bool:
+        """Return whether torch tested a condition on a line by which the program branches.
+
+        Args:
+            decision: has the condition.
+            of_statements: the line is the test of an ``if`` or ``while``, so that nothing else is computed there.
+        """
         where = decision.location
         if where is None:
             return False
-        if where.filename not in self._branches:
+        key = where.filename, of_statements
+        if key not in self._branches:
             tree = self.run.source.tree(where.filename)
-            tests = branch_tests(tree) if tree is not None else ()
-            self._branches[where.filename] = frozenset(
+            tests = () if tree is None else statement_tests(tree) if of_statements else branch_tests(tree)
+            self._branches[key] = frozenset(
                 line for test in tests for line in range(test.lineno, (test.end_lineno or test.lineno) + 1))
-        return where.line in self._branches[where.filename]
+        return where.line in self._branches[key]
 
     def _expected(self, compilation: Compilation) -> dict[str, tuple[str, ...]]:
         """Return what each version wants of what changed, and of lengths."""
@@ -260,11 +241,11 @@ class CircumstancesOfRun:
         """Return the sizes that torch found to be equal to numbers that are no sizes."""
         tied: set[str] = set()
         for each in frame:
-            numbers = {decision.symbol for decision in _created(each) if ".size()" not in decision.source}
+            numbers = {decision.symbol for decision in created(each) if ".size()" not in decision.source}
             equal = [set(SYMBOL.findall(decision.symbol)) for decision in each.symbols
                      if decision.kind == "guarded" and decision.symbol.startswith("Eq(")]
             symbols = {symbol for both in equal if both & numbers for symbol in both - numbers}
-            tied.update(subject for subject, decision in self._named(each, _created(each))
+            tied.update(subject for subject, decision in named(self.run, each, created(each))
                         if decision.symbol in symbols)
         return frozenset(tied)
 
@@ -382,7 +363,8 @@ class CircumstancesOfRun:
         for node, text, part in self._tests_in(where.filename):
             # (``self`` is another object in another class.)
             names = {text} if id(node) in own else set()
-            names |= {part} if part and not text.startswith("self.") else set()
+            # (The first item of another list says nothing.)
+            names |= {part} if part and not text.startswith("self.") and not _PLACE.fullmatch(part) else set()
             if names:
                 place = code(self.run.short_place(SourceLocation(where.filename, node.lineno)))
                 result |= dict.fromkeys(names, place)
@@ -456,11 +438,3 @@ def _wanted(version: Version, subject: str) -> str:
         return "" if size is None else str(size)
     fact = version.facts.get(subject)
     return fact.text if fact is not None and fact.kind == "value" else ""
-
-
-#: The decisions that fix symbols, by the key of the compilation.
-_Fixed = Mapping[tuple[int, int, int], list[SymbolDecision]]
-
-
-def _created(compilation: Compilation) -> list[SymbolDecision]:
-    return [decision for decision in compilation.symbols if decision.kind == "created"]

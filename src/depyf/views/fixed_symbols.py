@@ -15,6 +15,7 @@ from ..records.model import Compilation, SymbolDecision
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
+from .dump.guards.limits import equations
 from .dump.guards.sizes import in_shape_words
 from .dump.guards.versions import Version
 
@@ -61,9 +62,8 @@ def holds(condition: SymbolDecision, compilation: Compilation, version: Version 
 def _is_fixed(version: Version, created: SymbolDecision) -> bool:
     """Return whether the guards may leave one value of a size or number."""
     expressions = [in_shape_words(user_expression(source)) for source in created.source.split(", ") if source]
-    return not any(each in version.sizes.open for each in expressions) or any(
-        each in one.text for one in version.conditions
-        if one.tensor is None and " == " in one.text and ".stride()" not in one.text for each in expressions)
+    equated = equations(version)
+    return not any(each in version.sizes.names for each in expressions) or any(each in equated for each in expressions)
 
 
 def specialized_symbol(condition: str) -> str:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.comparisons import as_python
 from ..torch_text.libraries import is_from_cache, is_of_backend
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
@@ -60,7 +61,7 @@ def condition_of_inductor(
         return None
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
              for each in compilation.symbols if each.kind == "created" and each.source}
-    subject, text = in_words(failure.subject, names), _spelled(in_words(failure.text.partition(" # ")[0], names))
+    subject, text = in_words(failure.subject, names), as_python(in_words(failure.text.partition(" # ")[0], names))
     failed = [each for each in compilation.symbols if each.kind == "guarded" and (
         _is_about(each, known, subject) and _holds_at(each.symbol, failure.seen) is False
         or condition_in_words(each, compilation, names) == text)]
@@ -71,7 +72,7 @@ def condition_in_words(decision: SymbolDecision, compilation: Compilation, names
     """Return a condition with the sizes in place of their symbols: ``x.shape[0] <= 4096``."""
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
              for each in compilation.symbols if each.source}
-    return _spelled(SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), decision.symbol))
+    return as_python(SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), decision.symbol))
 
 
 def with_causes(
@@ -94,11 +95,6 @@ def with_causes(
                   None) for one in conditions]
     return [one if place is None else replace(one, cause=place) for one, place in zip(conditions, asked)]
 
-
-def _spelled(text: str) -> str:
-    """Return an expression with the spaces that Python's parser makes of it."""
-    node = parsed_expression(text)
-    return ast.unparse(node) if node is not None else text
 
 
 def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) -> bool:

@@ -214,7 +214,7 @@ class RunIndex:
             if "the same object" not in was and now not in ("", *was):
                 return replace(change, was=was, now=now)
         if not change.now and change.before and is_literal(change.before):
-            now = self._value(compilation.compile_id, change.subject)
+            now = self._value(compilation.compile_id, change.subject) or self._opened_at(compilation, change.subject)
             if now not in ("", change.before):
                 change = replace(change, now=now)
         if change.subject != "len(kwargs)" or not (change.now.isdigit() and change.was[0].isdigit()):
@@ -240,6 +240,12 @@ class RunIndex:
         version = self.version_of(compile_id)
         fact = version.facts.get(subject) if version is not None else None
         return fact.text if fact is not None and fact.kind == "value" else ""
+
+    def _opened_at(self, compilation: Compilation, subject: str) -> str:
+        """Return the number that something was when a compilation left it open; ``""`` where it did not."""
+        names = self.stack_names(compilation)
+        return next((each.value for each in compilation.symbols if each.kind == "created" and each.value.isdigit()
+                     and subject in (in_words(source, names) for source in each.source.split(", "))), "")
 
     # --- versions ---------------------------------------------------------------------------------
     def version(self, compilation: Compilation) -> Version | None:

@@ -124,10 +124,12 @@ def write_views(
     progress("the page" if wanted else "the index", 0, 1)
     shown = guarded_call(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
         if wanted else ""
-    guarded_call(lambda: directory.write(index.FILE, stamped(index.index(final, notes_file, shown))), None, noted)
-    later = _notes(capture, notes, errors, directory)
-    if later != reported:
-        _write_notes(later, directory)
+    later = page is None and not wanted
+    guarded_call(lambda: directory.write(index.FILE, stamped(index.index(final, notes_file, shown, later))), None,
+                 noted)
+    finally_reported = _notes(capture, notes, errors, directory)
+    if finally_reported != reported:
+        _write_notes(finally_reported, directory)
     return final
 
 

@@ -428,9 +428,19 @@ class _View:
         role, number = self.roles.get(name, ("", 0))
         if not role:
             return []
+        callers = self.callers_of(number)
+        if len(callers) == 1:  # (The graph that holds the call may be any.)
+            (caller,) = callers
+            return wrapping.comment(f"{role} ({self.files[caller.filename]}:{caller.line})", indent)
         above = (self.places.get(line.strip()) for line in reversed(self.source[:number]))
         place = next(filter(None, above), None)
         return wrapping.comment(role + (f" ({self.files[place['file']]}:{place['line']})" if place else ""), indent)
+
+    def callers_of(self, number: int) -> set[SourceLocation]:
+        """Return the user's lines behind the nodes of the name that a line binds, in whatever graph."""
+        bound = _BOUND.match(self.source[number - 1])
+        return set() if bound is None else {place for node, place in self.callers.items()
+                                            if node.rpartition(".")[2] == bound["name"]}
 
     def caller(self, number: int) -> SourceLocation | None:
         """Return the user's line behind the node that follows on a comment."""

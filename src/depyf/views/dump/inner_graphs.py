@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ...torch_text import wrapping
-
 _CALL = re.compile(r" = torch\.ops\.higher_order\.(?P<operator>\w+)\((?P<arguments>.*)\)")
 _GRAPH = re.compile(r" *(?P<name>\w+) = self\.(?P=name)(?:$|;)")
+_WORD = re.compile(r"\w+")
 #: What the graphs are that an operator takes, in the order in which it takes them; the last goes for all further ones.
 _ROLES: dict[str, tuple[str, ...]] = {
     "tag_activation_checkpoint": ("the checkpointed function, which the backward pass runs again",),
@@ -45,7 +44,8 @@ def roles(lines: Sequence[str]) -> Iterator[tuple[str, str, int]]:
             continue
         call = _CALL.search(line) if names and "torch.ops.higher_order." in line else None
         if call is not None:
-            taken = [item for item in wrapping.items(call["arguments"]) if item in names]
+            # (The graph of a mask is an item of the tuple that a block mask is handed on as.)
+            taken = [item for item in dict.fromkeys(_WORD.findall(call["arguments"])) if item in names]
             known = _ROLES.get(call["operator"], (f"a function that {call['operator']} calls",))
             for at, name in enumerate(taken):
                 yield name, known[min(at, len(known) - 1)], number

@@ -28,17 +28,18 @@ FILE = INDEX
 NOTES_SHOWN = 6
 
 
-def index(capture: Capture, notes_file: str = "", page: str = "") -> str:
+def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = False) -> str:
     """Return the text of ``index.md``.
 
     Args:
         capture: the run. Files that its records name are linked; they stand beside the index.
         notes_file: where all notes stand, if there is such a file.
         page: the file of the page, if there is one.
+        later: it is made when somebody asks for it.
     """
     run = SectionContext(capture)
     return _joined([
-        [*head(run), *start(run, page)], functions(run), timeline(run), breaks(run), recompiles(run),
+        [*head(run), *start(run, page, later)], functions(run), timeline(run), breaks(run), recompiles(run),
         not_compiled(run), shapes(run), cost(run), _notes(run, notes_file), glossary(run)])
 
 

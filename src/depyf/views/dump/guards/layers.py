@@ -18,6 +18,8 @@ from typing import Generic, TypeVar
 
 from ....frozen import frozen
 
+#: So many numbers are listed, even if each is the same more than the one before.
+_FEW = 8
 LETTERS = "ijklmnpqrstuvw"
 #: The number of a member. (Those of sizes and strides are none.)
 _NUMBER = re.compile(r"\[(?<!\.shape\[)(?<!stride\(\)\[)(\d+)\]")
@@ -71,18 +73,34 @@ class Block(Generic[Payload]):
 
 
 def series(numbers: Sequence[int]) -> str:
-    """Return numbers as a loop takes them: ``range(32)``, ``(0, 2, 5)``."""
+    """Return numbers as a loop takes them: ``range(32)``, ``(0, 2, 5)``, ``(0, *range(2, 44))``."""
     first, last = numbers[0], numbers[-1]
     if list(numbers) == list(range(first, last + 1)):
         return f"range({first}, {last + 1})" if first else f"range({last + 1})"
-    return f"({', '.join(map(str, numbers))})"
+    step = numbers[1] - first
+    if len(numbers) > _FEW and list(numbers) == list(range(first, last + 1, step)):
+        return f"range({first}, {last + 1}, {step})"
+    return f"({', '.join(str(low) if low == high else f'*range({low}, {high + 1})' for low, high in _runs(numbers))})"
 
 
 def spelled(numbers: Sequence[int]) -> str:
-    """Return ``0 to 31``, ``0 and 2``: numbers in a sentence."""
-    if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
-        return f"{numbers[0]} to {numbers[-1]}"
-    return " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(numbers[-1]))))
+    """Return ``0 to 31``, ``0 and 2``, ``0 and 2 to 43``: numbers in a sentence."""
+    words = [str(low) if low == high else f"{low} to {high}" for low, high in _runs(numbers)]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last of numbers that follow each other; fewer than three stand each alone."""
+    start = 0
+    for at, number in enumerate(numbers):
+        if at + 1 < len(numbers) and numbers[at + 1] == number + 1:
+            continue
+        run = numbers[start : at + 1]
+        if len(run) < 3:
+            yield from ((each, each) for each in run)
+        else:
+            yield run[0], number
+        start = at + 1
 
 
 def fold(items: Sequence[Item[Payload]]) -> list[Item[Payload] | Block[Payload]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....advice.source import is_own
 from ....records.model import Compilation, Frame
 from ....torch_text.events import graph_break
 from ....torch_text.resumes import resumed_function
@@ -73,6 +74,9 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
         lines += [f"  * how to fix it: {text}" for text in run.advice.on_limit(members)]
     else:
         lines += [f"  * how to fix it: {text}" for text in run.advice.on_lost(first)]
+        if failure is None and place is not None and is_own(place.filename) and not resumed_function(first.function):
+            lines.append("  * how to fix it, where other calls of it compute with tensors: leave out those that do not "
+                         "(test that before the call), since for one of them torch gives the function up for all")
     if account is not None:
         explanation, _, rest = account.explanation.partition("\n")
         if explanation:

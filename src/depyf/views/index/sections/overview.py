@@ -47,8 +47,8 @@ def _compiled(run: SectionContext) -> list[FunctionSummary]:
     return [summary for summary in run.summaries if summary.function and (not summary.compilations or summary.done)]
 
 
-def start(run: SectionContext, page: str) -> list[str]:
-    """Return the links to begin with."""
+def start(run: SectionContext, page: str, later: bool) -> list[str]:
+    """Return the links to begin with, and how to come to the page."""
     written = [summary for summary in _compiled(run) if summary.file]
     # (a wrapper that broke before it called the user's function has no graph)
     with_graphs = [summary for summary in written if any(run.graph_names(c) for c in summary.done)]
@@ -59,4 +59,6 @@ def start(run: SectionContext, page: str) -> list[str]:
                       "code that torch made of it, from top to bottom."]
     if page:
         lines += ["", f"{BROWSER}open {link(code(page), page)}."]
+    elif later:
+        lines += ["", f"{BROWSER}run `depyf open` with this directory, which makes the page of so large a run first."]
     return lines

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from ....advice.recompile_changes import NUMBER
 from ....records.model import Compilation, SymbolDecision
-from ....torch_text.parsed import parsed_expression
+from ....torch_text.comparisons import as_python
 from ....torch_text.size_names import SYMBOL, is_of_torchs_own
 from ....torch_text.user_expressions import user_expression
 from ...changes import in_words
+from ...dump.guards.limits import equations
 from ...dump.guards.sizes import in_shape_words, range_in_sentence
 from ...fixed_symbols import fixed_symbols, holds
 from ...inductor_ranges import how_made, is_made_by_inductor
@@ -165,7 +165,7 @@ def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compi
     # (One symbol can stand for several sizes, which are equal: a formula names the first.)
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
              for each in compilation.symbols if each.source}
-    text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), _compared(decision.symbol))
+    text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), as_python(decision.symbol))
     where = f", {run.place(decision.location)}" if decision.location else ""
     by = ""
     if decision.location is not None and is_made_by_inductor(decision):
@@ -174,37 +174,21 @@ def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compi
     return f"condition {code(text)}{where}{torchs}{by}"
 
 
-#: Names of comparisons and of operators, sympy's and torch's (torch/utils/_sympy/functions.py).
-_COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
-_OPERATORS = {"PythonMod": ast.Mod, "Mod": ast.Mod, "FloorDiv": ast.FloorDiv, "IntTrueDiv": ast.Div,
-              "FloatTrueDiv": ast.Div}
-
-
-class _AsPython(ast.NodeTransformer):
-    """Writes operators in place of their names."""
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Return the comparison or the operation that a call stands for."""
-        self.generic_visit(node)
-        match node:
-            case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:
-                return ast.Compare(left, [_COMPARISONS[name]()], [right])
-            case ast.Call(ast.Name(name), [left, right], []) if name in _OPERATORS:
-                return ast.BinOp(left, _OPERATORS[name](), right)
-        return node
-
-
-def _compared(condition: str) -> str:
-    """Return ``s2 % 2 != 0`` for ``Ne(PythonMod(s2, 2), 0)``, ``8 * (s0 // 2) <= 9`` for ``8*((s0//2)) <= 9``."""
-    node = parsed_expression(condition)
-    return condition if node is None else ast.unparse(_AsPython().visit(node))
-
-
 def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
     known = [run.range_of(compilation, source) for source in decision.source.split(", ") if source]
     narrowed = next(filter(None, known), "")
-    return f"any value {range_in_sentence(narrowed)}" if narrowed else values(decision.range)
+    extent = f"any value {range_in_sentence(narrowed)}" if narrowed else values(decision.range)
+    return extent + _equation(run, decision, compilation)
+
+
+def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
+    """Return the equation with a number that a symbol has to satisfy, `` with `x.shape[2] // 4 == 6` ``."""
+    version = run.version(compilation)
+    equated = equations(version) if version is not None else {}
+    found = next((equated[of] for source in decision.source.split(", ")
+                  if (of := in_shape_words(user_expression(source))) in equated), None)
+    return f" with {code(as_python(in_words(found.text, run.stack_names(compilation))))}" if found is not None else ""
 
 
 def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> bool:
