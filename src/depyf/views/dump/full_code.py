@@ -19,6 +19,7 @@ from ...torch_text import random_values
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
+from ..compile_arguments import with_backend
 from ..formatting import NO_TENSORS, after_break, called_through, error_of, no_version, notes_of, remarks
 from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
@@ -212,8 +213,9 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
                 f"    ...  # the captured graph is not available")
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]
-    head = [f"# the graph {name}" + f", compiled by {graph.backend}" * bool(graph.backend)
-            + f"; of {version.label}, which failed: it is never called" * version.failed,
+    compiled_by = f", compiled by {with_backend(graph, version.compilation)}" * bool(graph.backend)
+    head = [*comment(f"the graph {name}{compiled_by}"
+                     + f"; of {version.label}, which failed: it is never called" * version.failed),
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version)]
     view = stage_view(captured, graph.inputs)
     text = graph_as_function(name, view.text)
