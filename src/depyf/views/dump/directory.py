@@ -58,7 +58,8 @@ class Directory(Folder):
             function: that the user means.
             breaks: where its graph ends before the function does.
             branch: the branch that it continues.
-            failed: sentences on the error with which its compilation failed (:func:`.formatting.no_version`).
+            failed: sentences on the error with which its compilation failed (:func:`.formatting.no_version`), and on
+                what it does wrong.
         """
         header = transformed_header(code, function, breaks, branch, failed)
         text = header + code.source.text

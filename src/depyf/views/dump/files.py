@@ -10,13 +10,16 @@ from ...guarded import guarded_call
 from ...provenance.graph_provenance import Provenance
 from ...records import store
 from ...records.file_names import only_written, with_entries
-from ...records.model import CacheEntry, Capture, CompiledFunction, CompiledGraph, Frame, UserFunction
+from ...records.model import CacheEntry, Capture, Compilation, CompiledFunction, CompiledGraph, Frame, UserFunction
 from ...records.naming import Numbers, legal_identifier
 from .. import page as pages
 from ..formatting import no_version
 from ..index import index
 from ..index.written import stamped
+from ..markdown import plain
+from ..numbers_for_text import numbers_for_text
 from ..remembered import remembered
+from ..user_source import UserSource
 from .directory import Directory
 from .folder import NOTES
 from .full_code import all_graphs, full_code
@@ -55,7 +58,11 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
             directory.graph(graph.name, stage, graph.inputs)
         for kernel in kernels:
             directory.kernel(kernel)
-    known = by_compile_id(capture.compilations)
+    known, source = by_compile_id(capture.compilations), UserSource(capture.sources)
+
+    def wrong(entry: CacheEntry, made: Compilation | None) -> list[str]:
+        numbers = numbers_for_text(entry, made, source) if made is not None else []
+        return [f"not what plain Python does, by an error of torch's: it {plain(each.sentence)}" for each in numbers]
 
     def written(frame: Frame, entry: CacheEntry) -> CacheEntry:
         code = entry.transformed
@@ -65,7 +72,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
             made = known.get(code.compile_id.key)
             directory.transformed(
                 code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
-                made.breaks if made is not None else (), frame.branch, no_version(made))
+                made.breaks if made is not None else (), frame.branch, [*no_version(made), *wrong(entry, made)])
         return replace(entry, transformed=code)
 
     return with_entries(replace(capture, graphs=tuple(graphs)), written)
