@@ -57,6 +57,13 @@ def no_version(compilation: Compilation | None) -> list[str]:
             f"There is no version {compilation.compile_id}: what torch had made of it is never called."]
 
 
+def never_called(compilation: Compilation | None) -> list[str]:
+    """Return the sentences on a graph of a compilation that failed; none where it did not fail."""
+    error = error_of(compilation)
+    return [f"compilation {compilation.compile_id} failed: {error}", "so nothing calls this graph"] \
+        if compilation is not None and error else []
+
+
 def remarks(notes: Iterable[str]) -> list[str]:
     """Return the notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
     return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (FROM_LOG, NOT_ENDED)]

@@ -35,13 +35,16 @@ class Directory(Folder):
         super().__init__(path)
         self.names = FileNames()
 
-    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
+    def graph(
+        self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...], failed: Sequence[str] = (),
+    ) -> None:
         """Write a stage.
 
         Args:
             inputs: of the captured graph.
+            failed: as of :func:`graph_file`.
         """
-        self.write(stage.file, graph_file(graph, stage, inputs).text)
+        self.write(stage.file, graph_file(graph, stage, inputs, failed).text)
 
     def kernel(self, kernel: Kernel) -> None:
         """Write a module that Inductor generated."""

@@ -20,7 +20,7 @@ from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
 from ..compile_arguments import with_backend
-from ..formatting import NO_TENSORS, after_break, called_through, error_of, no_version, notes_of, remarks
+from ..formatting import NO_TENSORS, after_break, called_through, error_of, never_called, no_version, notes_of, remarks
 from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
@@ -222,7 +222,8 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
     like = like_before(text, {other: graph.text for other, graph in shown.items()})
     shown[name] = ShownGraph(text, view.writes, view.may_write, view.writes_held, bool(like))
     if like:
-        return "\n".join([*head, like, _stub(name, view.parameters, graph_file(name, captured, graph.inputs))])
+        file = graph_file(name, captured, graph.inputs, never_called(version.compilation))
+        return "\n".join([*head, like, _stub(name, view.parameters, file)])
     return "\n".join([*head, *sizes_table(view), *files_table(view), text])
 
 

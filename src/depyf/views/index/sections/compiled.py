@@ -149,7 +149,10 @@ def _line_of(run: SectionContext, compilation: Compilation, where: SourceLocatio
 def _graph_links(run: SectionContext, compilation: Compilation) -> str:
     """Return the graph, its outline and its other stages, each of which has a file."""
     links = []
-    for name in run.graph_names(compilation):
+    names = run.graph_names(compilation) or [  # (no code calls them)
+        name for name, graph in run.graphs.items()
+        if compilation.outcome == "failed" and graph.compile_id.key == compilation.compile_id.key]
+    for name in names:
         graph = run.graphs.get(name)
         if graph is None:
             continue
