@@ -31,7 +31,7 @@ def _run(folder: str, run: SectionContext) -> dict[str, Any]:
         "totals": {
             "functions": totals.functions, "versions": totals.versions, "graphs": totals.graphs,
             "breaks": totals.breaks, "recompiles": totals.recompiles,
-            "skipped": sum(is_lost(compilation) for compilation in capture.compilations),
+            "skipped": totals.skipped,
             "seconds": seconds(totals.seconds)},
         "functions": _functions(run),
         "breaks": _breaks(run), "recompiles": _recompiles(run),
