@@ -72,7 +72,8 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
             made = known.get(code.compile_id.key)
             directory.transformed(
                 code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
-                made.breaks if made is not None else (), frame.branch, [*no_version(made), *wrong(entry, made)])
+                made.breaks if made is not None else (), frame.branch, [*no_version(made), *wrong(entry, made)],
+                frame.stack)
         return replace(entry, transformed=code)
 
     return with_entries(replace(capture, graphs=tuple(graphs)), written)

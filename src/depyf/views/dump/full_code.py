@@ -20,7 +20,18 @@ from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
 from ..compile_arguments import with_backend
-from ..formatting import NO_TENSORS, after_break, called_through, error_of, never_called, no_version, notes_of, remarks
+from ..formatting import (
+    COMPUTED,
+    NO_TENSORS,
+    after_break,
+    called_through,
+    error_of,
+    never_called,
+    no_version,
+    notes_of,
+    on_stack,
+    remarks,
+)
 from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
@@ -137,8 +148,9 @@ def _frame(
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)] \
             if "def " in frame.original.text else []  # (records of a killed run have no text)
-        head += [line for number, expression in enumerate(frame.stack) if expression
-                 for line in comment(f"___stack{number}: {expression}", 0, deeper=2)]
+        computed = on_stack(frame.stack, frame.original.text)
+        head += [f"# {COMPUTED}:"] * bool(computed) + [
+            line for text in computed for line in comment(f"  {text}", 0, deeper=4)]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
     if frame.wrappers:
         parts.append(_wrapper_stub(frame))
