@@ -79,7 +79,7 @@ def test_what_a_rule_says_in_words_helps(name, tmp_path):
      ", and index in steps: `counts[place][0]` for `counts[place, 0]`, `counts.select(1, place)` for `counts[:, place]`"),
     ("number_as_index_of_a_list",
      "; where `scales` is a list, make it a tensor first: with a symbol for its index torch raises an error at line 10 "
-     "(`scales[place - 1]`)"),
+     "(`scales[place - 1]`); so also where it is a dictionary, for which the graph breaks there"),
 ])
 def test_where_the_setting_for_numbers_makes_torch_fail_is_said(name, told, tmp_path):
     """With the setting alone the program ends in an error (torch 2.13)."""

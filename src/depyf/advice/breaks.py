@@ -105,7 +105,8 @@ def _on_scalar(site: Site) -> Advice | None:
     item = later_item(site)
     if advice is not None and item is not None:
         return replace(advice, change=f"{advice.change}; where `{item[0]}` is a list, make it a tensor first: with a "
-                                      f"symbol for its index torch raises an error at {item[1]}")
+                                      f"symbol for its index torch raises an error at {item[1]}; so also where it is "
+                                      "a dictionary, for which the graph breaks there")
     if advice is None or behind is None or site.function is None:
         return advice
     test, loop = behind
