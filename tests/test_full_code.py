@@ -126,7 +126,18 @@ def test_a_graph_break_is_said_above_the_code_that_it_ends(tmp_path):
     _, text = dump(tmp_path, f, torch.ones(3))
     assert re.search(r'# graph break at test_full_code\.py:\d+ \(print\("of", x\.shape\)\): a graph cannot `print`\n', text)
     if sys.version_info >= (3, 11):
-        assert "# ___stack0: x.sum().item()\n" in text
+        assert "# computed up to the graph break:\n#   ___stack0: x.sum().item()\n" in text
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
+def test_transformed_code_says_what_it_is_given_from_the_stack(tmp_path):
+    def f(x, log):
+        log.append(x.sum().item())
+        return x + 1
+
+    dump(tmp_path, f, torch.ones(3), [])
+    (code,) = (tmp_path / "d").glob("__transformed_code_0_for___resume_at_*.py")
+    assert "# computed up to the graph break: ___stack0: log.append, ___stack1: x.sum().item()\n" in code.read_text()
 
 
 def test_what_differs_between_versions_is_said(tmp_path):

@@ -34,7 +34,7 @@ class prepare_debug:
         *args: ``prepare_debug("dir")``, or ``prepare_debug(fn, "dir")`` as in older versions (the function
             is accepted and not needed).
         dump_src_dir: the directory, by name.
-        clean_wild_fx_code: do not write graphs that no compiled function calls.
+        clean_wild_fx_code: do not write graphs that no compiled function calls, unless their compilation failed.
         log_bytecode: write code objects (``marshal``) beside the texts: original, transformed, recompiled.
         internal_stages: write torch's internal graphs too.
         unsimplified: write each transformed function once more, with nothing simplified (``....unsimplified.py``).

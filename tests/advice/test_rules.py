@@ -79,7 +79,7 @@ def test_what_a_rule_says_in_words_helps(name, tmp_path):
      ", and index in steps: `counts[place][0]` for `counts[place, 0]`, `counts.select(1, place)` for `counts[:, place]`"),
     ("number_as_index_of_a_list",
      "; where `scales` is a list, make it a tensor first: with a symbol for its index torch raises an error at line 10 "
-     "(`scales[place - 1]`)"),
+     "(`scales[place - 1]`); so also where it is a dictionary, for which the graph breaks there"),
 ])
 def test_where_the_setting_for_numbers_makes_torch_fail_is_said(name, told, tmp_path):
     """With the setting alone the program ends in an error (torch 2.13)."""
@@ -100,12 +100,37 @@ def test_where_the_setting_for_numbers_makes_torch_fail_is_said(name, told, tmp_
     ("c[:, :, i, ::2]", "c.select(2, i)[:, :, ::2]"),
     ("c[:, t.max().item(), int(t[0])]", "c.select(1, t.max().item()).select(1, int(t[0]))"),
     ("c[i, ..., None]", "c[i][..., None]"),
+    ("c[:, i - 1] + c[2 * i, 0]", "c.select(1, i - 1) + c[2 * i][0]"),
     ("c[i] + c[:, 0] + c[:i, 1]", "c[i] + c[:, 0] + c[:i, 1]"),
     *((line, None) for line in ("c[k, i]", "c[..., i]", "c[None, i]", "c[1:, i]", "c[t[:1], i]")),
 ])
 def test_numbers_of_tensors_stand_alone_as_indices(line, expected):
     changed = in_steps(ast.parse(line).body[0], {"i", "j"})
     assert expected == (None if changed is None else ast.unparse(changed))
+
+
+def advice_at(text, line, reason, registry_id=""):
+    """The advice on a break of torch's at a line of a program."""
+    place = SourceLocation("m.py", line, "f", text.splitlines()[line - 1])
+    broken = GraphBreak(CompileId(0, 0), reason, registry_id=registry_id, stack=(place,))
+    return on_break(Sources([SourceFile("m.py", text)]).site(broken))
+
+
+def test_a_symbol_that_torch_refused_as_an_index_stands_alone():
+    """With the setting that torch advises the program ends in an error there (torch 2.13)."""
+    refused = ("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+               "(got SymInt)")
+    advice = advice_at("def f(x, y):\n    i = y.argmax().item()\n    return x[:, i - 1]\n", 3, refused)
+    assert advice.change == "write `return x.select(1, i - 1)`"
+    assert advice_at("def f(x, i):\n    return x[:, i]\n", 2, refused) is None
+
+
+@pytest.mark.parametrize("test", ["p.numel() > 0", "len(p) == 0", "x.shape[0] > 2", "x.dim() == 1 and x.sum() > 0"])
+def test_a_test_of_a_size_is_no_condition_of_where(test):
+    """It is a number of Python's, which `torch.where` refuses."""
+    text = f"def f(x):\n    p = x[x > 1]\n    y = x\n    if {test}:\n        y = x + 1\n    return y\n"
+    advice = advice_at(text, 4, "Data-dependent branching", "GB0170")
+    assert advice is None or advice.rule == "mask" and "p" in test
 
 
 @pytest.mark.parametrize(("line", "expected"), [

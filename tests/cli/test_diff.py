@@ -18,6 +18,7 @@ from depyf.records.model import (
     CompiledFunction,
     CompiledGraph,
     CompileId,
+    Failure,
     Frame,
     GraphBreak,
     GraphStage,
@@ -278,7 +279,7 @@ def test_a_function_that_was_skipped_and_is_compiled(tmp_path, capsys):
 MORE = """\
 # What changed from `before` to `after`
 
-graph breaks 1 → 2, recompiles 1 → 3, skipped 1 → 2, versions 1 → 2.
+graph breaks 1 → 2, recompiles 1 → 3, versions 1 → 2.
 
 ### `Net.forward`, `model.py:3`
 
@@ -313,10 +314,11 @@ def test_numbers_that_changed_are_a_difference_even_where_nothing_else_did():
 
 def test_functions_have_their_own_numbers_where_there_are_several():
     one = run()
+    refused = Failure("Unsupported", "no")
     both = dataclasses.replace(one, compilations=(*one.compilations, Compilation(
-        CompileId(5, 0), "g", SourceLocation(FILE, 40, "g"), outcome="skipped")))
+        CompileId(5, 0), "g", SourceLocation(FILE, 40, "g"), outcome="skipped", failure=refused)))
     more = dataclasses.replace(both, compilations=(*both.compilations, dataclasses.replace(
         one.compilations[0], compile_id=CompileId(0, 2)), Compilation(
-        CompileId(6, 0), "g", SourceLocation(FILE, 40, "g"), outcome="skipped")))
+        CompileId(6, 0), "g", SourceLocation(FILE, 40, "g"), outcome="skipped", failure=refused)))
     assert [title.partition(": ")[2] for title in difference(both, more).functions] == [
         "graph breaks 1 → 2, versions 1 → 2", "skipped 1 → 2"]

@@ -79,7 +79,7 @@ def test_diff(tmp_path, capsys):
     found = written(capsys, "diff", before, after, status=1)
     assert found["different"] and (found["before"], found["after"]) == (before, after)
     assert {each["what"]: (each["before"], each["after"]) for each in found["runs"][0]["numbers"]} == {
-        "graph breaks": (3, 1), "recompiles": (2, 1), "skipped": (2, 1), "versions": (4, 3), "graphs": (4, 3)}
+        "graph breaks": (3, 1), "recompiles": (2, 1), "skipped": (1, 0), "versions": (4, 3), "graphs": (4, 3)}
     functions = {each["name"]: each for each in found["runs"][0]["functions"]}
     assert {name: each["state"] for name, each in functions.items()} == {"Net.forward": "changed", "scale": "gone"}
     assert functions["Net.forward"]["changes"][0] == {

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from depyf.bytecode.code import Code
-from depyf.finishing.stack_values import expressions_on_stack
+from depyf.bytecode.linetable import Position
+from depyf.finishing.stack_values import expressions_on_stack, text_at
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
 
@@ -42,6 +43,18 @@ def after_a_call(function, method, given=()):
 
 def test_within_an_expression():
     assert after_a_call(within_a_call, "item") == ("log.append", "t.sum().item()")
+
+
+def by_a_pair(t, u, seen):
+    return seen[t, u].add(t.item())
+
+
+def test_what_a_subscript_makes_one_of_is_in_parentheses():
+    """That of ``seen[t, u]`` is one value, and reads like two without them."""
+    code = by_a_pair.__code__
+    place = next(each.positions for each in dis.get_instructions(code) if each.opname == "BUILD_TUPLE")
+    assert text_at(code.co_filename, Position(place.lineno, place.end_lineno, place.col_offset, place.end_col_offset)) \
+        == "(t, u)"
 
 
 def test_branch_of_a_conditional_expression():

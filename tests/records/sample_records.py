@@ -56,6 +56,7 @@ COMPILATION = Compilation(
     (CacheLookup("fx_graph", "bypass", "cannot be pickled", (CacheKeyPart("gm", "1a2b"),), ("max_autotune = True",)),),
     (Phase("dynamo", 0.5),), 12.25, 3.0, {"guards": 4},
     (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",),
-    (TracedLines("/a/b.py", (3, 4)),), UserFunction("C.f", PLACE, (PLACE,)))
+    (TracedLines("/a/b.py", (3, 4)),), UserFunction("C.f", PLACE, (PLACE,)),
+    {"dynamic": "True"})
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py", "old.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
                 (COMPILATION,), (SourceFile("/a/b.py", "x = \"\udc80\"\n"),))

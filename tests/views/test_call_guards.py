@@ -387,7 +387,7 @@ def test_what_lay_on_the_stack_at_a_break_is_said():
 
     one = version([about("check_type(L['___stack0'], 'float')", "L['___stack0']")], "___stack0", "x")
     one = dataclasses.replace(one, frame=dataclasses.replace(one.frame, stack=("loss.item()",)))
-    assert "        # ___stack0 is loss.item()" in call_guards(one)
+    assert "        # computed up to the graph break: ___stack0: loss.item()" in call_guards(one)
 
 
 def test_differences_name_what_lay_on_the_stack_by_its_expression():

@@ -6,6 +6,7 @@ import urllib.parse
 
 import pytest
 
+from depyf.fixing.outcome import Outcome
 from depyf.records.model import (
     CacheEntry,
     CacheKeyPart,
@@ -28,8 +29,11 @@ from depyf.records.model import (
     UserFunction,
 )
 from depyf.views.causes import in_plain_python, in_two_steps
+from depyf.views.findings import findings
 from depyf.views.index.index import index
+from depyf.views.index.totals import Totals
 from depyf.views.markdown import code, prose
+from depyf.views.run_index import RunIndex
 from depyf.views.short_paths import short_names
 
 FILE = "/home/me/project/model.py"
@@ -398,3 +402,15 @@ def test_the_options_of_inductor_stand_with_their_functions():
     assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`, `max_autotune = True`\n", text)
     assert re.search(r"\n\* `\w+` in `\[0/0\]`: `max_autotune = True`\n", told((looked_up(both[0]),), (looked_up(),)))
     assert "Options of Inductor" not in told((looked_up(),))
+
+
+def test_skipped_functions_have_one_number_everywhere():
+    """That of fix, of check and of the index; a function without a tensor operation is none."""
+    refused = Failure("Unsupported", "no")
+    run = capture_of(
+        compilation(0, 0), compilation(1, 0, outcome="skipped"), compilation(2, 0, outcome="skipped", failure=refused),
+        compilation(3, 0, outcome="failed", failure=refused), compilation(4, 0, outcome="limit", failure=refused))
+    assert "[3 skipped functions (1 stopped at the recompile limit, 1 failed, 1 skipped)](#not-compiled)" in index(run)
+    assert Outcome(run).skipped == Totals.of(RunIndex(run)).skipped == len(findings(RunIndex(run), "skipped")) == 3
+    nothing_lost = index(capture_of(compilation(0, 0), compilation(1, 0, outcome="skipped")))
+    assert "what has no tensor operation is [not compiled](#not-compiled)." in nothing_lost

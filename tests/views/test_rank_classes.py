@@ -96,6 +96,15 @@ def test_ranks_that_differ_are_named_with_what_differs(tmp_path):
     assert "graph break at `model.py:4`: Call to print: on rank 3, not on ranks 0-2, 4-18" in text
 
 
+def test_a_rank_that_was_compiled_with_other_arguments(tmp_path):
+    for number, arguments in enumerate(({"dynamic": "True"}, {"dynamic": "False"})):
+        one = of_rank(number, took(1.0))
+        compilations = tuple(dataclasses.replace(each, arguments=arguments) for each in one.compilations)
+        folder(tmp_path, number, dataclasses.replace(one, compilations=compilations))
+    assert "* Rank 1 differs from rank 0 in the arguments of `torch.compile` of `f`" in ranks.ranks_index(
+        ranks.read(str(tmp_path)))
+
+
 def test_the_environment_of_a_rank(tmp_path):
     own = of_rank(1)
     own = dataclasses.replace(own, environment=own.environment | {"torch": "2.12.0", "date": "x"})

@@ -4,6 +4,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -178,3 +179,15 @@ def test_command(tmp_path, capsys, monkeypatch):
     assert cli.main(["repro", ".", "__compiled_fn_1", "-o", "-"]) == 0
     assert capsys.readouterr().out.startswith('"""Version [0/1] of Decoder.forward, alone')
     assert cli.main(["repro", ".", "0/9"]) == 2
+
+
+@pytest.mark.parametrize(("backend", "given", "shown"), [
+    ("inductor", {"mode": "'max-autotune'", "dynamic": "True"}, "{'inductor': {'mode': 'max-autotune'}}"),
+    ("inductor", {"options": "{'epilogue_fusion': False, 'guard_filter_fn': keep_all}", "fullgraph": "True"},
+     "{'inductor': {'options': {'epilogue_fusion': False}}}"),
+    ("inductor", {"options": "{'a': 1, ..."}, "{}"), ("mine", {"mode": "'fast'"}, "{}"), ("inductor", None, "{}")])
+def test_what_torch_compile_was_told_is_told_again(backend, given, shown):
+    whole = recorded(backend=backend)
+    text = repro(replace(whole, compilations=(replace(whole.compilations[0], arguments=given),)), "0/1")
+    assert f"\nARGUMENTS = {shown}  # of torch.compile, by backend\n" in text
+    assert "torch.compile(graph, backend=backend, **ARGUMENTS.get(backend, {}))" in text

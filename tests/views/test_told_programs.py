@@ -1062,6 +1062,18 @@ def test_sizes_that_torch_and_no_line_of_the_program_compares(capture_program):
 
 
 @new_enough
+def test_a_size_that_changes_along_with_something_else_has_advice_of_its_own(capture_program):
+    """Both are needed: with either alone torch compiles again."""
+    text = index(capture_program(told_programs.size_beside_dtype(())))
+    assert "* `x.dtype`: each dtype has a version of its own; convert it before the call: `.to(dtype)`" in text
+    assert "* `y.shape[0]`, too: mark it dynamic before the first call, and one version serves all sizes from 2 on, " \
+        "where nothing else differs: `torch._dynamo.mark_dynamic(y, 0)`" in text
+    versions = [len(capture_program(told_programs.size_beside_dtype(followed)).compilations)
+                for followed in ((), ("dtype",), ("size",), ("dtype", "size"))]
+    assert versions == [2, 2, 2, 1]
+
+
+@new_enough
 def test_what_has_more_versions_than_two(capture_program):
     text = index(capture_program(told_programs.cache_by_size_and_seen))
     assert "`len(means_by_key)`, too: each number of keys has a version of its own; set all of them before the first call" in text

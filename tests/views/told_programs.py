@@ -1416,6 +1416,22 @@ def sizes_of_torch_alone(compiling):
         both(torch.ones(size), torch.ones(3))
 
 
+def size_beside_dtype(followed):
+    """A size that changes with a dtype, which torch names; and the program that follows the advice on both."""
+
+    def program(compiling):
+        both = compiling(lambda x, y: x.sum() * 2 + y.sum())
+        for dtype, size in ((torch.float32, 4), (torch.float64, 5), (torch.float64, 6)):
+            x, y = torch.ones(3, dtype=dtype), torch.ones(size)
+            if "dtype" in followed:
+                x = x.to(torch.float32)
+            if "size" in followed:
+                torch._dynamo.mark_dynamic(y, 0)
+            both(x, y)
+
+    return program
+
+
 def cache_by_size_and_seen(compiling):
     """A dictionary that each call fills, a set that grows between the calls, a size of 1 in two versions."""
     means_by_key = {}

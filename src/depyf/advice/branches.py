@@ -161,11 +161,15 @@ def _of_call(call: ast.Call) -> ast.expr | None:
 
 
 def _is_pythons(node: ast.expr) -> bool:
-    """Return whether a call of a built-in function gives a value of Python's, or needs one: ``any(...)``, ``len(x)``.
+    """Return whether an expression is a value of Python's, or needs one: ``any(...)``, ``len(x)``, ``x.numel()``.
 
     (Of tensors ``abs`` and ``sum`` give a tensor, as ``max`` and ``min`` of several arguments do.)
     """
     match node:
+        case ast.Call(ast.Attribute(_, "numel" | "size" | "dim" | "nelement")) | ast.Attribute(_, "shape" | "ndim"):
+            return True
+        case ast.Subscript(owner):
+            return _is_pythons(owner)
         case ast.Call(ast.Name("abs" | "sum" | "float" | "int" | "bool")):
             return False
         case ast.Call(ast.Name("max" | "min"), [_, _, *_]):

@@ -16,7 +16,8 @@ from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
 from .keys import on_key
-from .later_tests import Depends, later_index, later_item, later_test, on_number, test_in_loop
+from .later_tests import Depends, later_index, later_item, later_test, numbers_of, on_number, test_in_loop
+from .masks import on_number_of_chosen
 from .model import Advice
 from .random_numbers import is_number, on_drawn
 from .readings import on_reading
@@ -104,7 +105,8 @@ def _on_scalar(site: Site) -> Advice | None:
     item = later_item(site)
     if advice is not None and item is not None:
         return replace(advice, change=f"{advice.change}; where `{item[0]}` is a list, make it a tensor first: with a "
-                                      f"symbol for its index torch raises an error at {item[1]}")
+                                      f"symbol for its index torch raises an error at {item[1]}; so also where it is "
+                                      "a dictionary, for which the graph breaks there")
     if advice is None or behind is None or site.function is None:
         return advice
     test, loop = behind
@@ -124,6 +126,19 @@ def _on_indices(site: Site, node: ast.stmt) -> Advice | None:
         site, [changed], rule="numbers_as_indices",
         why="the number is then a symbol of the graph, which may be an index alone and not beside others",
         cost="what is indexed has to be a tensor; a branch that depends on the number still ends the graph"))
+
+
+def _on_refused_index(site: Site) -> Advice | None:
+    """Return the advice on a number out of a tensor that torch refused beside other indices; it is a symbol already."""
+    node = site.statement
+    names = numbers_of(site.function) if site.function is not None else set()
+    if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)) \
+            or not numbers_among_indices(node, names):
+        return None
+    changed = in_steps(node, names)
+    return rewritten(
+        site, [changed], rule="numbers_as_indices", why="a symbol may be an index alone and not beside others",
+        cost="what is indexed has to be a tensor") if changed is not None else None
 
 
 def _with_symbols(advice: Advice) -> Advice:
@@ -243,6 +258,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_data_branch)),
     Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_turn)),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_number_of_chosen),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_arithmetic),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
@@ -252,6 +268,7 @@ RULES: tuple[Rule, ...] = (
     Rule((), r"^Could not extract specialized integer from data-dependent expression",
          lambda site: on_count(site) or on_elements(site, wants_number=False)),
     Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_key),
+    Rule((), r"^only integers, slices .*\(got SymInt\)", _on_refused_index),
     Rule((), r"^Could not guard on data-dependent expression", on_turn),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),

@@ -14,13 +14,53 @@ from ..torch_text.parsed import parsed_expression
 from .branches import unparsed
 from .later_tests import on_number
 from .model import Advice
-from .source import Function, Site, last_name, parsed_statement
+from .source import Function, Site, called, last_name, parsed_statement
 
 #: Methods of sets that hash what they are given, and return nothing.
 _OF_SETS = ("add", "discard", "remove")
 
 
+#: What looks an item up by a number of the data inside of a graph.
+IN_A_TENSOR = ("keep the values in a tensor that is made before the call, each at the place that its key says, and "
+               "look it up there: `{}`")
+
+
 def on_key(site: Site) -> Advice | None:
+    """Return the advice on a statement that hashes such a number, or looks something up by it; else ``None``."""
+    return _on_stored(site) or _on_membership(site) or _on_item(site)
+
+
+def _on_membership(site: Site) -> Advice | None:
+    """Return the advice on a test for whether such a number is in a set, list or dictionary."""
+    node = site.statement.test if isinstance(site.statement, (ast.If, ast.Assert, ast.While)) else site.statement
+    for each in ast.walk(node) if node is not None else ():
+        match each:
+            case ast.Compare(key, [ast.In() | ast.NotIn()], [owner]) if _is_number(key, site.function):
+                number, held = unparsed(key, site.text), unparsed(owner, site.text)
+                return Advice(
+                    "membership", f"keep what `{held}` holds in a tensor that is made before the call, and test in "
+                    f"torch: `(values == {number}).any()`, with `torch.where` in place of a branch on it",
+                    "to look a number up Python needs its value, which a graph does not have",
+                    f"it is compared with all of `{held}`, which has to hold numbers")
+    return None
+
+
+def _on_item(site: Site) -> Advice | None:
+    """Return the advice on an item of a dictionary or list that is looked up by such a number."""
+    if not isinstance(site.statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
+        return None
+    for each in ast.walk(site.statement):
+        match each:
+            case ast.Subscript(_, key, ast.Load()) if _is_number(key, site.function):
+                there = IN_A_TENSOR.format(f"values[{unparsed(key, site.text)}]")
+                return Advice(
+                    "item", f"{there} for `{unparsed(each, site.text)}`",
+                    "a graph can choose a row of a tensor by a number of the data, but no item of a dictionary or list",
+                    "the keys have to be whole numbers from 0 on, not too large, and the values of one shape and dtype")
+    return None
+
+
+def _on_stored(site: Site) -> Advice | None:
     """Return the advice on a statement that only puts such a number into a set or dictionary; else ``None``."""
     match site.statement:
         case ast.Expr(ast.Call(ast.Attribute(_, method), [key], [])) if method in _OF_SETS:
@@ -67,9 +107,13 @@ def _is_number(key: ast.expr, function: Function | None) -> bool:
     """Return whether a key is a number out of a tensor, by the text: ``t.item()``, or a variable that is set to it."""
     if not isinstance(key, ast.Name):
         return _takes_number(key)
-    return function is not None and any(
-        isinstance(each, ast.Assign) and on_number(each.targets[0], {key.id}) and _takes_number(each.value)
-        for each in ast.walk(function))
+    for each in ast.walk(function) if function is not None else ():
+        match each:
+            case ast.Assign([target, *_], value) if on_number(target, {key.id}) and _takes_number(value):
+                return True
+            case ast.For(target, ast.Call() as values) if on_number(target, {key.id}) and called(values) == "tolist":
+                return True
+    return False
 
 
 def _takes_number(value: ast.expr) -> bool:

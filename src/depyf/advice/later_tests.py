@@ -23,18 +23,24 @@ def later_test(site: Site, depends: Depends) -> str:
 
     ``""`` where there is none.
     """
+    test = next_test(site, depends)
+    return f"line {test.lineno} (`{unparsed(test, site.text)}`)" if test is not None else ""
+
+
+def next_test(site: Site, depends: Depends) -> ast.expr | None:
+    """Return the next test that depends on what a statement assigns; ``None`` where there is none."""
     statement = site.statement
     if not isinstance(statement, ast.Assign) or site.function is None or _is_given(statement.value, site.function):
-        return ""
+        return None
     names = {node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)}
     end = statement.end_lineno or statement.lineno
     for node in _after(site.function, end):
         if isinstance(node, (ast.If, ast.While, ast.Assert, ast.IfExp)):
             if any(depends(test, names) for test in _jumps(node)):
-                return f"line {node.test.lineno} (`{unparsed(node.test, site.text)}`)"
+                return node.test
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.discard(node.id)  # (another value from here on)
-    return ""
+    return None
 
 
 def later_index(site: Site) -> str | None:
@@ -173,6 +179,11 @@ def on_size(test: ast.expr, names: Set[str]) -> bool:
                     ast.Name("len"), [ast.Name(name)], []) if name in names:
                 return True
     return False
+
+
+def numbers_of(function: Function) -> set[str]:
+    """Return the variables of a function that numbers out of tensors are assigned to."""
+    return {name for node in ast.walk(function) if isinstance(node, ast.Assign) for name in _variables(node)}
 
 
 def _variables(statement: ast.Assign) -> set[str]:

@@ -8,8 +8,10 @@ A graph has no numbers of the data, so none to index a list with.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from .branches import unparsed, with_lines
+from .keys import IN_A_TENSOR
 from .model import Advice
 from .scalars import without_scalar
 from .source import Site
@@ -30,8 +32,13 @@ def on_index(site: Site) -> Advice | None:
         return None
     chosen = (f"torch.stack({unparsed(found[0].value, site.text)}).index_select(0, "
               f"{unparsed(index, site.text)})[0]")
-    return with_lines(site, "index", [text.replace(item, chosen)], "a graph can choose a row of a tensor, but no item "
-                      "of a list", "the items are copied together, and have to be tensors of one shape and dtype")
+    advice = with_lines(
+        site, "index", [text.replace(item, chosen)], "a graph can choose a row of a tensor, but no item of a list",
+        "the items are copied together, and have to be tensors of one shape and dtype")
+    owner, there = found[0].value, f"values.index_select(0, {unparsed(index, site.text)})[0]"
+    return advice if isinstance(owner, (ast.List, ast.Tuple)) else replace(
+        advice, change=f"where `{unparsed(owner, site.text)}` is a list of tensors, {advice.change}; for anything else "
+                       f"{IN_A_TENSOR.format(there)}")
 
 
 def _tensor(node: ast.Subscript) -> ast.expr | None:

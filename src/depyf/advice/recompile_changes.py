@@ -77,6 +77,7 @@ class Circumstances:
         fixed_along: sizes that changed along, too, and of which each version holds for one value, with the place of the
             line that fixed them.
         tied: sizes that torch compared with numbers that are no sizes.
+        all_static: ``torch.compile`` was told ``dynamic=False``.
         differs: the version that was compiled then differs from the earlier ones in more.
         tested: sizes on which torch tested a condition in a version that leaves them open.
         told_apart: sizes and numbers that branches of the program tell apart by more than what ``ranges`` says.
@@ -117,6 +118,7 @@ class Circumstances:
     along: tuple[str, ...] = ()
     fixed_along: Mapping[str, str] = field(default_factory=dict)
     tied: Set[str] = frozenset()
+    all_static: bool = False
     differs: bool = False
     tested: Set[str] = frozenset()
     told_apart: Set[str] = frozenset()

@@ -136,6 +136,9 @@ def on_open_size(change: ValueChange, at: Circumstances) -> str | None:
     mark = _mark(change.subject)
     if at.differs:
         known = f"{known}, where nothing else differs"
+    if at.all_static:
+        return ("`torch.compile` was told `dynamic=False`, so each size has a version of its own; leave that out, and "
+                f"the second version serves {known}")
     breaks = f"; but the version that has it open breaks at {at.breaks_when_open}" if at.breaks_when_open else ""
     if at.made_in:
         outside = "" if at.along or size["tensor"] not in at.made_outside or change.subject in at.tied else (

@@ -10,7 +10,8 @@ import ast
 import re
 
 from .branches import unparsed
-from .later_tests import later_test, on_size
+from .later_tests import later_test, next_test, on_size
+from .masks import with_mask
 from .model import Advice
 from .source import Site, called
 
@@ -31,6 +32,10 @@ def on_shape(site: Site) -> Advice:
     if operator is not None and (is_on or operator["namespace"] == "aten" and (
             operator["name"] not in _GIVE_SYMBOLS or operator["overload"] == "out")):
         return _outside(site, operator)
+    next_one = next_test(site, on_size)
+    with_all = with_mask(site, next_one) if next_one is not None else None
+    if with_all is not None:
+        return with_all
     test = later_test(site, on_size)
     cost = f"{test} depends on it, and breaks the graph next" if test else (
         "a branch that depends on the size of the result breaks the graph again")

@@ -139,6 +139,9 @@ def _is_number(index: ast.expr, names: Set[str]) -> bool:
             return not isinstance(inner, ast.Constant)
         case ast.Name(name):
             return name in names
+        case ast.BinOp(left, _, right):
+            sides = [each for each in (left, right) if not isinstance(each, ast.Constant)]
+            return bool(sides) and all(_is_number(each, names) for each in sides)
     return False
 
 

@@ -327,7 +327,8 @@ class Session:
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
             metadata, payload, _seen_in_recompiled_frame, current_compilation.stack_of_graph_break,
-            current_compilation.callers, self._function_of_frame, _options_of_inductor)
+            current_compilation.callers, self._function_of_frame, _options_of_inductor,
+            current_compilation.arguments)
         if "frame_id" not in metadata:
             return
         compile_id = self.events.compile_id(

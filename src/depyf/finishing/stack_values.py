@@ -164,7 +164,9 @@ def text_at(filename: str, place: Position | None) -> str:
     lines[0] = lines[0][begin:]
     try:
         text = b"".join(lines).decode()
-        node = ast.parse(f"({text})", mode="eval")
+        node = ast.parse(f"({text})", mode="eval").body
+        if isinstance(node, ast.Tuple) and not node.col_offset:
+            text = f"({text})"  # (``x[i, j]``: these parentheses make it one)
         return ast.unparse(node) if "\n" in text else text
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""

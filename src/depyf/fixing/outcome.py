@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..records.model import Capture, Compilation
-from ..views.findings import is_lost
+from ..views.findings import lost_by_outcome
 
 #: How a tensor prints the function that it is the result of: another one computes the same.
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
@@ -50,7 +50,7 @@ class Outcome:
     @property
     def skipped(self) -> int:
         """The number of functions that torch gave up, and runs in plain Python."""
-        return sum(is_lost(each) for each in self._compilations)
+        return sum(lost_by_outcome(self._compilations).values())
 
     @property
     def recompiles(self) -> int:

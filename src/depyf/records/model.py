@@ -580,6 +580,9 @@ class Compilation:
         custom_ops: operators in the graph that are not torch's own.
         traced: lines that the last attempt came to; empty where torch does not tell.
         user_function: the function that the user means by it; ``None`` in what a log of ``TORCH_TRACE`` tells.
+        arguments: of ``torch.compile``, as Python, those of ``mode``, ``options``, ``dynamic`` and ``fullgraph`` that
+            are not at their default: ``{"dynamic": "True"}``. Options of Inductor that are those of a mode stand as
+            ``mode``, for torch keeps no more of a mode. ``None`` where that is not known.
     """
 
     compile_id: CompileId
@@ -602,6 +605,7 @@ class Compilation:
     custom_ops: tuple[str, ...] = ()
     traced: tuple[TracedLines, ...] = ()
     user_function: UserFunction | None = None
+    arguments: dict[str, str] | None = None
 
 
 @frozen

@@ -116,6 +116,7 @@ class _Builder:
     custom_ops: tuple[str, ...] = ()
     user_function: UserFunction | None = None
     traced: tuple[TracedLines, ...] = ()
+    arguments: Mapping[str, str] | None = None
     changed: bool = True
 
     def __init__(self, ids: CompileId) -> None:
@@ -138,6 +139,7 @@ class _Builder:
         self.restarts, self.guard_failures = record.restarts, record.guard_failures
         self.start, self.seconds = record.start, record.seconds
         self.custom_ops, self.user_function, self.traced = record.custom_ops, record.user_function, record.traced
+        self.arguments = record.arguments
         self.breaks += record.breaks
         self.symbols += record.symbols
         self.caches += record.caches
@@ -153,7 +155,7 @@ class _Builder:
             self.guard_failures, tuple(self.symbols), tuple(self.caches),
             tuple(Phase(name, seconds) for name, seconds in self.phases.items()), self.start, self.seconds,
             dict(self.counts), tuple(span for span in self.spans if span is not None), self.backward_failure,
-            self.custom_ops, self.traced, self.user_function)
+            self.custom_ops, self.traced, self.user_function, None if self.arguments is None else dict(self.arguments))
 
     def _outcome(self) -> str:
         if self.guarded:
@@ -305,6 +307,7 @@ class EventReader:
         callers: Callable[[], Iterable[tuple[str, int, str]]] | None = None,
         meant: Callable[[], UserFunction | None] | None = None,
         options: Callable[[], Iterable[str]] | None = None,
+        arguments: Callable[[], Mapping[str, str] | None] | None = None,
     ) -> None:
         """Take one event.
 
@@ -317,6 +320,7 @@ class EventReader:
             callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
             meant: the function that the user means by the frame that torch begins to compile.
             options: for lookups in Inductor's cache: its options that are not at their default.
+            arguments: those of ``torch.compile`` for the frame that torch begins to compile (:class:`Compilation`).
         """
         text = metadata.get("str")
         if isinstance(text, (list, tuple)) and len(text) == 2 and isinstance(text[0], str):
@@ -331,6 +335,8 @@ class EventReader:
             builder.user_function = meant()
             if builder.user_function is not None and builder.user_function.wrappers:
                 self._behind_wrappers[builder.ids.key] = builder.user_function.name, builder.user_function.location
+        if arguments is not None and builder.arguments is None and not metadata.keys().isdisjoint(_BEGINNING):
+            builder.arguments = arguments()
         for kind in ("dynamo_start", "compilation_metrics", "bwd_compilation_metrics"):
             if isinstance(metadata.get(kind), dict):
                 getattr(self, "_" + kind)(builder, metadata[kind])

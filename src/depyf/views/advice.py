@@ -296,8 +296,8 @@ class Adviser:
     def _others(self, compilations: Sequence[Compilation]) -> Iterator[tuple[str, RecompileAdvice | None]]:
         """Yield what else versions differ in from those that failed before them, with advice on it.
 
-        A tensor's properties are left out: they are what they are. So is what one version alone looks at, unless others
-        want another value of it.
+        A tensor's properties are left out: they are what they are; but for a size that the version leaves open since.
+        So is what one version alone looks at, unless others want another value of it.
         """
         wanted: dict[str, set[str]] = {}
         found: list[tuple[Difference, Condition | None, Circumstances]] = []
@@ -306,6 +306,7 @@ class Adviser:
             if not changes or not changes[0].lasts:
                 continue
             at = self._circumstances.of(compilation)
+            yield from self._open_sizes(compilation, changes[0], at)
             for each, condition in self._differences(compilation):
                 wanted.setdefault(each.subject, set()).update(filter(None, (each.was, each.now)))
                 found.append((each, condition, at))
@@ -327,6 +328,21 @@ class Adviser:
                     of_global=known.of_global or condition is not None and condition.section == GLOBALS), at)
             elif len(wanted[each.subject]) > 1:
                 yield held, None
+
+    def _open_sizes(
+        self, compilation: Compilation, first: Change, at: Circumstances,
+    ) -> Iterator[tuple[str, RecompileAdvice | None]]:
+        """Yield the size that changed along with something else, with advice on it and those that did so, too.
+
+        (Where a size is what torch names, its advice tells of them.)
+        """
+        if ".shape[" in first.subject or not at.along:
+            return
+        size, *others = at.along
+        was = next((each.was for each in self.run.differences(compilation) if each.subject == size), "")
+        advice = on_change(ValueChange(size, (was,), ""), replace(at, along=tuple(others)))
+        if advice is not None:
+            yield size, advice
 
     def _differences(self, compilation: Compilation) -> Iterator[tuple[Difference, Condition | None]]:
         """Yield the differences of a version from those that failed before it, with the conditions that say them."""

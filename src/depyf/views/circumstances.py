@@ -94,6 +94,7 @@ class CircumstancesOfRun:
             generated_apart=self._generated_apart(compilation),
             in_library=self._is_called_by_library(compilation),
             breaks_when_open=self._new_break(compilation),
+            all_static=(compilation.arguments or {}).get("dynamic") == "False",
             differs=any(".shape[" in each.subject or not each.subject.startswith("self.")
                         for each in self.run.differences(compilation)))
 

@@ -3,13 +3,14 @@
     Finding("breaks", "Generator.forward", "`Generator.forward`", SourceLocation("/home/me/generate.py", 21, ...),
             "`.item()` needs a value out of a tensor, ...", "[0/0]")
 
-The numbers are those of ``depyf explain``, but for what was skipped: where torch found no tensor operation (most often
-behind the last graph break of a function) nothing is lost by it.
+The numbers are those of ``depyf explain`` and ``depyf fix``. A function in which torch found no tensor operation (most
+often what follows the last graph break) does not count as skipped: nothing is lost by it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 from ..frozen import frozen
 from ..records.model import Compilation, SourceLocation
@@ -154,6 +155,10 @@ def is_lost(compilation: Compilation) -> bool:
         return bool(compilation.failure and compilation.failure.reason or compilation.breaks)
     return compilation.outcome in ("failed", "limit")
 
+
+def lost_by_outcome(compilations: Iterable[Compilation]) -> dict[str, int]:
+    """Return the number of compilations by which something was lost: ``{"limit": 1, "skipped": 2}``."""
+    return dict(Counter(each.outcome for each in compilations if is_lost(each)))
 
 
 def _of(run: RunIndex, compilation: Compilation, summary: FunctionSummary, kind: str, why: str,

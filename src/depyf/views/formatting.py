@@ -57,6 +57,23 @@ def no_version(compilation: Compilation | None) -> list[str]:
             f"There is no version {compilation.compile_id}: what torch had made of it is never called."]
 
 
+def never_called(compilation: Compilation | None) -> list[str]:
+    """Return the sentences on a graph of a compilation that failed; none where it did not fail."""
+    error = error_of(compilation)
+    return [f"compilation {compilation.compile_id} failed: {error}", "so nothing calls this graph"] \
+        if compilation is not None and error else []
+
+
+#: What begins the list of the values that lay on the stack at a graph break.
+COMPUTED = "computed up to the graph break"
+
+
+def on_stack(stack: Sequence[str], text: str) -> list[str]:
+    """Return ``___stack1: y.sum()`` for each value from the stack that is known and that a text uses."""
+    return [f"___stack{number}: {expression}" for number, expression in enumerate(stack)
+            if expression and len(re.findall(rf"\b___stack{number}\b", text)) > 1]  # (once as a parameter)
+
+
 def remarks(notes: Iterable[str]) -> list[str]:
     """Return the notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
     return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (FROM_LOG, NOT_ENDED)]

@@ -42,7 +42,7 @@ _OF_COMPILATION = {
     "breaks": "the graph breaks", "guard_failures": "the recompiles", "outcome": "what was compiled",
     "failure": "what was compiled", "backward_failure": "what was compiled", "restarts": "the restarts",
     "symbols": "the dynamic shapes", "stack": "the calls", "custom_ops": "the custom operators",
-    "traced": "the traced lines"}
+    "traced": "the traced lines", "arguments": "the arguments of `torch.compile`"}
 #: What a class differs in, with what is known of it: ``("the graph breaks", "`f`")`` -> a digest for each compilation.
 Facts = Mapping[tuple[str, str], tuple[bytes, ...]]
 
@@ -252,6 +252,8 @@ def _compared(value: Any) -> Any:
         return tuple(kernel_lines(value))
     if isinstance(value, (tuple, list)):
         return tuple(map(_compared, value))
+    if isinstance(value, dict):
+        return tuple((name, _compared(each)) for name, each in sorted(value.items()))
     if dataclasses.is_dataclass(value) and not isinstance(value, CompileId):
         kind: Any = type(value)
         return tuple(_compared(getattr(value, name)) for name in _fields(kind))

@@ -81,9 +81,9 @@ def repro(capture: Capture, name: str, backend: str = "") -> str:
         raise NotReproducible("torch printed the graph in a form that is not Python")
     view = stage_view(subject.stage, subject.graph.inputs)
     imports = "".join(f"import {name}\n" for name in _modules(view.text)) + "".join(_registrations(subject.stage))
-    parts = [_head(subject, capture), imports + IMPORTS, f"BACKEND = {used!r}", *_symbols(subject), "",
-             *files_table(view), *sizes_table(view), "", view.text.rstrip(), "", "", *_inputs(subject), "", "",
-             *_attributes(subject), "", "", *_settings(subject), CHECK.rstrip()]
+    parts = [_head(subject, capture), imports + IMPORTS, f"BACKEND = {used!r}", _arguments(subject),
+             *_symbols(subject), "", *files_table(view), *sizes_table(view), "", view.text.rstrip(), "", "",
+             *_inputs(subject), "", "", *_attributes(subject), "", "", *_settings(subject), CHECK.rstrip()]
     return "\n".join(parts) + "\n"
 
 
@@ -271,6 +271,30 @@ def _attributes(subject: _Subject) -> Iterator[str]:
     values = [f"        {target!r}: {_value(kind, None)},"
               for target, kind in {node.target: node.type for node in nodes}.items()]
     yield from ["    return {", *values, "    }"] if values else ["    return {}"]
+
+
+def _arguments(subject: _Subject) -> str:
+    """Return the assignment of what torch.compile was told for a backend, as far as its text says it."""
+    given = subject.compilation.arguments if subject.compilation is not None else None
+    told: dict[str, object] = {}
+    for name in ("mode", "options"):
+        node = parsed_expression((given or {}).get(name, ""))
+        if isinstance(node, ast.Dict):
+            pairs = ((_literal(key), _literal(value)) for key, value in zip(node.keys, node.values))
+            told[name] = {key: value for key, value in pairs if key is not None and value is not None}
+        elif _literal(node) is not None:
+            told[name] = _literal(node)
+    told = {name: value for name, value in told.items() if value}
+    known = {subject.graph.backend: told} if told and subject.graph.backend in _BACKENDS else {}
+    return f"ARGUMENTS = {known!r}  # of torch.compile, by backend"
+
+
+def _literal(node: ast.expr | None) -> object:
+    """Return the value that an expression writes out; ``None`` where it does not."""
+    try:
+        return ast.literal_eval(node) if node is not None else None
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def _settings(subject: _Subject) -> Iterator[str]:

@@ -91,7 +91,7 @@ def run(backend=None):
     """Run the graph from fresh inputs; return its results, the inputs afterwards, and gradients."""
     seed()
     args, graph = inputs(), built(GraphModule, attributes())
-    call = graph if backend is None else torch.compile(graph, backend=backend)
+    call = graph if backend is None else torch.compile(graph, backend=backend, **ARGUMENTS.get(backend, {}))
     with settings():
         seed()
         try:

@@ -60,7 +60,7 @@ class UserSource(Sources):
     def end_of_statement(self, place: SourceLocation) -> int:
         """Return the last line of the simple statement that a place is in; its own line where the text tells none."""
         function = self.function_at(place)
-        ends = [each.end_lineno or 0 for each in (_within(function.node) if function is not None else ())
+        ends = [each.end_lineno or 0 for each in (nodes_within(function.node) if function is not None else ())
                 if isinstance(each, ast.stmt) and not hasattr(each, "body")
                 and each.lineno <= place.line <= (each.end_lineno or 0)]
         return min(ends, default=place.line)
@@ -79,7 +79,7 @@ class UserSource(Sources):
         function = self.function_at(place)
         if function is None:
             return None
-        lines = [loop.lineno for loop in _within(function.node)
+        lines = [loop.lineno for loop in nodes_within(function.node)
                  if isinstance(loop, _LOOPS) and _repeats(loop, place.line)]
         return max(lines, default=None)
 
@@ -87,14 +87,14 @@ class UserSource(Sources):
         """Return the lines of the ``try`` statements of its function in whose body a place is, the outermost first."""
         function = self.function_at(place)
         return [] if function is None else sorted(
-            each.lineno for each in _within(function.node) if isinstance(each, ast.Try)
+            each.lineno for each in nodes_within(function.node) if isinstance(each, ast.Try)
             and each.body[0].lineno <= place.line <= (each.body[-1].end_lineno or place.line))
 
     def contexts_of(self, place: SourceLocation, line: int) -> list[str]:
         """Return what the ``with`` statement at a line enters, around a place in the same function."""
         function = self.function_at(place)
         return [] if function is None else [
-            ast.unparse(item.context_expr) for each in _within(function.node)
+            ast.unparse(item.context_expr) for each in nodes_within(function.node)
             if isinstance(each, (ast.With, ast.AsyncWith)) and each.lineno <= line <= each.body[0].lineno
             and place.line <= (each.end_lineno or place.line) for item in each.items]
 
@@ -119,7 +119,7 @@ def _definitions(tree: ast.Module | None) -> Iterator[Definition]:
         pending += [(child, inner) for child in ast.iter_child_nodes(node)]
 
 
-def _within(function: _Function) -> Iterator[ast.AST]:
+def nodes_within(function: _Function) -> Iterator[ast.AST]:
     """Yield the nodes of a function, those of functions and classes in it left out."""
     pending: list[ast.AST] = list(function.body)
     while pending:

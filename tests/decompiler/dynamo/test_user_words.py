@@ -842,3 +842,39 @@ def test_nothing_live_is_kept():
         assert watched() is None and found.runs is not None
     finally:
         gc.enable()
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(("value", "shown"), [
+    (torch.Size([2, 3]), "torch.Size([2, 3])"), (torch.Size([]), "torch.Size([])"),
+    ((CPU, torch.float32), "(torch.device('cpu'), torch.float32)"),
+    ((torch.device("cuda", 1), ("a", -2, None)), "(torch.device('cuda', 1), ('a', -2, None))"),
+    (((torch.Size([1]),),), "((torch.Size([1]),),)"),
+    ((CPU, object()), "__constant_0_tuple"), ((CPU, Cache), "__constant_0_tuple"), ((CPU, slice(1)), "__constant_0_tuple"),
+    ((CPU, float("inf")), "__constant_0_tuple"),
+])
+def test_tuples_among_constants(value, shown):
+    made = function("def f(d):\n    tmp_1 = 'constant'\n    return d[tmp_1], tmp_1\n", module_globals())
+    code = made.__code__.replace(co_consts=tuple(value if each == "constant" else each for each in made.__code__.co_consts))
+    found = decompile_code(code, simplify=True, facts=LiveFacts({"d": {}}, module_globals()))
+    key = shown[1:-1] if shown.startswith("(") else shown
+    assert found.text == f"def f(d):\n    return (d[{key}], {shown})\n"
+    assert found.fidelity is Fidelity.EQUIVALENT
+    assert ("stands for" in found.note) == ("__constant_" in found.text)
+    assert "__constant_0_" in ast.unparse(found.runs)
+    recorded = unpacked(packed(code), sys.version_info[:2])
+    assert decompile_code(recorded, simplify=True, facts=LiveFacts({"d": {}}, module_globals())).text == found.text
+
+
+def test_a_tuple_that_the_program_builds_is_no_constant():
+    """Two dtypes among the constants, a tuple of them, and one that is built."""
+    values = {"d": CPU, "t": torch.float32, "both": (CPU, torch.float32)}
+    made = function("def f(x):\n    tmp_1, tmp_2 = ['d'], ['t']\n    return (tmp_1[0], tmp_2[0], 'both', (tmp_1[0], tmp_2[0]))\n",
+                    module_globals())
+    code = made.__code__.replace(co_consts=tuple(values.get(each, each) if isinstance(each, str) else each
+                                                 for each in made.__code__.co_consts))
+    found = decompile_code(code, simplify=True, facts=LiveFacts({"x": 1}, module_globals()))
+    assert found.fidelity is Fidelity.EQUIVALENT and "(torch.device('cpu'), torch.float32)" in found.text
+    assert "__constant_" in found.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import private_api
@@ -10,17 +10,23 @@ from . import private_api
 
 def backend_name(compiler: Any) -> str:
     """Return the name of a backend, found behind torch's wrappers: its ``compiler_name``, else its own name."""
-    for _ in range(10):
-        name = getattr(compiler, "compiler_name", None)
+    for backend in wrapped_backends(compiler):
+        name = getattr(backend, "compiler_name", None)
         if isinstance(name, str):
             return name
+    return str(getattr(backend, "__name__", type(backend).__name__))
+
+
+def wrapped_backends(compiler: Any) -> Iterator[Any]:
+    """Yield a backend, then what torch wrapped in it, to the innermost."""
+    for _ in range(10):
+        yield compiler
         inner = getattr(compiler, private_api.BACKEND_CHAIN.key, None) or getattr(
             compiler, private_api.ORIGINAL_CALLABLE.key, None) or getattr(  # (up to 2.6)
             getattr(compiler, "__self__", None), private_api.DDP_BACKEND.key, None)
         if inner is None:
             break
         compiler = inner
-    return str(getattr(compiler, "__name__", type(compiler).__name__))
 
 
 def innermost_function(compiled: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import CodeType
 from typing import Any
 
@@ -31,23 +32,43 @@ class CompiledFrame:
 
 def compiled_frame() -> CompiledFrame | None:
     """Return the frame being compiled, from inside a hook: torch's ``_compile`` is on the stack meanwhile."""
+    known = _given_to_compile()
+    code, values, namespace = (known.get(each) for each in ("code", "locals", "globals"))
+    if not isinstance(code, CodeType):
+        return None
+    return CompiledFrame(
+        code, values if isinstance(values, dict) else {},
+        namespace if type(namespace) is dict and "__builtins__" in namespace else {})
+
+
+def arguments() -> dict[str, str] | None:
+    """Return the arguments of ``torch.compile`` for the frame being compiled that are not at their default.
+
+    ``None`` where they are not known.
+    """
+    known = _given_to_compile()
+    if not known:
+        return None
+    from .compile_arguments import of_compilation
+
+    return of_compilation(known.get("compiler_fn"), known.get("one_graph"), known.get("hooks"))
+
+
+def _given_to_compile() -> Mapping[str, Any]:
+    """Return arguments and variables of torch's ``_compile`` that this thread is in; nothing where it is in none."""
     try:
         module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
     except private_api.MissingPrivateApi:
-        return None
+        return {}
     frame: Any = sys._getframe(1)
     for _ in range(60):
         if frame is None:
             break
         if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
-            code, values, namespace = (frame.f_locals.get(each) for each in ("code", "locals", "globals"))
-            if not isinstance(code, CodeType):
-                return None
-            return CompiledFrame(
-                code, values if isinstance(values, dict) else {},
-                namespace if type(namespace) is dict and "__builtins__" in namespace else {})
+            variables: Mapping[str, Any] = frame.f_locals
+            return variables
         frame = frame.f_back
-    return None
+    return {}
 
 
 def callers() -> list[tuple[str, int, str]]:

@@ -213,6 +213,18 @@ COMPILED_FRAME = PrivateApi(
     "globals and locals of the frame being compiled: its resume functions, its ``self``; where depyf run begins", "2.0",
     "resume functions are shown as functions of their own; compiled_codes of the dispatcher class; depyf run",
     takes("globals", "locals"))
+COMPILE_INDUCTOR = PrivateApi(
+    ("torch:_TorchCompileInductorWrapper",),
+    "the options of Inductor that torch.compile was given, and whether sizes are open from the start", "2.1",
+    "mode=, options= and dynamic= of torch.compile", mentions("config", "dynamic"))
+COMPILE_BACKEND = PrivateApi(
+    ("torch:_TorchCompileWrapper",),
+    "mode, options and dynamic that torch.compile was given for another backend than Inductor", "2.1",
+    "mode=, options= and dynamic= of torch.compile for other backends than Inductor", mentions("kwargs", "dynamic"))
+INDUCTOR_MODES = PrivateApi(
+    ("torch._inductor:list_mode_options",),
+    "the options of Inductor that are those of a mode", "2.0",
+    "mode= of torch.compile: its options are told instead")
 COMPILING_DECORATORS = PrivateApi(
     ("torch._utils_internal",),
     "the module of the decorators between a frame and what compiles it", "2.0",

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from ...bytecode.packed import IMPORTED
 from ..free_names import free_name
 from ..trees import Transformer, copied, nodes_of
+from .constant_words import in_words
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, UTILITIES
@@ -23,8 +24,6 @@ from .live_paths import LivePaths, root_name
 from .members_stored import store_members, with_displays_inside
 from .written_out import written_out
 
-#: Constants of torch's whose text is their meaning, and the words before which ``torch`` is left out in it.
-_WORDS = re.compile(r"(torch\.\w+|device\(type='\w+'(, index=\d+)?\))")
 #: A constant that is a slice of numbers.
 _SLICE = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)")
 #: A constant that is a class, or a method of one, and the module that it is imported from.
@@ -72,23 +71,18 @@ class Readable:
 
     # --- the passes, in the order in which they run --------------------------------------------------
     def name_constants(self) -> None:
-        """Write constants in the words that a program has for them: dtypes, devices, slices."""
+        """Write constants in the words that a program has for them: dtypes, devices, sizes, slices, tuples of them."""
         self._name_slices()
-        known = {name: meaning for name, meaning in self._meanings.items() if _WORDS.fullmatch(meaning)}
-        if not known:
-            return
-        written = {ast.unparse(node) for node in nodes_of(self.tree) if isinstance(node, (ast.Attribute, ast.Call))
-                and root_name(node) == "torch"}
-        words: dict[str, str] = {}
-        for name, meaning in known.items():
-            text = re.sub(r"^device\(type=", "torch.device(", meaning)
-            text = re.sub(r", index=(\d+)\)$", r", \1)", text)
-            if text in written:
-                continue  # the program says so itself: it would not be known what is the constant
-            words[name] = text
-            self.constants[text] = name
-        if words:
-            _Constants({name: ast.parse(text, mode="eval").body for name, text in words.items()}).visit(self.tree)
+        known = {name: words for name, meaning in self._meanings.items() if (words := in_words(meaning)) is not None}
+        # (Tuples last: one that the program builds of such constants is no constant.)
+        for of_tuples in (False, True) if known else ():
+            said = {name: each for name, each in known.items() if isinstance(each, ast.Tuple) is of_tuples}
+            written = {ast.unparse(node) for node in nodes_of(self.tree) if isinstance(node, ast.Tuple)
+                       or isinstance(node, (ast.Attribute, ast.Call)) and root_name(node) == "torch"} if said else ()
+            # (What the program says itself would not be known from the constant.)
+            said = {name: each for name, each in said.items() if ast.unparse(each) not in written}
+            _Constants(said).visit(self.tree)
+            self.constants |= {ast.unparse(each): name for name, each in said.items()}
 
     def _name_slices(self) -> None:
         """Write slices as such, where the program does nothing but subscript with them: ``x[:, mask]``."""

@@ -210,7 +210,7 @@ class _Writer(Transformer):
 
     # --- constants and names ------------------------------------------------------------------------
     def visit(self, node: ast.AST) -> ast.AST:
-        if self.constants and (isinstance(node, ast.Slice) or isinstance(node, (ast.Call, ast.Attribute))
+        if self.constants and (isinstance(node, (ast.Slice, ast.Tuple)) or isinstance(node, (ast.Call, ast.Attribute))
                                and root_name(node) in self.constant_roots):
             name = self.constants.get(ast.unparse(node))
             if name is not None:

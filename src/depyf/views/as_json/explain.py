@@ -8,6 +8,7 @@ from typing import Any
 from ...records.model import Capture, Compilation, GraphBreak
 from ...records.store import NOT_ENDED
 from ..advice import in_order
+from ..compile_arguments import of_function
 from ..findings import findings, is_lost
 from ..index.sections.context import SectionContext
 from ..index.totals import Totals, seconds_by_phase
@@ -30,7 +31,7 @@ def _run(folder: str, run: SectionContext) -> dict[str, Any]:
         "totals": {
             "functions": totals.functions, "versions": totals.versions, "graphs": totals.graphs,
             "breaks": totals.breaks, "recompiles": totals.recompiles,
-            "skipped": sum(is_lost(compilation) for compilation in capture.compilations),
+            "skipped": totals.skipped,
             "seconds": seconds(totals.seconds)},
         "functions": _functions(run),
         "breaks": _breaks(run), "recompiles": _recompiles(run),
@@ -42,7 +43,7 @@ def _run(folder: str, run: SectionContext) -> dict[str, Any]:
 def _functions(run: SectionContext) -> list[dict[str, Any]]:
     return [{
         "name": summary.title, "place": place(summary.location), "file": summary.file or None,
-        "versions": len(summary.done),
+        "arguments": [dict(each) for each in of_function(summary).values()], "versions": len(summary.done),
         "graphs": list(dict.fromkeys(name for each in summary.done for name in run.graph_names(each))),
         "breaks": sum(len(each.breaks) for each in summary.compilations), "recompiles": len(summary.recompiles),
         "seconds": seconds(sum(each.seconds for each in summary.compilations)),

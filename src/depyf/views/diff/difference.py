@@ -19,6 +19,8 @@ from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
 from .. import cache_keys
 from ..causes import heading
+from ..compile_arguments import is_known, of_function
+from ..findings import lost_by_outcome
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, stage_name
 from ..function_summary import FunctionSummary
 from ..grouping import VALUES, kind_of_failure
@@ -179,6 +181,9 @@ class _Comparison:
                     f"({_often(first)}, now {_often(second)})")
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
                 lines.append(f"* {what} {word}: {fact.text}{times}")
+        if is_known(old) and is_known(new) and of_function(old) != of_function(new):
+            told, now = (some(list(map(code, of_function(each))), 3) or "none" for each in (old, new))
+            lines.append(f"* arguments of `torch.compile`: {told}, now {now}")
         return lines
 
     # --- graphs, guards, kernels ---
@@ -360,13 +365,14 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
 # --- numbers ---------------------------------------------------------------------------------------------
 def _numbers(summaries: Sequence[FunctionSummary], run: RunIndex) -> dict[str, int]:
     """Return the number of each kind of thing in functions, the weightiest first."""
-    outcomes = Counter(each.outcome for summary in summaries for each in summary.compilations)
+    compilations = [each for summary in summaries for each in summary.compilations]
+    unknown = sum(each.outcome == "unknown" for each in compilations)
+    outcomes = lost_by_outcome(compilations) | ({"unknown": unknown} if unknown else {})
     return {
         "graph breaks": sum(len(each.breaks) for summary in summaries for each in summary.compilations),
         "recompiles": sum(len(summary.recompiles) for summary in summaries),
-        **{OUTCOMES.get(outcome, outcome): outcomes[outcome] for outcome in sorted(outcomes)
-           if outcome != "compiled"},
-        "versions": outcomes["compiled"],
+        **{OUTCOMES.get(outcome, outcome): outcomes[outcome] for outcome in sorted(outcomes)},
+        "versions": sum(each.outcome == "compiled" for each in compilations),
         "graphs": len({name for summary in summaries for each in summary.done for name in run.graph_names(each)})}
 
 

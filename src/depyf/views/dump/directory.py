@@ -14,7 +14,7 @@ from ...torch_text import random_values
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
-from ..formatting import after_break, called_through, notes_of
+from ..formatting import COMPUTED, after_break, called_through, notes_of, on_stack
 from .folder import Folder
 from .graph_file import graph_file
 
@@ -35,13 +35,16 @@ class Directory(Folder):
         super().__init__(path)
         self.names = FileNames()
 
-    def graph(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> None:
+    def graph(
+        self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...], failed: Sequence[str] = (),
+    ) -> None:
         """Write a stage.
 
         Args:
             inputs: of the captured graph.
+            failed: as of :func:`graph_file`.
         """
-        self.write(stage.file, graph_file(graph, stage, inputs).text)
+        self.write(stage.file, graph_file(graph, stage, inputs, failed).text)
 
     def kernel(self, kernel: Kernel) -> None:
         """Write a module that Inductor generated."""
@@ -49,7 +52,7 @@ class Directory(Folder):
 
     def transformed(
         self, code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak] = (),
-        branch: Branch | None = None, failed: Sequence[str] = (),
+        branch: Branch | None = None, failed: Sequence[str] = (), stack: Sequence[str] = (),
     ) -> tuple[str, int, str] | None:
         """Write transformed code; return ``(path, line of the file at which the text begins, text of the file)``.
 
@@ -58,14 +61,16 @@ class Directory(Folder):
             function: that the user means.
             breaks: where its graph ends before the function does.
             branch: the branch that it continues.
-            failed: sentences on the error with which its compilation failed (:func:`.formatting.no_version`).
+            failed: sentences on the error with which its compilation failed (:func:`.formatting.no_version`), and on
+                what it does wrong.
+            stack: the expressions of the values that it takes from the stack.
         """
-        header = transformed_header(code, function, breaks, branch, failed)
+        header = transformed_header(code, function, breaks, branch, failed, stack)
         text = header + code.source.text
         path = self.write(code.file, text)
         if code.exact is not None:
             whole = replace(code, source=code.exact)
-            plain = transformed_header(whole, function, breaks, branch, failed) + code.exact.text
+            plain = transformed_header(whole, function, breaks, branch, failed, stack) + code.exact.text
             self.write(code.file.removesuffix(".py") + ".unsimplified.py", plain)
         return None if path is None else (path, header.count("\n") + 1, text)
 
@@ -102,7 +107,7 @@ def how_faithful(fidelity: str, note: str) -> list[str]:
 
 def transformed_header(
     code: TransformedCode, function: UserFunction, breaks: Sequence[GraphBreak], branch: Branch | None,
-    failed: Sequence[str] = (),
+    failed: Sequence[str] = (), stack: Sequence[str] = (),
 ) -> str:
     """Return the text above transformed code: comments and an empty line."""
     fidelity = code.source.fidelity
@@ -112,6 +117,8 @@ def transformed_header(
              f"compilation {code.compile_id}", *failed]
     if location is not None and resumed:
         lines.append(f"continues {function.name} {after_break(location.filename, resumed[1], branch)}")
+    computed = on_stack(stack, code.source.text)
+    lines += [f"{COMPUTED}: {', '.join(computed)}"] if computed else []
     if location is not None:
         lines.append(f"original: {location.filename}:{location.line}")
     lines += called_through(function.wrappers)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ...guarded import guarded_call
 from ...provenance.graph_provenance import Provenance
 from ...records import store
 from ...records.file_names import only_written, with_entries
-from ...records.model import CacheEntry, Capture, CompiledFunction, CompiledGraph, Frame, UserFunction
+from ...records.model import CacheEntry, Capture, Compilation, CompiledFunction, CompiledGraph, Frame, UserFunction
 from ...records.naming import Numbers, legal_identifier
 from .. import page as pages
-from ..formatting import no_version
+from ..formatting import never_called, no_version
 from ..index import index
 from ..index.written import stamped
+from ..markdown import plain
+from ..numbers_for_text import numbers_for_text
 from ..remembered import remembered
+from ..user_source import UserSource
 from .directory import Directory
 from .folder import NOTES
 from .full_code import all_graphs, full_code
@@ -45,6 +48,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     """
     graphs = []
     names = directory.names
+    known, source = by_compile_id(capture.compilations), UserSource(capture.sources)
     for graph in capture.graphs:
         stages = tuple(replace(stage, file=names.of_stage(graph.name, stage.stage, stage.index, stage.file))
                        for stage in graph.stages)
@@ -52,10 +56,13 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
                         for kernel in graph.kernels)
         graphs.append(replace(graph, stages=stages, kernels=kernels))
         for stage in stages:
-            directory.graph(graph.name, stage, graph.inputs)
+            directory.graph(graph.name, stage, graph.inputs, never_called(known.get(graph.compile_id.key)))
         for kernel in kernels:
             directory.kernel(kernel)
-    known = by_compile_id(capture.compilations)
+
+    def wrong(entry: CacheEntry, made: Compilation | None) -> list[str]:
+        numbers = numbers_for_text(entry, made, source) if made is not None else []
+        return [f"not what plain Python does, by an error of torch's: it {plain(each.sentence)}" for each in numbers]
 
     def written(frame: Frame, entry: CacheEntry) -> CacheEntry:
         code = entry.transformed
@@ -65,7 +72,8 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
             made = known.get(code.compile_id.key)
             directory.transformed(
                 code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
-                made.breaks if made is not None else (), frame.branch, no_version(made))
+                made.breaks if made is not None else (), frame.branch, [*no_version(made), *wrong(entry, made)],
+                frame.stack)
         return replace(entry, transformed=code)
 
     return with_entries(replace(capture, graphs=tuple(graphs)), written)
@@ -108,10 +116,12 @@ def write_views(
         whole = capture
         capture = guarded_call(lambda: _without_wild(whole, directory), whole, noted)
     known: dict[str, Provenance] = {}
+    compilations = by_compile_id(capture.compilations)
     graphs = []
     for number, graph in enumerate(capture.graphs):
         progress("outlines", number, len(capture.graphs))
-        graphs.append(guarded_call(lambda: _with_outlines(graph, directory, known), graph, noted))
+        failed = never_called(compilations.get(graph.compile_id.key))
+        graphs.append(guarded_call(lambda: _with_outlines(graph, directory, known, failed), graph, noted))
     capture = replace(capture, graphs=tuple(graphs))
     reported = _notes(capture, notes, errors, directory)
     notes_file = _write_notes(reported, directory)
@@ -197,7 +207,9 @@ def _write_guards(function: CompiledFunction, directory: Directory, capture: Cap
     return replace(function, frames=tuple(frames))
 
 
-def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, Provenance]) -> CompiledGraph:
+def _with_outlines(
+    graph: CompiledGraph, directory: Directory, known: dict[str, Provenance], failed: Sequence[str],
+) -> CompiledGraph:
     """Write an outline beside the file of each stage in which modules are called, and of each generated module.
 
     What was found of the graph's nodes is left in ``known``.
@@ -214,7 +226,7 @@ def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, 
         if kernel.file in directory.files:
             name = kernel.file.removesuffix(".py") + ".outline.txt"
             ids = f" of compilation {kernel.compile_id}" if kernel.compile_id else ""
-            text = kernel_outline(provenance, kernel, f"{graph.name}: kernel {kernel.index}{ids}")
+            text = kernel_outline(provenance, kernel, f"{graph.name}: kernel {kernel.index}{ids}", failed)
             kernel = replace(kernel, outline=name if directory.write(name, text) else "")
         kernels.append(kernel)
     graph = replace(graph, kernels=tuple(kernels))
@@ -224,9 +236,9 @@ def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, 
     for stage in provenance.stages:
         record = stage.record
         if record.file in directory.files and not record.internal:
-            shown = graph_file(graph.name, record, graph.inputs)
+            shown = graph_file(graph.name, record, graph.inputs, failed)
             name = record.file.removesuffix(".py") + ".outline.txt"
-            text = outline(provenance, stage, shown.title, shown.line)
+            text = outline(provenance, stage, shown.title, shown.line, failed)
             saved = saved_for_backward(provenance, stage)
             text += "\n".join(["", *saved, ""]) if saved else ""
             record = replace(record, outline=name if directory.write(name, text) else "")
@@ -235,14 +247,15 @@ def _with_outlines(graph: CompiledGraph, directory: Directory, known: dict[str, 
 
 
 def _without_wild(capture: Capture, directory: Directory) -> Capture:
-    """Remove the files of graphs that no compiled function calls; their records stay.
+    """Remove the files of graphs that no compiled function calls, as a backend's experiments; their records stay.
 
-    Such are a backend's experiments, and those of a compilation that failed.
+    Those of a compilation that failed stay: what the backend was given tells why.
     """
+    failed = {each.compile_id.key for each in capture.compilations if each.outcome == "failed"}
     called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
     graphs = []
     for graph in capture.graphs:
-        if graph.name not in called:
+        if graph.name not in called and graph.compile_id.key not in failed:
             for name in [n for n in directory.files if n.startswith(graph.name + ".")]:
                 directory.remove(name)
             graph = replace(

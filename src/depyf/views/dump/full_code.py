@@ -19,7 +19,19 @@ from ...torch_text import random_values
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
-from ..formatting import NO_TENSORS, after_break, called_through, error_of, no_version, notes_of, remarks
+from ..compile_arguments import with_backend
+from ..formatting import (
+    COMPUTED,
+    NO_TENSORS,
+    after_break,
+    called_through,
+    error_of,
+    never_called,
+    no_version,
+    notes_of,
+    on_stack,
+    remarks,
+)
 from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
@@ -136,8 +148,9 @@ def _frame(
     else:
         head = [f"# decompiled: {frame.original.fidelity}", *_notes(frame.original.note)] \
             if "def " in frame.original.text else []  # (records of a killed run have no text)
-        head += [line for number, expression in enumerate(frame.stack) if expression
-                 for line in comment(f"___stack{number}: {expression}", 0, deeper=2)]
+        computed = on_stack(frame.stack, frame.original.text)
+        head += [f"# {COMPUTED}:"] * bool(computed) + [
+            line for text in computed for line in comment(f"  {text}", 0, deeper=4)]
         parts.append(place + "\n".join([*head, frame.original.text.rstrip()]))
     if frame.wrappers:
         parts.append(_wrapper_stub(frame))
@@ -212,15 +225,17 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
                 f"    ...  # the captured graph is not available")
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]
-    head = [f"# the graph {name}" + f", compiled by {graph.backend}" * bool(graph.backend)
-            + f"; of {version.label}, which failed: it is never called" * version.failed,
+    compiled_by = f", compiled by {with_backend(graph, version.compilation)}" * bool(graph.backend)
+    head = [*comment(f"the graph {name}{compiled_by}"
+                     + f"; of {version.label}, which failed: it is never called" * version.failed),
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version)]
     view = stage_view(captured, graph.inputs)
     text = graph_as_function(name, view.text)
     like = like_before(text, {other: graph.text for other, graph in shown.items()})
     shown[name] = ShownGraph(text, view.writes, view.may_write, view.writes_held, bool(like))
     if like:
-        return "\n".join([*head, like, _stub(name, view.parameters, graph_file(name, captured, graph.inputs))])
+        file = graph_file(name, captured, graph.inputs, never_called(version.compilation))
+        return "\n".join([*head, like, _stub(name, view.parameters, file)])
     return "\n".join([*head, *sizes_table(view), *files_table(view), text])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ...frozen import frozen
 from ...records.model import GraphInput, GraphStage
@@ -36,18 +37,22 @@ class GraphFile:
         return number and number + self.first_line - 1
 
 
-def graph_file(graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphFile:
+def graph_file(
+    graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...] = (), failed: Sequence[str] = (),
+) -> GraphFile:
     """Return the file of one stage of a graph.
 
     Args:
         graph: its name.
         stage: the stage.
         inputs: of the captured graph.
+        failed: sentences on the error with which its compilation failed (:func:`.formatting.never_called`).
     """
     ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
     name = f"{graph}: {title(stage)}{ids}"
     view = stage_view(stage, inputs)
-    head = "\n".join([f"# {name}", *_symbols_table(view), *sizes_table(view), *files_table(view), _IMPORTS])
+    told = [line for sentence in failed for line in wrapping.comment(sentence, 0, 2)]
+    head = "\n".join([f"# {name}", *told, *_symbols_table(view), *sizes_table(view), *files_table(view), _IMPORTS])
     return GraphFile(name, view, head + view.text, head.count("\n") + 1)
 
 

@@ -39,17 +39,18 @@ class _Call:
         return self.call.name, tuple((where, LAYER.sub("#", module), done) for where, module, done in self.lines)
 
 
-def kernel_outline(provenance: Provenance, kernel: Kernel, title: str) -> str:
+def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: Sequence[str] = ()) -> str:
     """Return the outline of one generated module.
 
     Args:
         provenance: its graph.
         kernel: one of ``provenance.kernels``.
         title: what it is.
+        failed: sentences on the error with which its compilation failed.
     """
     kinds = Counter(call.kind for call in kernel.calls)
     counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or _why_none(provenance, kernel)
-    head = [f"# {title}, call by call", f"# calls of kernels: {counted}"]
+    head = [f"# {title}, call by call", *(f"# {sentence}" for sentence in failed), f"# calls of kernels: {counted}"]
     if kernel.stage:
         head.append(f"# made of the graph {kernel.stage}")
     head += [

@@ -53,7 +53,10 @@ class Line:
     first: int = 0
 
 
-def outline(provenance: Provenance, stage: StageNodes, title: str, shown_line: Callable[[int], int] = int) -> str:
+def outline(
+    provenance: Provenance, stage: StageNodes, title: str, shown_line: Callable[[int], int] = int,
+    failed: Sequence[str] = (),
+) -> str:
     """Return the outline of one stage.
 
     Args:
@@ -61,8 +64,9 @@ def outline(provenance: Provenance, stage: StageNodes, title: str, shown_line: C
         stage: one of its stages.
         title: what the graph is.
         shown_line: the line of the graph's file that shows a line of the stage's text.
+        failed: sentences on the error with which its compilation failed.
     """
-    head = [f"# {title}, by module", f"# {_counts(stage.graph)}"]
+    head = [f"# {title}, by module", *(f"# {sentence}" for sentence in failed), f"# {_counts(stage.graph)}"]
     if stage is not provenance.captured:
         head.append("# The print of this graph names user lines only: modules are inferred from them and from the "
                     "order.")

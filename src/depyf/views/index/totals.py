@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ...frozen import frozen
 from ...records.model import Compilation
+from ..findings import lost_by_outcome
 from ..run_index import RunIndex
 
 
@@ -19,7 +20,8 @@ class Totals:
     graphs: that this code calls.
     breaks, places: graph breaks, each once for every compilation that came to it, and the lines that they are at.
     recompiles: compilations because no version matched.
-    outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped``, ``unknown``.
+    outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped`` (where that lost something),
+        ``unknown``.
     seconds: of compiling.
     """
 
@@ -37,24 +39,23 @@ class Totals:
         """Count what is in a run."""
         compilations = run.capture.compilations
         breaks = [broken for compilation in compilations for broken in compilation.breaks]
-        outcomes: dict[str, int] = {}
+        outcomes = lost_by_outcome(compilations)
+        unknown = sum(compilation.outcome == "unknown" for compilation in compilations)
         lost = run.capture.lost
-        for compilation in compilations:
-            if compilation.outcome != "compiled":
-                outcomes[compilation.outcome] = outcomes.get(compilation.outcome, 0) + 1
         return cls(
             sum(bool(summary.function and (not summary.compilations or summary.done)) for summary in run.summaries),
             sum(compilation.outcome == "compiled" for compilation in compilations),
             len({name for key, (_, entry) in run.entries.items() if key not in lost for name in entry.graph_names}),
             len(breaks),
             len({broken.location and (broken.location.filename, broken.location.line) for broken in breaks}),
-            sum(len(summary.recompiles) for summary in run.summaries), outcomes,
+            sum(len(summary.recompiles) for summary in run.summaries),
+            outcomes | ({"unknown": unknown} if unknown else {}),
             sum(compilation.seconds for compilation in compilations))
 
     @property
-    def well(self) -> bool:
-        """Nothing broke, nothing was compiled again, nothing was left out."""
-        return not (self.breaks or self.recompiles or self.outcomes)
+    def skipped(self) -> int:
+        """The functions that run in plain Python although torch could have compiled something, or that failed."""
+        return sum(number for outcome, number in self.outcomes.items() if outcome != "unknown")
 
 
 def seconds_by_phase(compilations: Iterable[Compilation]) -> dict[str, float]:

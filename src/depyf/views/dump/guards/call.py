@@ -14,6 +14,7 @@ from typing import Any
 
 from ....frozen import frozen
 from ....torch_text.wrapping import comment
+from ...formatting import COMPUTED
 from ...line_breaks import WIDTH, broken
 from ...markdown import count
 from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
@@ -137,11 +138,12 @@ class _Writer:
 
 # --- what is shown ----------------------------------------------------------------------------------
 def _stack(version: Version) -> Iterator[_Shown]:
-    """Yield the values that lay on the stack at a graph break, where they are known."""
-    for number, expression in enumerate(version.frame.stack):
-        name = f"___stack{number}"
-        if expression and any(one.root == name for one in version.conditions):
-            yield _Shown("", f"{name} is {expression}")
+    """Yield a comment on the values that lay on the stack at a graph break, where they are known."""
+    named = {one.root for one in version.conditions}
+    known = [f"{name}: {expression}" for number, expression in enumerate(version.frame.stack)
+             if expression and (name := f"___stack{number}") in named]
+    if known:
+        yield _Shown("", f"{COMPUTED}: {', '.join(known)}")
 
 
 def _arguments(version: Version, section: str, decide: Collection[str]) -> Iterator[_Shown]:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from ....records.model import Compilation, SourceLocation
 from ....records.stages import direction
 from ....torch_text.resumes import resumed_function
+from ... import compile_arguments
 from ...causes import cause
+from ...compile_arguments import is_among
 from ...formatting import seconds, stage_name
 from ...function_summary import FunctionSummary
 from ...grouping import path_to
@@ -20,8 +22,8 @@ def functions(run: SectionContext) -> list[str]:
     """Return the table of functions: versions, graphs, breaks, times, and the backends where these differ."""
     # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
     summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
-    options = _options(summaries)
-    if not options and len(summaries) < 2 and all(
+    options, arguments = _options(summaries), compile_arguments.section(summaries)
+    if not options and not arguments and len(summaries) < 2 and all(
             len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
         return []
     rows = []
@@ -43,6 +45,8 @@ def functions(run: SectionContext) -> list[str]:
     for summary in wrapped:
         name = summary.function.frames[0].title if summary.function else summary.title
         lines.append(f"* {code(name)} is {run.called_through(summary.wrappers)}")
+    if arguments:
+        lines += ["", *arguments]
     if options:
         lines += ["", "Options of Inductor that were not at their default, as `mode` or `options` of `torch.compile` "
                   "or the program's `torch._inductor.config` set them:", "",
@@ -53,7 +57,8 @@ def functions(run: SectionContext) -> list[str]:
 def _options(summaries: Sequence[FunctionSummary]) -> dict[tuple[str, ...], list[str]]:
     """Return the options of Inductor with the functions whose graphs were looked up in its cache under them.
 
-    A function with several sets of options stands with the compilations that had each of them.
+    Those among the arguments of ``torch.compile`` are told as such. A function with several sets of options stands with
+    the compilations that had each of them.
     """
     result: dict[tuple[str, ...], list[str]] = {}
     for summary in summaries:
@@ -61,7 +66,8 @@ def _options(summaries: Sequence[FunctionSummary]) -> dict[tuple[str, ...], list
         for compilation in summary.done:
             for lookup in compilation.caches:
                 if lookup.key:
-                    sets.setdefault(tuple(sorted(lookup.options)), []).append(code(str(compilation.compile_id)))
+                    beyond = sorted(each for each in lookup.options if not is_among(each, compilation.arguments))
+                    sets.setdefault(tuple(beyond), []).append(code(str(compilation.compile_id)))
         for options, ids in sets.items():
             if options:
                 of = f" in {some(list(dict.fromkeys(ids)), 3)}" if len(sets) > 1 else ""
@@ -143,7 +149,10 @@ def _line_of(run: SectionContext, compilation: Compilation, where: SourceLocatio
 def _graph_links(run: SectionContext, compilation: Compilation) -> str:
     """Return the graph, its outline and its other stages, each of which has a file."""
     links = []
-    for name in run.graph_names(compilation):
+    names = run.graph_names(compilation) or [  # (no code calls them)
+        name for name, graph in run.graphs.items()
+        if compilation.outcome == "failed" and graph.compile_id.key == compilation.compile_id.key]
+    for name in names:
         graph = run.graphs.get(name)
         if graph is None:
             continue

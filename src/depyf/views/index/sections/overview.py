@@ -33,11 +33,17 @@ def head(run: SectionContext) -> list[str]:
         problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'line')}")
     if totals.recompiles:
         problems.append(f"[{count(totals.recompiles, 'recompile')}](#recompiles)")
-    for outcome in ("limit", "failed", "skipped", "unknown"):
-        if totals.outcomes.get(outcome):
-            problems.append(f"[{totals.outcomes[outcome]} {OUTCOMES[outcome]}](#not-compiled)")
+    outcomes = [f"{totals.outcomes[outcome]} {OUTCOMES[outcome]}" for outcome in ("limit", "failed", "skipped")
+                if outcome in totals.outcomes]
+    if len(outcomes) > 1:
+        outcomes = [f"{count(totals.skipped, 'skipped function')} ({', '.join(outcomes)})"]
+    if "unknown" in totals.outcomes:
+        outcomes.append(f"{totals.outcomes['unknown']} {OUTCOMES['unknown']}")
+    problems += [f"[{outcome}](#not-compiled)" for outcome in outcomes]
     if problems:
         lines += ["", "**" + "**, **".join(problems) + "**."]
+    elif any(compilation.outcome != "compiled" for compilation in capture.compilations):
+        lines += ["", "No graph breaks, no recompiles; what has no tensor operation is [not compiled](#not-compiled)."]
     elif capture.compilations:
         lines += ["", "No graph breaks, no recompiles, nothing skipped."]
     return lines

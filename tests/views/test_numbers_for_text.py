@@ -1,0 +1,101 @@
+"""Numbers in compiled code where the program has text: told where torch does it, and only there."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depyf
+from depyf.records import store
+from depyf.views.run_index import RunIndex
+from depyf.views.verdict import verdict
+
+
+class Holder:
+    def __init__(self):
+        self.message = self.other = ""
+
+    def note(self, value):
+        self.message = f"{value:.2f}"
+
+
+def set_here(holder, x, n):
+    holder.message = f"{n:.3f}"
+    return x * n
+
+
+def set_elsewhere(holder, x, n):
+    holder.note(n)
+    return x * n
+
+
+def with_text_around(holder, x, n):
+    holder.message = f"n={n:.3f}"
+    return x * n
+
+
+def by_format(holder, x, n):
+    holder.message = "{:.3f}".format(n)  # noqa: UP032
+    return x * n
+
+
+def a_number(holder, x, n):
+    holder.message = n
+    return x * n
+
+
+def of_two_kinds(holder, x, n):
+    holder.message = n
+    other = Holder()
+    other.message = f"{x.shape[0]}"
+    return x * n
+
+
+def without_naming_it(holder, x, n):
+    setattr(holder, "message", n)  # noqa: B010
+    holder.other = Holder()
+    holder.other.message = f"{x.shape[0]}"
+    return x * n
+
+
+def returned(holder, x, n):
+    return x * n, f"{n:.2f}"
+
+
+def returned_as_it_is(holder, x, n):
+    return x * n, n
+
+
+def run(tmp_path, function, numbers):
+    """Return the verdict, and whether compiled code gave a number where plain Python gives text."""
+    torch._dynamo.reset()
+    compiled, wrong = torch.compile(function, backend="eager"), False
+    with depyf.prepare_debug(str(tmp_path), files="now", page=False):
+        for number in numbers:
+            holders = Holder(), Holder()
+            results = [call(holder, torch.ones(2), number) for call, holder in zip((compiled, function), holders)]
+            values = [(holder.message, *(result[1:] if isinstance(result, tuple) else ()))
+                      for holder, result in zip(holders, results)]
+            wrong = wrong or list(map(type, values[0])) != list(map(type, values[1]))
+    return verdict(RunIndex(store.read(str(tmp_path)))), wrong
+
+
+@pytest.mark.parametrize("numbers", [(1.5, 2.5, 3.5), (5, 6, 7)])
+@pytest.mark.parametrize("function,what", [
+    (set_here, 'sets `holder.message` to the number `n`, where your program has the text `f"{n:.3f}"`'),
+    (set_elsewhere, 'sets `holder.message` to the number `n`, where your program has the text `f"{value:.2f}"`'),
+    (returned, 'returns the number `n`, where your program has the text `f"{n:.2f}"`')])
+def test_a_number_for_a_text_is_told(tmp_path, function, what, numbers):
+    told, wrong = run(tmp_path, function, numbers)
+    if not wrong:
+        pytest.skip("this torch has no such error")
+    (sentence,) = told
+    assert sentence.startswith(f"`{function.__name__}` gives another value than plain Python in `[0/1]`: it {what} (`")
+    texts = [path.read_text() for path in tmp_path.glob("__transformed_code_*.py")]
+    assert sum("# not what plain Python does, by an error of torch's: it" in text for text in texts) == 1
+
+
+@pytest.mark.parametrize("function", [
+    with_text_around, by_format, a_number, of_two_kinds, without_naming_it, returned_as_it_is])
+def test_nothing_else_is_told(tmp_path, function):
+    told, wrong = run(tmp_path, function, (1.5, 2.5, 3.5))
+    assert not wrong and not any("another value" in sentence for sentence in told)
