@@ -125,6 +125,26 @@ def test_a_symbol_that_torch_refused_as_an_index_stands_alone():
     assert advice_at("def f(x, i):\n    return x[:, i]\n", 2, refused) is None
 
 
+@pytest.mark.parametrize(("lines", "search"), [
+    (["name = f'user_{int(user[0])}'", "seen[name] = seen.get(name, 0) + 1"], "seen.get(name, 0)"),
+    (["n = int(user[0])", "name = 'user_{}'.format(n)", "return name in seen"], "name in seen"),
+    (["n = int(user[0])", "seen[f'user_{n}'] += 1"], "seen[f'user_{n}']"),
+    (["y = seen[f'user_{user.item()}']"], "seen[f'user_{user.item()}']"),
+    (["name = f'user_{int(user[0])}'", "seen[name] = 1"], None),  # (what is stored has its text when the graph is done)
+    (["name = f'user_{int(user[0])}'", "print(name, seen[0])"], None),
+    (["n = int(user[0])", "seen[n] += 1", "print(f'user_{n}')"], None),
+])
+def test_no_symbol_is_advised_for_a_number_whose_text_is_looked_up(lines, search):
+    """With a symbol, torch 2.13 counts each user of ``text_as_key`` once: it finds no text that it has not made yet."""
+    text = "\n    ".join(["def f(user, seen):", *lines, "return 0\n"])
+    advice = advice_at(text, 2, "Unsupported Tensor.item() call with capture_scalar_outputs=False", "GB0124")
+    if search is None:
+        assert advice.rule != "text_as_key"
+    else:
+        assert (advice.rule, advice.settings) == ("text_as_key", ())
+        assert f"do `{search}`, in plain Python, where `f` is called" in advice.change
+
+
 @pytest.mark.parametrize("test", ["p.numel() > 0", "len(p) == 0", "x.shape[0] > 2", "x.dim() == 1 and x.sum() > 0"])
 def test_a_test_of_a_size_is_no_condition_of_where(test):
     """It is a number of Python's, which `torch.where` refuses."""

@@ -89,13 +89,16 @@ def _on_item(site: Site) -> Advice | None:
         test = site.statement.test
         return (on_while(site) or on_data_branch(site) or on_turn(site)) if (
             without_scalar(test) is not test or not _indexes(site)) else None
-    if _indexes(site):
-        return lists.on_index(site)  # (torch raises an error for it where the setting is on)
+    if _indexes(site):  # (torch raises an error for it where the setting is on)
+        return texts.on_looked_up(site) or lists.on_index(site)
     return _on_scalar(site)
 
 
 def _on_scalar(site: Site) -> Advice | None:
     """Return the advice to set the setting for numbers, with what it costs where a loop behind the line breaks."""
+    as_key = texts.on_looked_up(site)
+    if as_key is not None:
+        return as_key
     if site.statement is not None and numbers_among_indices(site.statement):
         return _on_indices(site, site.statement)
     advice, behind = _scalars(site), test_in_loop(site)
