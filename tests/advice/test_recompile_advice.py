@@ -10,6 +10,7 @@ from depyf.advice.keys import is_only_key
 from depyf.advice.recompile_changes import Circumstances, ValueChange
 from depyf.advice.recompiles import on_change
 from depyf.advice.scalars import in_arithmetic
+from depyf.advice.uses import lone_tests
 from depyf.records.model import (
     CacheEntry,
     Capture,
@@ -361,3 +362,9 @@ def test_a_length_that_grows_no_more(lengths, stays):
     advice = on_change(ValueChange("len(self.window)", ("0",), "1"), Circumstances(expected={"len(self.window)": lengths}))
     assert advice.comes_first != stays
     assert ("up to 3, at which it stays in this run" in advice.text) == stays
+
+
+def test_a_test_beside_which_something_is_computed_stands_not_alone():
+    """``if flag: x = x * math.exp(-n)`` fixes ``n``, which the test does not read."""
+    tree = ast.parse("if flag: x = f(n)\nif n > 2:\n    x = 1\nwhile (n >\n       3): pass\nwhile n:\n    n -= 1")
+    assert [each.lineno for each in lone_tests(tree)] == [2, 6]

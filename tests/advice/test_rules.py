@@ -145,6 +145,27 @@ def test_no_symbol_is_advised_for_a_number_whose_text_is_looked_up(lines, search
         assert f"do `{search}`, in plain Python, where `f` is called" in advice.change
 
 
+@pytest.mark.parametrize(("lines", "told"), [
+    (["if p.numel() > 0:", "    loss = loss + p.mean()", "return loss"],
+     "the mean of what `t > 0` chooses of `value` is `torch.where(t > 0, value, 0).sum() / (t > 0).sum().clamp(min=1)`"),
+    (["if len(p) == 0:", "    return loss * 0", "return p.sum()"],
+     "the sum of what `t > 0` chooses of `value` is `torch.where(t > 0, value, 0).sum()`"),
+    (["if p.numel() == 0:", "    return None", "return p.mean()"], None),  # (the mask gives 0)
+    (["if p.numel() > 0:", "    return p.mean()", "else:", "    return x.abs().max() + 5"], None),
+    (["if p.numel() > 0:", "    loss = F.cross_entropy(p, p)", "return loss"], None),
+    (["t = t * 2", "if p.numel() > 0:", "    loss = loss + p.mean()", "return loss"], None),  # (of another mask)
+    (["assert p.numel() > 0", "return p.mean()"], None),
+])
+def test_a_mask_takes_the_place_of_what_it_chooses_where_that_is_the_same(lines, told):
+    text = "\n    ".join(["def f(x, t, loss):", "p = x[t > 0]", *lines])
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "if " in each or "assert" in each)
+    advice = advice_at(text + "\n", line, "Data-dependent branching", "GB0170")
+    if told is None:
+        assert advice is None or advice.rule != "mask"
+    else:
+        assert f"{told}, and 0 where that is nothing" in advice.change
+
+
 @pytest.mark.parametrize("test", ["p.numel() > 0", "len(p) == 0", "x.shape[0] > 2", "x.dim() == 1 and x.sum() > 0"])
 def test_a_test_of_a_size_is_no_condition_of_where(test):
     """It is a number of Python's, which `torch.where` refuses."""

@@ -1,11 +1,14 @@
 """Numbers in compiled code where the program has text: told where torch does it, and only there."""
 
+import ast
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.records import store
+from depyf.views.numbers_for_text import _body, _place
 from depyf.views.run_index import RunIndex
 from depyf.views.verdict import verdict
 
@@ -99,3 +102,11 @@ def test_a_number_for_a_text_is_told(tmp_path, function, what, numbers):
 def test_nothing_else_is_told(tmp_path, function):
     told, wrong = run(tmp_path, function, (1.5, 2.5, 3.5))
     assert not wrong and not any("another value" in sentence for sentence in told)
+
+
+def test_code_of_any_depth_is_read():
+    assert _body(f"def f():\n    return {'-' * 100_000}1\n") == []
+    deep = ast.parse("+".join(["n"] * 500), mode="eval").body
+    for _ in range(100_000):
+        deep = ast.UnaryOp(ast.USub(), deep)
+    assert _place(deep) == ""

@@ -1037,6 +1037,13 @@ def test_a_size_that_inductor_holds_for_one_number(capture_program):
 
 
 @new_enough
+def test_a_size_whose_remainder_inductor_asks_for_is_not_held_for_one_number(capture_program):
+    text = index(capture_program(told_programs.told_apart_by_backend(1, asks="size % 8 == 0", sizes=(16, 17, 18))))
+    assert "the backend's code is for one value of it" not in text
+    assert "the backend has other code for sizes with `" in text
+
+
+@new_enough
 def test_a_bound_on_what_sizes_come_to_together_is_told_with_their_range(capture_program):
     small = told_programs.told_apart_by_backend(1, asks="2 * size * other <= 4096 and size * other <= 4096",
                                                 sizes=((16, 16), (24, 20)), marked=False)

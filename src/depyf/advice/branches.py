@@ -26,7 +26,7 @@ _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that
 _COST = ("both sides are computed at each call, and have to broadcast to one shape and dtype; for sides that are "
          "expensive, `torch.cond` computes one")
 #: Calls of methods and functions whose result is a truth value in a tensor.
-_TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
+TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
                      "logical_and", "logical_or", "isclose", "signbit", "bool"})
 #: Built-in functions and types of which the result is no tensor and no number.
 _NO_TENSORS = frozenset({"dict", "list", "tuple", "set", "frozenset", "sorted", "reversed", "zip", "map", "filter",
@@ -153,7 +153,7 @@ def _of_call(call: ast.Call) -> ast.expr | None:
             return _all(ast.Call(torch, arguments, keywords))
     if _is_pythons(call):
         return None
-    if called(call) in _TRUTHS:
+    if called(call) in TRUTHS:
         return call
     if isinstance(call.func, ast.Attribute):
         return ast.Compare(call, [ast.NotEq()], [ast.Constant(0)])

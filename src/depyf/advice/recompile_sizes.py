@@ -138,7 +138,7 @@ def on_open_size(change: ValueChange, at: Circumstances) -> str | None:
         known = f"{known}, where nothing else differs"
     if at.all_static:
         return ("`torch.compile` was told `dynamic=False`, so each size has a version of its own; leave that out, and "
-                f"the second version serves {known}")
+                f"the second version serves {known}, unless what is computed with the size fixes it")
     breaks = f"; but the version that has it open breaks at {at.breaks_when_open}" if at.breaks_when_open else ""
     if at.made_in:
         outside = "" if at.along or size["tensor"] not in at.made_outside or change.subject in at.tied else (
@@ -182,9 +182,17 @@ def on_condition(change: ValueChange, at: Circumstances) -> RecompileAdvice | st
 def on_generated(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on a size for which Inductor has other code."""
     condition = at.generated_apart.get(change.subject, "")
-    if " == " in condition:
+    if _leaves_one(condition):
         return _GENERATED_FOR_ONE
     return _GENERATED_APART.format(f"`{condition}`") if condition else None
+
+
+def _leaves_one(condition: str) -> bool:
+    """Return whether a condition holds for one number alone: ``x.shape[0] // 4 == 6``, and not a remainder."""
+    match parsed_expression(condition):
+        case ast.Compare(left, [ast.Eq()], [ast.Constant()]):
+            return not any(isinstance(each, ast.Mod) for each in ast.walk(left))
+    return False
 
 
 def _all(number: int) -> str:

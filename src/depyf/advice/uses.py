@@ -48,19 +48,18 @@ def attributes_set(tree: ast.AST) -> Iterator[tuple[str, bool]]:
         pending += [(child, in_init) for child in ast.iter_child_nodes(node)]
 
 
-def statement_tests(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield the tests of statements that decide where Python goes on."""
+def lone_tests(tree: ast.AST) -> Iterator[ast.expr]:
+    """Yield the tests of statements on whose lines nothing else is computed."""
     for node in ast.walk(tree):
-        if isinstance(node, (ast.If, ast.While)):
+        if isinstance(node, (ast.If, ast.While)) and node.body[0].lineno > (node.test.end_lineno or node.test.lineno):
             yield node.test
 
 
 def branch_tests(tree: ast.AST) -> Iterator[ast.expr]:
     """Yield the tests that decide where Python goes on, in statements and expressions."""
-    yield from statement_tests(tree)
     for node in ast.walk(tree):
         match node:
-            case ast.IfExp():
+            case ast.If() | ast.While() | ast.IfExp():
                 yield node.test
             case ast.comprehension():
                 yield from node.ifs

@@ -19,10 +19,10 @@ from ..advice.uses import (
     added_to,
     attributes_set,
     branch_tests,
+    lone_tests,
     names_added_to,
     read_by_tests,
     set_by_key,
-    statement_tests,
 )
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import DUCK_SIZED
@@ -59,7 +59,7 @@ class CircumstancesOfRun:
         self._of_functions: dict[tuple[int, int], Circumstances] = {}
         self._of_sizes: dict[tuple[tuple[int, int], str], list[str]] = {}
         self._of_tests: dict[str, list[tuple[ast.expr, str, str]]] = {}
-        #: By file, and whether tests of statements alone count, the lines with tests that decide where Python goes on.
+        #: The lines with tests that decide where Python goes on, by file, and whether only tests alone count.
         self._branches: dict[tuple[str, bool], frozenset[int]] = {}
 
     def of(self, compilation: Compilation) -> Circumstances:
@@ -107,7 +107,7 @@ class CircumstancesOfRun:
 
     def _fixed_by_tests(self, frame: list[Compilation], fixed: FixedSymbols) -> frozenset[str]:
         """Return the numbers that a version fixes at a test of a statement, of them or of what is made of them."""
-        last = {subject: self._is_branch(decision, of_statements=True) for each in frame
+        last = {subject: self._is_branch(decision, alone=True) for each in frame
                 for subject, decision in named(self.run, each, fixed[each.compile_id.key])
                 if decision.location is not None}  # (as the place that is told)
         return frozenset(subject for subject, by_test in last.items() if by_test)
@@ -201,20 +201,20 @@ class CircumstancesOfRun:
                                if (match := _OTHER_THAN.fullmatch(decision.symbol)))
                 for subject, decisions in self._tested(frame, self._is_branch).items()}
 
-    def _is_branch(self, decision: SymbolDecision, of_statements: bool = False) -> bool:
+    def _is_branch(self, decision: SymbolDecision, alone: bool = False) -> bool:
         """Return whether torch tested a condition on a line by which the program branches.
 
         Args:
             decision: has the condition.
-            of_statements: the line is the test of an ``if`` or ``while``, so that nothing else is computed there.
+            alone: the line is that of the test of an ``if`` or ``while``, and nothing else is computed there.
         """
         where = decision.location
         if where is None:
             return False
-        key = where.filename, of_statements
+        key = where.filename, alone
         if key not in self._branches:
             tree = self.run.source.tree(where.filename)
-            tests = () if tree is None else statement_tests(tree) if of_statements else branch_tests(tree)
+            tests = () if tree is None else lone_tests(tree) if alone else branch_tests(tree)
             self._branches[key] = frozenset(
                 line for test in tests for line in range(test.lineno, (test.end_lineno or test.lineno) + 1))
         return where.line in self._branches[key]

@@ -61,7 +61,7 @@ def numbers_for_text(entry: CacheEntry, compilation: Compilation, source: UserSo
     found = []
     for statement in body:
         match statement:
-            case ast.Assign([target], value) if (number := ast.unparse(value)) in numbers:
+            case ast.Assign([target], value) if (number := _place(value)) in numbers:
                 where = _attribute(target)
                 text = traced.only_text_set_to(where.rpartition(".")[2]) if where else None
                 found += [NumberForText(where, number, *text)] if text is not None else []
@@ -73,9 +73,14 @@ def numbers_for_text(entry: CacheEntry, compilation: Compilation, source: UserSo
 def _body(text: str) -> list[ast.stmt]:
     try:
         (function,) = ast.parse(text[max(text.find("def "), 0):]).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return function.body if isinstance(function, ast.FunctionDef) else []
+
+
+def _place(node: ast.expr) -> str:
+    """Return a variable, attribute or item as text; ``""`` for what is computed, which may be of any depth."""
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)) else ""
 
 
 def _attribute(target: ast.expr) -> str:
@@ -129,7 +134,7 @@ class _Traced:
             return []
         found, written = _items(value), _items(returns[0])
         return [(number, *self._text(where.filename, text)) for one, text in zip(found, written)
-                if len(found) == len(written) and _is_number_as_text(text) and (number := ast.unparse(one)) in numbers]
+                if len(found) == len(written) and _is_number_as_text(text) and (number := _place(one)) in numbers]
 
     def _text(self, filename: str, node: ast.expr) -> tuple[str, SourceLocation]:
         text = ast.get_source_segment(self.source.text(filename), node) or ""
