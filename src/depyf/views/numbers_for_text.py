@@ -1,5 +1,7 @@
 """Numbers in compiled code where the program has text: an error of torch's (2.13), which gives other values.
 
+(Torch 2.15 raises an internal error instead.)
+
 Torch takes an f-string of nothing but a number that it leaves open for that number::
 
     self.msg = f"{n:.3f}"     the program
