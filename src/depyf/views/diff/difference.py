@@ -21,7 +21,7 @@ from .. import cache_keys
 from ..causes import heading
 from ..compile_arguments import is_known, of_function
 from ..findings import lost_by_outcome
-from ..formatting import OUTCOME_OF_ONE, OUTCOMES, stage_name
+from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name
 from ..function_summary import FunctionSummary
 from ..grouping import VALUES, kind_of_failure
 from ..index.totals import seconds_by_phase
@@ -355,7 +355,7 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
         if compilation.outcome == "compiled":
             continue
         failure = compilation.failure
-        reason = failure.reason.partition("\n")[0] if failure else ""
+        reason = first_line(failure) if failure else ""
         yield _Fact(OUTCOME_OF_ONE.get(compilation.outcome, compilation.outcome)
                     + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""),
                     (compilation.outcome, plain_name(compilation.function), failure and failure.kind,
