@@ -141,6 +141,26 @@ def test_other_arguments_are_a_difference(tmp_path):
     assert "Arguments of `torch.compile`" not in index(before)
 
 
+def test_each_set_of_arguments_is_told_also_the_one_of_the_defaults():
+    """Not known is neither."""
+    from depyf.records.model import Capture, Compilation, CompileId
+    from depyf.views.as_json import explain
+
+    def run(*sets):
+        return Capture((), (), (), {}, tuple(Compilation(CompileId(0, number), "f", outcome="compiled", arguments=each)
+                                             for number, each in enumerate(sets)))
+
+    def told(*sets):
+        return explain.document({"": run(*sets)}, "")["runs"][0]["functions"][0]["arguments"]
+
+    dynamic = {"dynamic": "True"}
+    assert told(dynamic, {}, dynamic) == [dynamic, {}]
+    assert told({}) == [{}] and told(None) is None
+    (changed,) = difference(run(dynamic, {}), run(dynamic, dynamic)).changed
+    assert changed.lines == ["* arguments of `torch.compile`: `dynamic=True` and the defaults, now `dynamic=True`"]
+    assert not difference(run(None), run(dynamic)).changed
+
+
 def test_what_was_compiled_for_one_size_each_is_told_to_leave_that_out(tmp_path):
     text = index(recorded(tmp_path, 3, 4, backend="eager", dynamic=False))
     assert "`x.shape[0]`: `torch.compile` was told `dynamic=False`" in text

@@ -19,7 +19,7 @@ from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
 from .. import cache_keys
 from ..causes import heading
-from ..compile_arguments import is_known, of_function
+from ..compile_arguments import in_words, of_function
 from ..findings import lost_by_outcome
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name
 from ..function_summary import FunctionSummary
@@ -181,9 +181,9 @@ class _Comparison:
                     f"({_often(first)}, now {_often(second)})")
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
                 lines.append(f"* {what} {word}: {fact.text}{times}")
-        if is_known(old) and is_known(new) and of_function(old) != of_function(new):
-            told, now = (some(list(map(code, of_function(each))), 3) or "none" for each in (old, new))
-            lines.append(f"* arguments of `torch.compile`: {told}, now {now}")
+        told, now = of_function(old), of_function(new)
+        if told is not None and now is not None and told != now:
+            lines.append(f"* arguments of `torch.compile`: {in_words(told)}, now {in_words(now)}")
         return lines
 
     # --- graphs, guards, kernels ---
