@@ -394,14 +394,24 @@ def test_the_options_of_inductor_stand_with_their_functions():
     def looked_up(*options):
         return CacheLookup("fx_graph", "miss", "", (CacheKeyPart("gm", "1"),), options)
 
-    def told(*caches):
-        return index(capture_of(*(compilation(0, n, caches=each) for n, each in enumerate(caches)), functions=functions))
+    def told(*caches, arguments=None):
+        return index(capture_of(*(compilation(0, n, caches=each, arguments=arguments) for n, each in enumerate(caches)),
+                                functions=functions))
 
     both = ("max_autotune = True", "coordinate_descent_tuning = True")
     text = told((looked_up(*both), CacheLookup("aotautograd", "miss")))
     assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`, `max_autotune = True`\n", text)
     assert re.search(r"\n\* `\w+` in `\[0/0\]`: `max_autotune = True`\n", told((looked_up(both[0]),), (looked_up(),)))
     assert "Options of Inductor" not in told((looked_up(),))
+    what = "ptions of Inductor that were not at their default, as "
+    assert f"\nO{what}`mode` or `options` of `torch.compile` or the program's `torch._inductor.config` set them:" in text
+    text = told((looked_up(*both),), arguments={"mode": "'max-autotune-no-cudagraphs'"})
+    assert f"\nOther o{what}the `mode` or the program's `torch._inductor.config` set them:" in text
+    text = told((looked_up(*both),), arguments={"options": "{'max_autotune': True, 'post_grad_custom_post_pass': f}"})
+    assert f"\nOther o{what}the program's `torch._inductor.config` set them:" in text
+    assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`\n", text)
+    text = told((looked_up(*both),), arguments={})
+    assert f"\nO{what}the program's `torch._inductor.config` set them:" in text
 
 
 def test_skipped_functions_have_one_number_everywhere():
