@@ -20,7 +20,7 @@ from ...torch_text.resumes import plain_name
 from .. import cache_keys
 from ..causes import heading
 from ..compile_arguments import in_words, of_function
-from ..findings import lost_by_outcome
+from ..findings import not_compiled_by_outcome
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name
 from ..function_summary import FunctionSummary
 from ..grouping import VALUES, kind_of_failure
@@ -366,8 +366,7 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
 def _numbers(summaries: Sequence[FunctionSummary], run: RunIndex) -> dict[str, int]:
     """Return the number of each kind of thing in functions, the weightiest first."""
     compilations = [each for summary in summaries for each in summary.compilations]
-    unknown = sum(each.outcome == "unknown" for each in compilations)
-    outcomes = lost_by_outcome(compilations) | ({"unknown": unknown} if unknown else {})
+    outcomes = not_compiled_by_outcome(compilations)
     return {
         "graph breaks": sum(len(each.breaks) for summary in summaries for each in summary.compilations),
         "recompiles": sum(len(summary.recompiles) for summary in summaries),
