@@ -26,7 +26,8 @@ def test_the_graph_that_the_backend_refused(tmp_path):
         torch.compile(Model(), backend=refusing)(torch.ones(2, 4))
     (graph,) = tmp_path.glob("*.Captured_Graph.0.py")
     lines = graph.read_text().splitlines()
-    assert lines[1].startswith("# compilation [0/0] failed: BackendCompilerFailed") and "relu" in graph.read_text()
+    assert lines[1].startswith("# compilation [0/0] failed: BackendCompilerFailed: backend='refusing' raised: ")
+    assert lines[1].endswith("ValueError: no such operator here") and "relu" in graph.read_text()
     assert "# so nothing calls this graph" in lines[:4]
     shown = graph.with_suffix(".outline.txt").read_text()
     assert shown.splitlines()[1].startswith("# compilation [0/0] failed: BackendCompilerFailed")

@@ -29,6 +29,7 @@ from depyf.records.model import (
     UserFunction,
 )
 from depyf.views.causes import in_plain_python, in_two_steps
+from depyf.views.diff.difference import difference
 from depyf.views.findings import findings
 from depyf.views.index.index import index
 from depyf.views.index.totals import Totals
@@ -394,23 +395,38 @@ def test_the_options_of_inductor_stand_with_their_functions():
     def looked_up(*options):
         return CacheLookup("fx_graph", "miss", "", (CacheKeyPart("gm", "1"),), options)
 
-    def told(*caches):
-        return index(capture_of(*(compilation(0, n, caches=each) for n, each in enumerate(caches)), functions=functions))
+    def told(*caches, arguments=None):
+        return index(capture_of(*(compilation(0, n, caches=each, arguments=arguments) for n, each in enumerate(caches)),
+                                functions=functions))
 
     both = ("max_autotune = True", "coordinate_descent_tuning = True")
     text = told((looked_up(*both), CacheLookup("aotautograd", "miss")))
     assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`, `max_autotune = True`\n", text)
     assert re.search(r"\n\* `\w+` in `\[0/0\]`: `max_autotune = True`\n", told((looked_up(both[0]),), (looked_up(),)))
     assert "Options of Inductor" not in told((looked_up(),))
+    what = "ptions of Inductor that were not at their default, as "
+    assert f"\nO{what}`mode` or `options` of `torch.compile` or the program's `torch._inductor.config` set them:" in text
+    text = told((looked_up(*both),), arguments={"mode": "'max-autotune-no-cudagraphs'"})
+    assert f"\nOther o{what}the `mode` or the program's `torch._inductor.config` set them:" in text
+    text = told((looked_up(*both),), arguments={"options": "{'max_autotune': True, 'post_grad_custom_post_pass': f}"})
+    assert f"\nOther o{what}the program's `torch._inductor.config` set them:" in text
+    assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`\n", text)
+    text = told((looked_up(*both),), arguments={})
+    assert f"\nO{what}the program's `torch._inductor.config` set them:" in text
 
 
 def test_skipped_functions_have_one_number_everywhere():
-    """That of fix, of check and of the index; a function without a tensor operation is none."""
+    """That of fix, of check, of the index and of a difference; one without a tensor operation is none."""
     refused = Failure("Unsupported", "no")
     run = capture_of(
         compilation(0, 0), compilation(1, 0, outcome="skipped"), compilation(2, 0, outcome="skipped", failure=refused),
         compilation(3, 0, outcome="failed", failure=refused), compilation(4, 0, outcome="limit", failure=refused))
     assert "[3 skipped functions (1 stopped at the recompile limit, 1 failed, 1 skipped)](#not-compiled)" in index(run)
     assert Outcome(run).skipped == Totals.of(RunIndex(run)).skipped == len(findings(RunIndex(run), "skipped")) == 3
+    again = dataclasses.replace(run, compilations=(*run.compilations, *(
+        compilation(3, number, outcome="failed", failure=refused) for number in (1, 2))))
+    assert "[3 skipped functions (1 stopped at the recompile limit, 1 failed, 1 skipped)](#not-compiled)" in index(again)
+    assert Outcome(again).skipped == Totals.of(RunIndex(again)).skipped == len(findings(RunIndex(again), "skipped")) == 3
+    assert difference(run, again).numbers == [] and difference(run, again).changed
     nothing_lost = index(capture_of(compilation(0, 0), compilation(1, 0, outcome="skipped")))
     assert "what has no tensor operation is [not compiled](#not-compiled)." in nothing_lost

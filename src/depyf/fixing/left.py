@@ -10,7 +10,7 @@ from ..records.model import Capture
 from ..views.advice import Adviser
 from ..views.causes import cause, statement
 from ..views.changes import row
-from ..views.findings import is_lost
+from ..views.findings import lost_functions
 from ..views.grouping import breaks_by_place
 from ..views.markdown import plain, prose, unmarked
 from ..views.run_index import RunIndex
@@ -47,7 +47,7 @@ def _breaks(run: RunIndex, adviser: Adviser, tried: Container[str]) -> Iterator[
 
 
 def _skips(run: RunIndex, adviser: Adviser) -> Iterator[str]:
-    for each in filter(is_lost, run.capture.compilations):
+    for each in lost_functions(run.capture.compilations):
         yield unmarked(why_plain(run, each))
         if not any(broken.skips_function for broken in each.breaks):  # (what is to be done about these stands there)
             yield from (f"  change: {unmarked(text)}" for text in adviser.on_lost(each))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..records.model import Capture, Compilation
-from ..views.findings import lost_by_outcome
+from ..views.findings import lost_functions
 
 #: How a tensor prints the function that it is the result of: another one computes the same.
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
@@ -49,8 +49,8 @@ class Outcome:
 
     @property
     def skipped(self) -> int:
-        """The number of functions that torch gave up, and runs in plain Python."""
-        return sum(lost_by_outcome(self._compilations).values())
+        """The number of functions that torch gave up or failed to compile, each once."""
+        return len(lost_functions(self._compilations))
 
     @property
     def recompiles(self) -> int:

@@ -582,7 +582,8 @@ class Compilation:
         user_function: the function that the user means by it; ``None`` in what a log of ``TORCH_TRACE`` tells.
         arguments: of ``torch.compile``, as Python, those of ``mode``, ``options``, ``dynamic`` and ``fullgraph`` that
             are not at their default: ``{"dynamic": "True"}``. Options of Inductor that are those of a mode stand as
-            ``mode``, for torch keeps no more of a mode. ``None`` where that is not known.
+            ``mode``, for torch keeps no more of a mode. What is no plain value stands as a name, its own or that of its
+            type, and ``...`` for what is cut. ``None`` where that is not known.
     """
 
     compile_id: CompileId

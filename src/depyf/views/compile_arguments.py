@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Collection, Mapping, Sequence
 
 from ..records.model import Compilation, CompiledGraph
+from ..torch_text.parsed import parsed_expression
 from .function_summary import FunctionSummary
 from .markdown import code, some
 
@@ -21,14 +23,21 @@ def with_backend(graph: CompiledGraph, compilation: Compilation | None) -> str:
     return graph.backend + f" ({told})" * bool(told)
 
 
-def of_function(summary: FunctionSummary) -> dict[str, dict[str, str]]:
-    """Return each set of arguments that a function was compiled with, by how it is written; none at their default."""
-    return {as_written(each): each.arguments for each in summary.compilations if each.arguments}
+def of_function(summary: FunctionSummary) -> dict[str, dict[str, str]] | None:
+    """Return each set of arguments that a function was compiled with, by how it is written; ``None`` where not known.
+
+    The one with all at their default is empty, and so is how it is written.
+    """
+    sets = {as_written(each): each.arguments for each in summary.compilations if each.arguments is not None}
+    return sets or None
 
 
-def is_known(summary: FunctionSummary) -> bool:
-    """Return whether it is recorded what ``torch.compile`` was told."""
-    return any(each.arguments is not None for each in summary.compilations)
+def in_words(sets: Collection[str]) -> str:
+    """Return sets of arguments by how they are written, as Markdown: "the defaults and `dynamic=True`"."""
+    if list(sets) == [""]:
+        return "none"
+    words = [code(each) if each else "the defaults" for each in sets]
+    return " and ".join(words[:3] + [f"{len(words) - 3} more"] * (len(words) > 3))
 
 
 def section(summaries: Sequence[FunctionSummary]) -> list[str]:
@@ -55,6 +64,12 @@ def section(summaries: Sequence[FunctionSummary]) -> list[str]:
 
 
 def is_among(option: str, arguments: Mapping[str, str] | None) -> bool:
-    """Return whether ``options=`` has an option of Inductor: ``"max_autotune = True"``."""
-    name, _, value = option.partition(" = ")
-    return f"{name!r}: {value}" in (arguments or {}).get("options", "")
+    """Return whether ``options=`` sets an option of Inductor: ``"max_autotune = True"``."""
+    given = parsed_expression((arguments or {}).get("options", ""))
+    names = [each.value for each in given.keys if isinstance(each, ast.Constant)] if isinstance(given, ast.Dict) else []
+    return option.partition(" = ")[0] in names
+
+
+def has_mode(arguments: Mapping[str, str] | None) -> bool:
+    """Return whether a mode sets options of Inductor, which it does not name."""
+    return "mode" in (arguments or {})

@@ -10,7 +10,7 @@ often what follows the last graph break) does not count as skipped: nothing is l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from ..frozen import frozen
 from ..records.model import Compilation, SourceLocation
@@ -59,13 +59,11 @@ def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
 
 
 def _skipped(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
-    for compilation in summary.compilations:
-        if is_lost(compilation):
-            place = compilation.failure.location if compilation.failure else None
-            place = place or next((each.location for each in compilation.breaks if each.skips_function), None)
-            yield Finding("skipped", summary.title, run.name_of(compilation),
-                          place or _place(compilation, summary), why_plain(run, compilation),
-                          str(compilation.compile_id))
+    for compilation in lost_functions(summary.compilations):
+        place = compilation.failure.location if compilation.failure else None
+        place = place or next((each.location for each in compilation.breaks if each.skips_function), None)
+        yield Finding("skipped", summary.title, run.name_of(compilation), place or _place(compilation, summary),
+                      why_plain(run, compilation), str(compilation.compile_id))
 
 
 def _versions(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
@@ -156,9 +154,30 @@ def is_lost(compilation: Compilation) -> bool:
     return compilation.outcome in ("failed", "limit")
 
 
-def lost_by_outcome(compilations: Iterable[Compilation]) -> dict[str, int]:
-    """Return the number of compilations by which something was lost: ``{"limit": 1, "skipped": 2}``."""
-    return dict(Counter(each.outcome for each in compilations if is_lost(each)))
+def lost_functions(compilations: Iterable[Compilation]) -> list[Compilation]:
+    """Return the first compilation by which something was lost, of each function that has one.
+
+    (A function that fails is compiled again at its next call. What continues it behind a graph break counts by itself,
+    as torch gives that up by itself.)
+    """
+    return _first_of_each(filter(is_lost, compilations))
+
+
+def not_compiled_by_outcome(compilations: Collection[Compilation]) -> dict[str, int]:
+    """Return the number of functions by what came of them: ``{"limit": 1, "skipped": 2, "unknown": 1}``.
+
+    These are the ones by which something was lost (:func:`lost_functions`), and those whose end was not seen.
+    """
+    unknown = _first_of_each(each for each in compilations if each.outcome == "unknown")
+    return dict(Counter(each.outcome for each in [*lost_functions(compilations), *unknown]))
+
+
+def _first_of_each(compilations: Iterable[Compilation]) -> list[Compilation]:
+    """Return the first compilation of each function: one frame of torch's may be that of several behind a wrapper."""
+    first: dict[object, Compilation] = {}
+    for each in compilations:
+        first.setdefault((each.compile_id.frame_key, each.user_function), each)
+    return list(first.values())
 
 
 def _of(run: RunIndex, compilation: Compilation, summary: FunctionSummary, kind: str, why: str,

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from ..records.model import Branch, Compilation, GraphStage, SourceLocation
+from ..records.model import Branch, Compilation, Failure, GraphStage, SourceLocation
 from ..records.stages import ADJECTIVES, direction
 from ..records.store import FROM_LOG, NOT_ENDED
 from .markdown import code, count
@@ -39,9 +39,18 @@ def error_of(compilation: Compilation | None) -> str:
     failure = compilation.failure
     if failure is None:
         return "an error"
-    heading = re.split(r"(?<=[.!?])\s", failure.reason.strip().partition("\n")[0], maxsplit=1)[0]
+    heading = re.split(r"(?<=[.!?])\s", first_line(failure), maxsplit=1)[0]
     heading = textwrap.shorten(heading, _LONGEST_ERROR, placeholder=" ...") if heading else ""
     return ": ".join(filter(None, (failure.kind or "an error", heading)))
+
+
+def first_line(failure: Failure) -> str:
+    """Return the line that a failure begins with; with the next one where it only announces that.
+
+    ``backend='mine' raised: ValueError: no such operator``
+    """
+    lines = [line.strip() for line in failure.reason.splitlines() if line.strip()]
+    return " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
 
 
 def no_version(compilation: Compilation | None) -> list[str]:

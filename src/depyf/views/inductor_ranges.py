@@ -96,7 +96,6 @@ def with_causes(
     return [one if place is None else replace(one, cause=place) for one, place in zip(conditions, asked)]
 
 
-
 def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) -> bool:
     """Return whether a condition is on one size alone, the one of a name."""
     symbols = set(SYMBOL.findall(decision.symbol))

@@ -44,10 +44,12 @@ class NumberForText:
     text: str
     place: SourceLocation
 
-
     @property
     def sentence(self) -> str:
-        """What is wrong, without the function: ``sets self.msg to the number n, where it has the text f"{n:.3f}"``."""
+        """Return what compiled code does in place of the program, without the function.
+
+        ``sets self.msg to the number n, where your program has the text f"{n:.3f}"``, as Markdown.
+        """
         does = f"sets {code(self.where)} to" if self.where else "returns"
         return f"{does} the number {code(self.number)}, where your program has the text {code(self.text)}"
 

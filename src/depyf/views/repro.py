@@ -48,6 +48,8 @@ _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized",
                "rngprims", "debugprims", "streams", "symm_mem", "_inductor_test")
 _OPERATOR = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)")
 _SIZE = re.compile(r"\.size\(\)\[")
+#: What an expression has that writes no value out.
+_NONE = object()
 _STATE = re.compile(r"check_global_state\((?P<settings>.*)\)$", re.S)
 
 
@@ -274,27 +276,51 @@ def _attributes(subject: _Subject) -> Iterator[str]:
 
 
 def _arguments(subject: _Subject) -> str:
-    """Return the assignment of what torch.compile was told for a backend, as far as its text says it."""
-    given = subject.compilation.arguments if subject.compilation is not None else None
+    """Return the assignment of what torch.compile was told for a backend; above it stands what is left out."""
+    given = (subject.compilation.arguments if subject.compilation is not None else None) or {}
+    backend = subject.graph.backend
     told: dict[str, object] = {}
-    for name in ("mode", "options"):
-        node = parsed_expression((given or {}).get(name, ""))
-        if isinstance(node, ast.Dict):
-            pairs = ((_literal(key), _literal(value)) for key, value in zip(node.keys, node.values))
-            told[name] = {key: value for key, value in pairs if key is not None and value is not None}
-        elif _literal(node) is not None:
-            told[name] = _literal(node)
-    told = {name: value for name, value in told.items() if value}
-    known = {subject.graph.backend: told} if told and subject.graph.backend in _BACKENDS else {}
-    return f"ARGUMENTS = {known!r}  # of torch.compile, by backend"
+    left: list[str] = []
+    for name in [each for each in ("mode", "options") if given.get(each)]:
+        value, without = _written_out(given[name])
+        left += [f"{name}{part}" for part in without]
+        if value:
+            told[name] = value
+    lines = wrapping.comment(f"Left out, as no record holds its value: {', '.join(left)}") if left else []
+    if told and backend not in _BACKENDS:
+        lines += wrapping.comment(f"Left out, as it is for the backend {backend!r}: {', '.join(told)}")
+        told = {}
+    return "\n".join([*lines, f"ARGUMENTS = {({backend: told} if told else {})!r}  # of torch.compile, by backend"])
+
+
+def _written_out(text: str) -> tuple[object, list[str]]:
+    """Return the value that a text writes out, and the items without which: ``["['guard_filter_fn']"]``.
+
+    ``(None, [""])`` where it writes none out.
+    """
+    node = parsed_expression(text)
+    if not isinstance(node, ast.Dict):
+        value = _literal(node)
+        return (None, [""]) if value is _NONE else (value, [])
+    whole: dict[object, object] = {}
+    without = []
+    for key, value in zip(node.keys, node.values):
+        item = _literal(ast.Dict([key], [value]))
+        if isinstance(item, dict):
+            whole.update(item)
+        else:
+            without.append(f"[{key.value!r}]" if isinstance(key, ast.Constant) else "[...]")
+    return whole, without
 
 
 def _literal(node: ast.expr | None) -> object:
-    """Return the value that an expression writes out; ``None`` where it does not."""
+    """Return the value that an expression writes out whole (``...`` stands for what was cut); else :data:`_NONE`."""
+    if node is None or any(isinstance(each, ast.Constant) and each.value is ... for each in ast.walk(node)):
+        return _NONE
     try:
-        return ast.literal_eval(node) if node is not None else None
+        return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return None
+        return _NONE
 
 
 def _settings(subject: _Subject) -> Iterator[str]:

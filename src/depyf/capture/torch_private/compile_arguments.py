@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import keyword
+from itertools import islice
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
+from ..static_lookup import MISSING
 from . import private_api
 from .compiled_callables import wrapped_backends
 
 #: Types of which a value is shown as it is.
 _PLAIN = (bool, int, float, str, type(None))
-#: Longer values are cut.
-_LONGEST = 300
+#: Objects that are shown by their own name: reading it runs nothing of the program's.
+_NAMED = (type, FunctionType, BuiltinFunctionType)
+#: Characters of a text, items of a value, and values in one another that are shown; ``...`` stands for the rest.
+_LONGEST, _MOST, _DEEPEST = 300, 30, 3
+#: Bits of a whole number that is shown. (Python refuses to write very long ones.)
+_WIDEST = 1000
 
 
 def of_compilation(backend: Any, fullgraph: Any, hooks: Any) -> dict[str, str] | None:
     """Return the arguments of ``torch.compile`` that are not at their default, as Python.
 
-    ``None`` where they are not known, as it was not ``torch.compile`` that made the backend.
+    What is no plain value is a bare name there. ``None`` where they are not known: it was not ``torch.compile`` that
+    made the backend, or this torch keeps them elsewhere.
 
     Args:
         backend: what Dynamo hands graphs to: ``torch.compile`` keeps ``mode``, ``options`` and ``dynamic`` there.
@@ -27,11 +36,25 @@ def of_compilation(backend: Any, fullgraph: Any, hooks: Any) -> dict[str, str] |
     if given is None:
         return None
     mode, options, dynamic = given
-    dropping = getattr(hooks, "guard_filter_fn", None)
+    known, dropping = _filter_of_guards(hooks)
+    if not known:
+        return None
     if dropping is not None:
-        options = {**options, "guard_filter_fn": dropping}
-    told = {"mode": mode, "options": options or None, "dynamic": dynamic, "fullgraph": fullgraph or None}
-    return {name: _cut(_shown(value)) for name, value in told.items() if value is not None}
+        options = {**options, private_api.GUARD_FILTER.key: dropping}
+    told = {"mode": mode, "dynamic": dynamic, "fullgraph": fullgraph or None}
+    shown = {name: _shown(value) for name, value in told.items() if value is not None}
+    return shown | ({"options": _of_options(options)} if options else {})
+
+
+def _filter_of_guards(hooks: Any) -> tuple[bool, Any]:
+    """Return whether it is known if guards are dropped, and what drops them.
+
+    (``torch.compile`` of 2.6 takes no such option.)
+    """
+    kept = getattr(hooks, private_api.GUARD_FILTER.key, MISSING)
+    if kept is not MISSING:
+        return True, kept
+    return hooks is None or not private_api.GUARD_FILTER_OPTION.as_expected(), None
 
 
 def _given(backend: Any) -> tuple[Any, dict[str, Any], Any] | None:
@@ -40,7 +63,9 @@ def _given(backend: Any) -> tuple[Any, dict[str, Any], Any] | None:
         return _of_inductor(dict(backend.config), backend.dynamic)
     if _is_a(backend, private_api.COMPILE_BACKEND):
         options = backend.kwargs.get("options")
-        return backend.kwargs.get("mode"), dict(options) if isinstance(options, dict) else {}, backend.dynamic
+        # (By type, and without what a class of the program's does instead.)
+        given = dict.copy(options) if issubclass(type(options), dict) else {}
+        return backend.kwargs.get("mode"), given, backend.dynamic
     return None
 
 
@@ -63,18 +88,35 @@ def _of_inductor(config: dict[str, Any], dynamic: Any) -> tuple[str | None, dict
     return mode, {} if mode else config, dynamic
 
 
-def _shown(value: Any) -> str:
-    """Return a value as Python; of what is no plain value its name or type, for its ``repr`` is the program's."""
-    if type(value) in _PLAIN:
-        return repr(value)
-    if type(value) is dict:
-        return "{" + ", ".join(f"{_shown(key)}: {_shown(each)}" for key, each in value.items()) + "}"
-    if type(value) in (list, tuple):
-        inner = ", ".join(map(_shown, value))
-        return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"
-    name = getattr(value, "__name__", None)
-    return name if isinstance(name, str) and name.isidentifier() else f"<{type(value).__name__}>"
+def _of_options(options: dict[str, Any]) -> str:
+    """Return ``options`` as Python, each of them: what is long is cut by itself."""
+    return "{" + ", ".join(f"{_shown(name)}: {_shown(value)}" for name, value in options.items()) + "}"
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+def _shown(value: Any, depth: int = 0) -> str:
+    """Return a value as Python; for what is no plain value a name, as its ``repr`` is the program's code."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return _plain(value)
+    if kind not in (dict, list, tuple) or depth > _DEEPEST:
+        return _name(value)
+    cut = ["..."] * (len(value) > _MOST)
+    if kind is dict:
+        pairs = [f"{_shown(key, depth + 1)}: {_shown(each, depth + 1)}" for key, each in islice(value.items(), _MOST)]
+        return "{" + ", ".join([*pairs, *(f"{each}: {each}" for each in cut)]) + "}"
+    inner = ", ".join([*(_shown(each, depth + 1) for each in islice(value, _MOST)), *cut])
+    return f"[{inner}]" if kind is list else f"({inner}{',' * (len(value) == 1)})"
+
+
+def _plain(value: Any) -> str:
+    if type(value) is str and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]!r} + ..."
+    return "int" if type(value) is int and value.bit_length() > _WIDEST else repr(value)
+
+
+def _name(value: Any) -> str:
+    """Return the name of a function or class; of anything else that of its type, as a class of its own may run code."""
+    name = value.__name__ if type(value) in _NAMED else type.__dict__["__name__"].__get__(type(value))
+    if type(name) is str and name.isidentifier() and not keyword.iskeyword(name):
+        return name
+    return "function" if type(value) is FunctionType else "object"

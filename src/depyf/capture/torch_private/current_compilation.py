@@ -8,6 +8,7 @@ from types import CodeType
 from typing import Any
 
 from ...frozen import frozen
+from ...guarded import guarded_call, warn_of
 from . import private_api
 
 
@@ -32,7 +33,7 @@ class CompiledFrame:
 
 def compiled_frame() -> CompiledFrame | None:
     """Return the frame being compiled, from inside a hook: torch's ``_compile`` is on the stack meanwhile."""
-    known = _given_to_compile()
+    known = _given_to_compile(private_api.COMPILED_FRAME)
     code, values, namespace = (known.get(each) for each in ("code", "locals", "globals"))
     if not isinstance(code, CodeType):
         return None
@@ -44,20 +45,25 @@ def compiled_frame() -> CompiledFrame | None:
 def arguments() -> dict[str, str] | None:
     """Return the arguments of ``torch.compile`` for the frame being compiled that are not at their default.
 
-    ``None`` where they are not known.
+    ``None`` where they are not known. An error of ours loses no more: the event that tells of the compilation is read
+    after this.
     """
-    known = _given_to_compile()
-    if not known:
+    return guarded_call(_arguments, None, lambda error: warn_of(error, "without the arguments of torch.compile"))
+
+
+def _arguments() -> dict[str, str] | None:
+    known, names = _given_to_compile(private_api.COMPILE_ARGUMENTS), private_api.COMPILE_ARGUMENTS.key.split(", ")
+    if any(name not in known for name in names):
         return None
     from .compile_arguments import of_compilation
 
-    return of_compilation(known.get("compiler_fn"), known.get("one_graph"), known.get("hooks"))
+    return of_compilation(*(known[name] for name in names))
 
 
-def _given_to_compile() -> Mapping[str, Any]:
+def _given_to_compile(api: private_api.PrivateApi) -> Mapping[str, Any]:
     """Return arguments and variables of torch's ``_compile`` that this thread is in; nothing where it is in none."""
     try:
-        module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
+        module, function = api.module, api.attribute
     except private_api.MissingPrivateApi:
         return {}
     frame: Any = sys._getframe(1)

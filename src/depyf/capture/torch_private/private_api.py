@@ -169,6 +169,11 @@ def declares(*names: str) -> Check:
     return check
 
 
+def both(first: Check, second: Check) -> Check:
+    """Is as two checks expect it."""
+    return lambda value: first(value) or second(value)
+
+
 def is_a(wanted: type) -> Check:
     """Is of this type."""
     return lambda value: "" if isinstance(value, wanted) else f"is of type {type(value).__name__}"
@@ -213,14 +218,27 @@ COMPILED_FRAME = PrivateApi(
     "globals and locals of the frame being compiled: its resume functions, its ``self``; where depyf run begins", "2.0",
     "resume functions are shown as functions of their own; compiled_codes of the dispatcher class; depyf run",
     takes("globals", "locals"))
+COMPILE_ARGUMENTS = PrivateApi(
+    ("torch._dynamo.convert_frame:_compile",),
+    "what torch.compile was told for the frame being compiled: in its backend, as fullgraph=, and in hooks", "2.0",
+    "arguments of torch.compile", takes("compiler_fn", "one_graph", "hooks"), "compiler_fn, one_graph, hooks")
+GUARD_FILTER = PrivateApi(
+    ("torch._dynamo.hooks:Hooks",),
+    "the function among options= that drops guards", "2.7", "arguments of torch.compile, where it takes such an option",
+    declares("guard_filter_fn"), "guard_filter_fn")
+GUARD_FILTER_OPTION = PrivateApi(
+    ("torch:compile",),
+    "whether torch.compile takes such an option", "2.7", "nothing on a torch that keeps that function in its hooks",
+    mentions("guard_filter_fn"), "guard_filter_fn")
 COMPILE_INDUCTOR = PrivateApi(
     ("torch:_TorchCompileInductorWrapper",),
     "the options of Inductor that torch.compile was given, and whether sizes are open from the start", "2.1",
-    "mode=, options= and dynamic= of torch.compile", mentions("config", "dynamic"))
+    "mode=, options= and dynamic= of torch.compile", both(mentions("config"), mentions("dynamic")))
 COMPILE_BACKEND = PrivateApi(
     ("torch:_TorchCompileWrapper",),
     "mode, options and dynamic that torch.compile was given for another backend than Inductor", "2.1",
-    "mode=, options= and dynamic= of torch.compile for other backends than Inductor", mentions("kwargs", "dynamic"))
+    "mode=, options= and dynamic= of torch.compile for other backends than Inductor",
+    both(mentions("kwargs"), mentions("dynamic")))
 INDUCTOR_MODES = PrivateApi(
     ("torch._inductor:list_mode_options",),
     "the options of Inductor that are those of a mode", "2.0",

@@ -43,7 +43,8 @@ def _run(folder: str, run: SectionContext) -> dict[str, Any]:
 def _functions(run: SectionContext) -> list[dict[str, Any]]:
     return [{
         "name": summary.title, "place": place(summary.location), "file": summary.file or None,
-        "arguments": [dict(each) for each in of_function(summary).values()], "versions": len(summary.done),
+        "arguments": list(sets.values()) if (sets := of_function(summary)) is not None else None,
+        "versions": len(summary.done),
         "graphs": list(dict.fromkeys(name for each in summary.done for name in run.graph_names(each))),
         "breaks": sum(len(each.breaks) for each in summary.compilations), "recompiles": len(summary.recompiles),
         "seconds": seconds(sum(each.seconds for each in summary.compilations)),

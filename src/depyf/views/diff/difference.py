@@ -19,9 +19,9 @@ from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
 from .. import cache_keys
 from ..causes import heading
-from ..compile_arguments import is_known, of_function
-from ..findings import lost_by_outcome
-from ..formatting import OUTCOME_OF_ONE, OUTCOMES, stage_name
+from ..compile_arguments import in_words, of_function
+from ..findings import not_compiled_by_outcome
+from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name
 from ..function_summary import FunctionSummary
 from ..grouping import VALUES, kind_of_failure
 from ..index.totals import seconds_by_phase
@@ -181,9 +181,9 @@ class _Comparison:
                     f"({_often(first)}, now {_often(second)})")
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
                 lines.append(f"* {what} {word}: {fact.text}{times}")
-        if is_known(old) and is_known(new) and of_function(old) != of_function(new):
-            told, now = (some(list(map(code, of_function(each))), 3) or "none" for each in (old, new))
-            lines.append(f"* arguments of `torch.compile`: {told}, now {now}")
+        told, now = of_function(old), of_function(new)
+        if told is not None and now is not None and told != now:
+            lines.append(f"* arguments of `torch.compile`: {in_words(told)}, now {in_words(now)}")
         return lines
 
     # --- graphs, guards, kernels ---
@@ -355,7 +355,7 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
         if compilation.outcome == "compiled":
             continue
         failure = compilation.failure
-        reason = failure.reason.partition("\n")[0] if failure else ""
+        reason = first_line(failure) if failure else ""
         yield _Fact(OUTCOME_OF_ONE.get(compilation.outcome, compilation.outcome)
                     + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""),
                     (compilation.outcome, plain_name(compilation.function), failure and failure.kind,
@@ -366,8 +366,7 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
 def _numbers(summaries: Sequence[FunctionSummary], run: RunIndex) -> dict[str, int]:
     """Return the number of each kind of thing in functions, the weightiest first."""
     compilations = [each for summary in summaries for each in summary.compilations]
-    unknown = sum(each.outcome == "unknown" for each in compilations)
-    outcomes = lost_by_outcome(compilations) | ({"unknown": unknown} if unknown else {})
+    outcomes = not_compiled_by_outcome(compilations)
     return {
         "graph breaks": sum(len(each.breaks) for summary in summaries for each in summary.compilations),
         "recompiles": sum(len(summary.recompiles) for summary in summaries),

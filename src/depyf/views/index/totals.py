@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...frozen import frozen
 from ...records.model import Compilation
-from ..findings import lost_by_outcome
+from ..findings import not_compiled_by_outcome
 from ..run_index import RunIndex
 
 
@@ -20,8 +20,8 @@ class Totals:
     graphs: that this code calls.
     breaks, places: graph breaks, each once for every compilation that came to it, and the lines that they are at.
     recompiles: compilations because no version matched.
-    outcomes: how many compilations ended otherwise: ``limit``, ``failed``, ``skipped`` (where that lost something),
-        ``unknown``.
+    outcomes: how many functions were not compiled, by what came of them: ``limit``, ``failed``, ``skipped`` (where
+        that lost something), ``unknown``.
     seconds: of compiling.
     """
 
@@ -39,8 +39,6 @@ class Totals:
         """Count what is in a run."""
         compilations = run.capture.compilations
         breaks = [broken for compilation in compilations for broken in compilation.breaks]
-        outcomes = lost_by_outcome(compilations)
-        unknown = sum(compilation.outcome == "unknown" for compilation in compilations)
         lost = run.capture.lost
         return cls(
             sum(bool(summary.function and (not summary.compilations or summary.done)) for summary in run.summaries),
@@ -49,7 +47,7 @@ class Totals:
             len(breaks),
             len({broken.location and (broken.location.filename, broken.location.line) for broken in breaks}),
             sum(len(summary.recompiles) for summary in run.summaries),
-            outcomes | ({"unknown": unknown} if unknown else {}),
+            not_compiled_by_outcome(compilations),
             sum(compilation.seconds for compilation in compilations))
 
     @property

@@ -48,17 +48,27 @@ def functions(run: SectionContext) -> list[str]:
     if arguments:
         lines += ["", *arguments]
     if options:
-        lines += ["", "Options of Inductor that were not at their default, as `mode` or `options` of `torch.compile` "
-                  "or the program's `torch._inductor.config` set them:", "",
+        head = "Other options" if arguments else "Options"
+        lines += ["", f"{head} of Inductor that were not at their default, as {_set_by(summaries)} set them:", "",
                   *(f"* {some(of, 3)}: {', '.join(map(code, shown))}" for shown, of in options.items())]
     return lines
+
+
+def _set_by(summaries: Sequence[FunctionSummary]) -> str:
+    """Return what set options of Inductor that are not among the arguments of ``torch.compile``."""
+    given = [each.arguments for summary in summaries for each in summary.done
+             if any(lookup.options for lookup in each.caches)]
+    config = "the program's `torch._inductor.config`"
+    if any(each is None for each in given):
+        return f"`mode` or `options` of `torch.compile` or {config}"
+    return f"the `mode` or {config}" if any(map(compile_arguments.has_mode, given)) else config
 
 
 def _options(summaries: Sequence[FunctionSummary]) -> dict[tuple[str, ...], list[str]]:
     """Return the options of Inductor with the functions whose graphs were looked up in its cache under them.
 
-    Those among the arguments of ``torch.compile`` are told as such. A function with several sets of options stands with
-    the compilations that had each of them.
+    Those among the ``options`` of ``torch.compile`` are told as such; which ones a mode sets is told here alone. A
+    function with several sets of options stands with the compilations that had each of them.
     """
     result: dict[tuple[str, ...], list[str]] = {}
     for summary in summaries:
