@@ -131,6 +131,16 @@ def test_a_count_by_key_that_the_function_changes(cause, counts):
     assert advice.comes_first == counts
 
 
+@pytest.mark.parametrize(("cause", "own", "counts"), [
+    ("n += 1", set(), True), ("n = n + 1", set(), True), ("n += 1", {"n"}, False),
+    ("x = x * math.exp(-n / 10)", set(), False), ("x = x + 1", set(), False), ("self.n += 1", set(), False),
+])
+def test_a_variable_that_the_function_changes(cause, own, counts):
+    """One of its own begins with what the caller gives."""
+    advice = on_change(ValueChange("n", ("1",), "2", cause=cause), Circumstances(own_variables=frozenset(own)))
+    assert (advice is not None and "changes it itself" in advice.text) == counts
+
+
 def test_a_value_of_an_object_that_a_version_leaves_open():
     at = Circumstances(set_once=frozenset({"atol"}), ranges={"self.atol": ""})
     text = on_change(ValueChange("self.atol", ("0.1",), "0.2"), at).text

@@ -42,6 +42,8 @@ def on_counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None
     if change.subject in at.ranges or at.in_library or not all(
             NUMBER.fullmatch(each) for each in (change.now, *change.was)) or not _changes_itself(change):
         return None
+    if change.subject in at.own_variables:  # (each call begins with what the caller gives)
+        return None
     return RecompileAdvice(_changed_in_function(change, [_OUTSIDE, "" if tested_at(change, at) else "in a tensor"]),
                            comes_first=True)
 
@@ -111,7 +113,8 @@ def _changes_itself(change: ValueChange) -> bool:
 
 def _is_stored_in(subject: str, target: ast.expr) -> bool:
     """Return whether what a line stores to may be what changed: ``seen[key]`` may be ``self.seen['a']``."""
-    if last_part(ast.unparse(target)) == last_part(subject):
+    stored = ast.unparse(target)
+    if (last_part(stored) or stored) == (last_part(subject) or subject):
         return True
     match target, parsed_expression(subject):
         case ast.Subscript(owner, key), ast.Subscript(of) if not isinstance(key, ast.Constant):
