@@ -343,12 +343,14 @@ def test_a_number_that_a_test_fixes_becomes_no_tensor():
 
 
 def test_a_number_that_a_global_name_leads_to_is_passed():
-    """Torch holds each such number for fixed, and opens what comes with the arguments."""
+    """Torch holds each such number for fixed, and opens what comes with the arguments, but for those of modules."""
     change = ValueChange("ctx.meta.longest", ("5",), "6", of_global=True)
     text = on_change(change, Circumstances()).text
-    assert "pass it to the function as an argument, or the object that holds it" in text and "make it a tensor" not in text
+    assert "pass it to the function as an argument, or what holds it, unless that is an `nn.Module`: where" in text and "make it a tensor" not in text
     tested = on_change(change, Circumstances(python_tests={".longest": "`m.py:9`"})).text
     assert tested.endswith("; each outcome of the test of it (at `m.py:9`) has a version then")
+    alone = on_change(replace(change, subject="longest"), Circumstances()).text
+    assert "pass it to the function as an argument: where" in alone
     length = on_change(replace(change, subject="len(seen)"), Circumstances()).text
     assert "each length has a version" in length and "argument" not in length
     assert "make it a tensor" in on_change(replace(change, was=("0.5",), now="0.25"), Circumstances()).text

@@ -1223,7 +1223,7 @@ def test_a_number_behind_a_global_name_is_passed_as_an_argument(capture_program)
     text = index(capture_program(told_programs.batch_behind_a_global_name))
     by_name, by_argument = text.partition("## Recompiles")[2].partition("## Dynamic")[0].split("by_argument`](")
     assert "* `Current.batch.longest`, `Current.batch.prefill`: torch holds a whole number that it reaches" in by_name
-    assert "pass it to the function as an argument, or the object that holds it" in by_name and "tensor" not in by_name
+    assert "pass it to the function as an argument, or what holds it, unless" in by_name and "tensor" not in by_name
     assert ": 1 recompile\n" in by_argument
     assert "the test at `told_programs.py:" in by_argument and "would break the graph there" in by_argument
 

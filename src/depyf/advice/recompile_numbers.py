@@ -54,10 +54,12 @@ def on_number_of_global(change: ValueChange, at: Circumstances) -> str | None:
             WHOLE_NUMBER.fullmatch(each) for each in (change.now, *change.was)):
         return None
     tested = tested_at(change, at)
+    # (Those of a module stay fixed when it is an argument: `is_int_specialization_case`.)
+    holder = "" if change.subject.isidentifier() else ", or what holds it, unless that is an `nn.Module`"
     outcomes = f"; each outcome of the test of it (at {tested}) has a version then" if tested else ""
     return ("torch holds a whole number that it reaches from a global name for fixed, so each of its values has a "
-            "version of its own; pass it to the function as an argument, or the object that holds it: where nothing "
-            f"that is computed with it fixes it, torch then leaves it open{outcomes}")
+            f"version of its own; pass it to the function as an argument{holder}: where nothing that is computed with "
+            f"it fixes it, torch then leaves it open{outcomes}")
 
 
 def on_learning_rate(change: ValueChange, at: Circumstances) -> str | None:
