@@ -12,6 +12,7 @@ import fix_programs
 
 from depyf import prepare_debug
 from depyf.advice import RULES, Sources, on_break
+from depyf.advice.made import made_for
 from depyf.advice.model import Advice, Edit, edited
 from depyf.advice.tensor_indices import _Elements, in_steps
 from depyf.fixing.left import left
@@ -366,6 +367,33 @@ def test_what_a_call_is_given_may_be_made_in_the_function(lines, line, change):
         f"def f(x):\n{lines}", line, "GB0007", "Attempted to call function marked as skipped",
         "Dynamo does not know how to trace the builtin function `zlib.crc32`."))
     assert advice.change.startswith(change)
+
+
+@pytest.mark.parametrize(("lines", "read", "expected"), [
+    ("self.n += 1", "cond(self.n)", ["self.n"]), ("self.n += 1", "cond(self)", ["self"]),
+    ("self.n += 1", "cond(self.m)", []), ("self.n += 1", "cond(other.n)", ["other.n"]),
+    ("self.time = time.time()", "time.time()", []), ("self.lib = g", "self.lib.cond(p)", ["self.lib"]),
+    ("d['k'] = 1", "cond(d['k'])", ["d"]), ("self.d[p].n = 1", "cond(self.d)", ["self.d"]),
+    ("d['k'] = p[0]", "cond(p[0])", []), ("setattr(self, p, 1)", "cond(d.n)", ["d.n"]),
+    ("setattr(self, p, 1)", "cond(p)", []), ("d.append(1)", "cond(d)", ["d"]), ("y = np.append(d, 1)", "np.cond(d)", []),
+    ("y = d.pop()", "cond(len(d))", ["d"]), ("x.add_(1)", "cond(x.sum())", ["x"]), ("torch.relu_(x)", "torch.cond(1)", []),
+    ("def cond(a): pass", "cond(p)", ["cond"]), ("import cond", "cond(p)", []), ("x = x + 1", "cond(x, p)", ["x"]),
+    ("match p:\n        case [y, *z]: pass", "cond(y, z)", ["y", "z"]), ("pass", "cond(x, p, self.n)", []),
+    ("pass", "d.pop()", []), ("(lambda y: y)(p)", "cond(y)", []),
+])
+def test_what_a_function_makes_or_changes_is_not_there_before_the_call(lines, read, expected):
+    function = ast.parse(f"def f(self, x, p, d):\n    {lines}\n    return {read}\n").body[0]
+    assert made_for(function.body[-1].value, function) == expected
+    assert made_for(function.body[-1].value, function, before=2) == []
+
+
+@pytest.mark.parametrize("before", ["self.n += 1", "d['k'] = 1\n    self.n = d", "setattr(self, 'n', 1)"])
+def test_what_depends_on_an_attribute_that_the_function_sets_is_not_evaluated_before_it(before):
+    text = f"def f(self, x, d):\n    {before}\n    if lib.cond(self.n) > 2:\n        x = x + 1\n    return x\n"
+    advice = on_break(broken_at(
+        text, text[:text.index("if lib")].count("\n") + 1, "GB0007", "Attempted to call function marked as skipped",
+        "Dynamo does not know how to trace the builtin function `lib.cond`."))
+    assert advice.change.startswith("divide `f` here") and "makes or changes `self.n`, which the call" in advice.why
 
 
 @pytest.mark.parametrize(("lines", "line", "change"), [

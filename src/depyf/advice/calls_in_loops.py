@@ -13,8 +13,9 @@ import ast
 
 from .branches import unparsed
 from .data_loops import loop_around
+from .made import reads_made
 from .model import Advice
-from .source import Function, Site
+from .source import Site
 
 _PARAMETER = "`{}`, and each compiled function that calls it, has one more parameter"
 
@@ -51,9 +52,3 @@ def on_call_in_loop(site: Site, call: ast.Call, rule: str, why: str, as_what: st
 
 def _is_part(node: ast.expr, whole: ast.expr) -> bool:
     return any(each is node for each in ast.walk(whole))
-
-
-def reads_made(node: ast.expr, function: Function) -> bool:
-    """Return whether an expression reads a variable that a line of the function sets."""
-    made = {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    return any(isinstance(each, ast.Name) and each.id in made for each in ast.walk(node))

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 #: Methods that make a list, set or dictionary longer.
-_ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add"})
+ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add"})
 #: Methods that set items of a dictionary by their keys, which may be there.
-_SETTING = frozenset({"update", "setdefault"})
+SETTING = frozenset({"update", "setdefault"})
 
 
 def names_added_to(function: ast.AST) -> set[str]:
@@ -31,14 +31,14 @@ def set_by_key(tree: ast.AST) -> list[ast.expr]:
     """Return what has an item that is set by a key."""
     return [node.value for node in ast.walk(tree)
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-            or isinstance(node, ast.Attribute) and node.attr in _SETTING]
+            or isinstance(node, ast.Attribute) and node.attr in SETTING]
 
 
 def added_to(tree: ast.AST) -> Iterator[ast.expr]:
     """Yield what something is added to, other than by a key."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(ast.Attribute(owner, method)) if method in _ADDING:
+            case ast.Call(ast.Attribute(owner, method)) if method in ADDING:
                 yield owner
             case ast.AugAssign(target):
                 yield target
