@@ -359,7 +359,7 @@ def test_the_packing_of_a_batch_goes_with_the_packed_sequence():
 @pytest.mark.parametrize(("lines", "line", "change"), [
     ("    y = x + 1\n    n = zlib.crc32(y, 3)\n", 3, "divide `f` here: compile what comes before this line"),
     ("    n = zlib.crc32(x)\n    y = n\n", 2, "call `zlib.crc32(x)` before the compiled function is called"),
-    ("    for y in x:\n        n = zlib.crc32(y)\n", 3, "call `zlib.crc32(y)` before the compiled function is called"),
+    ("    for y in x:\n        n = zlib.crc32(y)\n", 3, "compile what one turn of the loop at line 2 computes"),
 ])
 def test_what_a_call_is_given_may_be_made_in_the_function(lines, line, change):
     """It can then not be called before the function."""
@@ -403,6 +403,20 @@ def test_what_depends_on_an_attribute_that_the_function_sets_is_not_evaluated_be
     ("    for t in range(3):\n        if time.time() < t:\n            x = x + 1\n", 3,
      "compile what one turn of the loop at line 2 computes"),
     ("    while time.time() < p:\n        x = x + 1\n", 2, "compile what one turn of the loop at line 2 computes"),
+    ("    for t in range(3):\n        y = time.time(x)\n        x = x + y\n", 3,
+     "compile what one turn of the loop at line 2 computes"),
+    ("    for t in range(3):\n        if time.time(t):\n            x = x + 1\n", 3,
+     "compile what one turn of the loop at line 2 computes"),
+    ("    while time.time(x):\n        x = x + 1\n", 2, "compile what one turn of the loop at line 2 computes"),
+    ("    while x.any():\n        for t in range(3):\n            if time.time() < p:\n                x = x + 1\n", 4,
+     "compile what one turn of the loop at line 3 computes"),
+    ("    for u in range(2):\n        for t in range(3):\n            if time.time() < p:\n                x = x + 1\n", 4,
+     "evaluate `time.time() < p` before the compiled function is called, once for each turn of the loop at line 3, in each "
+     "turn of that at line 2, and pass the outcomes to `f`"),
+    ("    for t in p:\n        x = x + 1\n    else:\n        if time.time() < p:\n            x = x + 1\n", 5,
+     "evaluate `time.time() < p` before the compiled function is called, and pass the result to `f`"),
+    ("    for t in range(time.time()):\n        x = x + 1\n", 2,
+     "call `time.time()` before the compiled function is called, and pass the result to `f`"),
     ("    for t in range(3):\n        x = x * time.time()\n", 3,
      "call `time.time()` before the compiled function is called, once for each turn of the loop at line 2, and pass the "
      "results to `f`, as a tensor if they are numbers that change"),

@@ -304,6 +304,9 @@ def test_the_source_tells_functions_and_loops():
         return SourceLocation("a.py", line, "f")
 
     assert [source.loop_around(at(line)) for line in (3, 4, 5, 6)] == [None, 4, 4, None]
+    text = "def f(y):\n    for x in (y,\n              z):\n        h()\n        def g():\n            k()\n    else:\n        k()\n"
+    other = UserSource([SourceFile("a.py", text)])
+    assert [other.loop_around(at(line)) for line in (2, 3, 4, 6, 8)] == [None, None, 2, None, None]
     assert source.name_at(at(5), "f") == "A.f" and source.name_at(at(5), "other") == "other"
     assert source.name_at(SourceLocation("b.py", 1), "f") == "f" and source.loop_around(SourceLocation("b.py", 1)) is None
 

@@ -209,7 +209,8 @@ def on_skipped(site: Site) -> Advice | None:
     if isinstance(site.statement, ast.Expr) and site.statement.value is calls[0]:
         return Advice("skipped", f"move `{shown}` before or after the call of `{function}`",
                       "torch does not trace what it calls", "it then runs before or after all of the function")
-    as_tensor = "" if isinstance(site.statement, ast.If) else ", as a tensor if {}"  # (of which a test would break)
+    # (A test or a ``range`` of a tensor would break the graph.)
+    as_tensor = "" if isinstance(site.statement, (ast.If, ast.For)) else ", as a tensor if {}"
     in_loop = on_call_in_loop(site, calls[0], "skipped", "torch does not trace what it calls",
                               as_tensor.format("they are numbers that change"))
     if in_loop is not None:
