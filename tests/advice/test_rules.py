@@ -154,6 +154,26 @@ def test_a_test_of_a_size_is_no_condition_of_where(test):
     assert advice is None or advice.rule == "mask" and "p" in test
 
 
+UNKNOWN = "Could not guard on data-dependent expression Eq(u0, 1) (unhinted: Eq(u0, 1))"
+
+
+@pytest.mark.parametrize(("lines", "line", "rule"), [
+    ("for k in t.tolist():\n        if k in seen:\n            continue", 3, "membership"),
+    ("seen = set()\n    for k in t.tolist():\n        if k in seen:\n            continue\n        seen.add(k)", 4, "rest"),
+    ("k = t.item()\n    x = x + seen[k]", 3, "item"), ("k = t.item()\n    y = k in seen", 3, "membership"),
+    ("k = t.item()\n    seen = {}\n    seen[k] = x * k\n    x = x + seen[k]", 5, ""),
+    ("k = t.item()\n    seen[k] = x * k\n    x = x + seen[k]", 4, ""),
+    ("k = t.item()\n    seen[k] = x * k", 3, "key"), ("k = t.item()\n    y = x + 1\n    seen[k] = y * k", 4, ""),
+    ("k = t.item()\n    seen = {}\n    seen[k] = x * k", 4, ""), ("k = t.item()\n    seen.add(k)", 3, "key"),
+    ("k = t.item()\n    seen = set()\n    seen.add(k)", 4, ""), ("k = t.item()\n    self.seen.add(k)", 3, "key"),
+    ("k = t.item()\n    seen.append(x)\n    y = seen[k]", 4, ""), ("k = t.item()\n    seen.append(k)\n    y = k in seen", 4, ""),
+    ("k = t.item()\n    self.seen.update(x)\n    y = self.seen[k]", 4, ""), ("k = t.item()\n    y = self.seen[k]", 3, "item"),
+])
+def test_what_the_function_itself_fills_is_no_tensor_of_before_the_call(lines, line, rule):
+    advice = advice_at(f"def f(self, x, t, seen):\n    {lines}\n    return x\n", line, UNKNOWN)
+    assert (advice.rule if advice is not None else "") == rule
+
+
 @pytest.mark.parametrize(("line", "expected"), [
     ("c[t[0]]", "c[t[0].view(1)][0]"),
     ("c[t[0], 1] = d[t[i]]", "c[t[0].view(1), 1] = d[t[i].view(1)][0]"),
