@@ -132,6 +132,16 @@ def test_a_count_by_key_that_the_function_changes(cause, counts):
     assert advice.comes_first == counts
 
 
+@pytest.mark.parametrize(("cause", "own", "counts"), [
+    ("n += 1", set(), True), ("n = n + 1", set(), True), ("n += 1", {"n"}, False),
+    ("x = x * math.exp(-n / 10)", set(), False), ("x = x + 1", set(), False), ("self.n += 1", set(), False),
+])
+def test_a_variable_that_the_function_changes(cause, own, counts):
+    """One of its own begins with what the caller gives."""
+    advice = on_change(ValueChange("n", ("1",), "2", cause=cause), Circumstances(own_variables=frozenset(own)))
+    assert (advice is not None and "changes it itself" in advice.text) == counts
+
+
 def test_a_value_of_an_object_that_a_version_leaves_open():
     at = Circumstances(set_once=frozenset({"atol"}), ranges={"self.atol": ""})
     text = on_change(ValueChange("self.atol", ("0.1",), "0.2"), at).text
@@ -334,12 +344,14 @@ def test_a_number_that_a_test_fixes_becomes_no_tensor():
 
 
 def test_a_number_that_a_global_name_leads_to_is_passed():
-    """Torch holds each such number for fixed, and opens what comes with the arguments."""
+    """Torch holds each such number for fixed, and opens what comes with the arguments, but for those of modules."""
     change = ValueChange("ctx.meta.longest", ("5",), "6", of_global=True)
     text = on_change(change, Circumstances()).text
-    assert "pass it to the function as an argument, or the object that holds it" in text and "make it a tensor" not in text
+    assert "pass it to the function as an argument, or what holds it, unless that is an `nn.Module`: where" in text and "make it a tensor" not in text
     tested = on_change(change, Circumstances(python_tests={".longest": "`m.py:9`"})).text
     assert tested.endswith("; each outcome of the test of it (at `m.py:9`) has a version then")
+    alone = on_change(replace(change, subject="longest"), Circumstances()).text
+    assert "pass it to the function as an argument: where" in alone
     length = on_change(replace(change, subject="len(seen)"), Circumstances()).text
     assert "each length has a version" in length and "argument" not in length
     assert "make it a tensor" in on_change(replace(change, was=("0.5",), now="0.25"), Circumstances()).text

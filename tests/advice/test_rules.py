@@ -12,6 +12,7 @@ import fix_programs
 
 from depyf import prepare_debug
 from depyf.advice import RULES, Sources, on_break
+from depyf.advice.made import made_for
 from depyf.advice.model import Advice, Edit, edited
 from depyf.advice.tensor_indices import _Elements, in_steps
 from depyf.fixing.left import left
@@ -172,6 +173,26 @@ def test_a_test_of_a_size_is_no_condition_of_where(test):
     text = f"def f(x):\n    p = x[x > 1]\n    y = x\n    if {test}:\n        y = x + 1\n    return y\n"
     advice = advice_at(text, 4, "Data-dependent branching", "GB0170")
     assert advice is None or advice.rule == "mask" and "p" in test
+
+
+UNKNOWN = "Could not guard on data-dependent expression Eq(u0, 1) (unhinted: Eq(u0, 1))"
+
+
+@pytest.mark.parametrize(("lines", "line", "rule"), [
+    ("for k in t.tolist():\n        if k in seen:\n            continue", 3, "membership"),
+    ("seen = set()\n    for k in t.tolist():\n        if k in seen:\n            continue\n        seen.add(k)", 4, "rest"),
+    ("k = t.item()\n    x = x + seen[k]", 3, "item"), ("k = t.item()\n    y = k in seen", 3, "membership"),
+    ("k = t.item()\n    seen = {}\n    seen[k] = x * k\n    x = x + seen[k]", 5, ""),
+    ("k = t.item()\n    seen[k] = x * k\n    x = x + seen[k]", 4, ""),
+    ("k = t.item()\n    seen[k] = x * k", 3, "key"), ("k = t.item()\n    y = x + 1\n    seen[k] = y * k", 4, ""),
+    ("k = t.item()\n    seen = {}\n    seen[k] = x * k", 4, ""), ("k = t.item()\n    seen.add(k)", 3, "key"),
+    ("k = t.item()\n    seen = set()\n    seen.add(k)", 4, ""), ("k = t.item()\n    self.seen.add(k)", 3, "key"),
+    ("k = t.item()\n    seen.append(x)\n    y = seen[k]", 4, ""), ("k = t.item()\n    seen.append(k)\n    y = k in seen", 4, ""),
+    ("k = t.item()\n    self.seen.update(x)\n    y = self.seen[k]", 4, ""), ("k = t.item()\n    y = self.seen[k]", 3, "item"),
+])
+def test_what_the_function_itself_fills_is_no_tensor_of_before_the_call(lines, line, rule):
+    advice = advice_at(f"def f(self, x, t, seen):\n    {lines}\n    return x\n", line, UNKNOWN)
+    assert (advice.rule if advice is not None else "") == rule
 
 
 @pytest.mark.parametrize(("line", "expected"), [
@@ -379,7 +400,7 @@ def test_the_packing_of_a_batch_goes_with_the_packed_sequence():
 @pytest.mark.parametrize(("lines", "line", "change"), [
     ("    y = x + 1\n    n = zlib.crc32(y, 3)\n", 3, "divide `f` here: compile what comes before this line"),
     ("    n = zlib.crc32(x)\n    y = n\n", 2, "call `zlib.crc32(x)` before the compiled function is called"),
-    ("    for y in x:\n        n = zlib.crc32(y)\n", 3, "call `zlib.crc32(y)` before the compiled function is called"),
+    ("    for y in x:\n        n = zlib.crc32(y)\n", 3, "compile what one turn of the loop at line 2 computes"),
 ])
 def test_what_a_call_is_given_may_be_made_in_the_function(lines, line, change):
     """It can then not be called before the function."""
@@ -389,6 +410,33 @@ def test_what_a_call_is_given_may_be_made_in_the_function(lines, line, change):
     assert advice.change.startswith(change)
 
 
+@pytest.mark.parametrize(("lines", "read", "expected"), [
+    ("self.n += 1", "cond(self.n)", ["self.n"]), ("self.n += 1", "cond(self)", ["self"]),
+    ("self.n += 1", "cond(self.m)", []), ("self.n += 1", "cond(other.n)", ["other.n"]),
+    ("self.time = time.time()", "time.time()", []), ("self.lib = g", "self.lib.cond(p)", ["self.lib"]),
+    ("d['k'] = 1", "cond(d['k'])", ["d"]), ("self.d[p].n = 1", "cond(self.d)", ["self.d"]),
+    ("d['k'] = p[0]", "cond(p[0])", []), ("setattr(self, p, 1)", "cond(d.n)", ["d.n"]),
+    ("setattr(self, p, 1)", "cond(p)", []), ("d.append(1)", "cond(d)", ["d"]), ("y = np.append(d, 1)", "np.cond(d)", []),
+    ("y = d.pop()", "cond(len(d))", ["d"]), ("x.add_(1)", "cond(x.sum())", ["x"]), ("torch.relu_(x)", "torch.cond(1)", []),
+    ("def cond(a): pass", "cond(p)", ["cond"]), ("import cond", "cond(p)", []), ("x = x + 1", "cond(x, p)", ["x"]),
+    ("match p:\n        case [y, *z]: pass", "cond(y, z)", ["y", "z"]), ("pass", "cond(x, p, self.n)", []),
+    ("pass", "d.pop()", []), ("(lambda y: y)(p)", "cond(y)", []),
+])
+def test_what_a_function_makes_or_changes_is_not_there_before_the_call(lines, read, expected):
+    function = ast.parse(f"def f(self, x, p, d):\n    {lines}\n    return {read}\n").body[0]
+    assert made_for(function.body[-1].value, function) == expected
+    assert made_for(function.body[-1].value, function, before=2) == []
+
+
+@pytest.mark.parametrize("before", ["self.n += 1", "d['k'] = 1\n    self.n = d", "setattr(self, 'n', 1)"])
+def test_what_depends_on_an_attribute_that_the_function_sets_is_not_evaluated_before_it(before):
+    text = f"def f(self, x, d):\n    {before}\n    if lib.cond(self.n) > 2:\n        x = x + 1\n    return x\n"
+    advice = on_break(broken_at(
+        text, text[:text.index("if lib")].count("\n") + 1, "GB0007", "Attempted to call function marked as skipped",
+        "Dynamo does not know how to trace the builtin function `lib.cond`."))
+    assert advice.change.startswith("divide `f` here") and "makes or changes `self.n`, which the call" in advice.why
+
+
 @pytest.mark.parametrize(("lines", "line", "change"), [
     ("    for t in range(3):\n        if time.time() < p:\n            x = x + 1\n", 3,
      "evaluate `time.time() < p` before the compiled function is called, once for each turn of the loop at line 2, and "
@@ -396,6 +444,20 @@ def test_what_a_call_is_given_may_be_made_in_the_function(lines, line, change):
     ("    for t in range(3):\n        if time.time() < t:\n            x = x + 1\n", 3,
      "compile what one turn of the loop at line 2 computes"),
     ("    while time.time() < p:\n        x = x + 1\n", 2, "compile what one turn of the loop at line 2 computes"),
+    ("    for t in range(3):\n        y = time.time(x)\n        x = x + y\n", 3,
+     "compile what one turn of the loop at line 2 computes"),
+    ("    for t in range(3):\n        if time.time(t):\n            x = x + 1\n", 3,
+     "compile what one turn of the loop at line 2 computes"),
+    ("    while time.time(x):\n        x = x + 1\n", 2, "compile what one turn of the loop at line 2 computes"),
+    ("    while x.any():\n        for t in range(3):\n            if time.time() < p:\n                x = x + 1\n", 4,
+     "compile what one turn of the loop at line 3 computes"),
+    ("    for u in range(2):\n        for t in range(3):\n            if time.time() < p:\n                x = x + 1\n", 4,
+     "evaluate `time.time() < p` before the compiled function is called, once for each turn of the loop at line 3, in each "
+     "turn of that at line 2, and pass the outcomes to `f`"),
+    ("    for t in p:\n        x = x + 1\n    else:\n        if time.time() < p:\n            x = x + 1\n", 5,
+     "evaluate `time.time() < p` before the compiled function is called, and pass the result to `f`"),
+    ("    for t in range(time.time()):\n        x = x + 1\n", 2,
+     "call `time.time()` before the compiled function is called, and pass the result to `f`"),
     ("    for t in range(3):\n        x = x * time.time()\n", 3,
      "call `time.time()` before the compiled function is called, once for each turn of the loop at line 2, and pass the "
      "results to `f`, as a tensor if they are numbers that change"),

@@ -304,6 +304,9 @@ def test_the_source_tells_functions_and_loops():
         return SourceLocation("a.py", line, "f")
 
     assert [source.loop_around(at(line)) for line in (3, 4, 5, 6)] == [None, 4, 4, None]
+    text = "def f(y):\n    for x in (y,\n              z):\n        h()\n        def g():\n            k()\n    else:\n        k()\n"
+    other = UserSource([SourceFile("a.py", text)])
+    assert [other.loop_around(at(line)) for line in (2, 3, 4, 6, 8)] == [None, None, 2, None, None]
     assert source.name_at(at(5), "f") == "A.f" and source.name_at(at(5), "other") == "other"
     assert source.name_at(SourceLocation("b.py", 1), "f") == "f" and source.loop_around(SourceLocation("b.py", 1)) is None
 
@@ -1230,7 +1233,7 @@ def test_a_number_behind_a_global_name_is_passed_as_an_argument(capture_program)
     text = index(capture_program(told_programs.batch_behind_a_global_name))
     by_name, by_argument = text.partition("## Recompiles")[2].partition("## Dynamic")[0].split("by_argument`](")
     assert "* `Current.batch.longest`, `Current.batch.prefill`: torch holds a whole number that it reaches" in by_name
-    assert "pass it to the function as an argument, or the object that holds it" in by_name and "tensor" not in by_name
+    assert "pass it to the function as an argument, or what holds it, unless" in by_name and "tensor" not in by_name
     assert ": 1 recompile\n" in by_argument
     assert "the test at `told_programs.py:" in by_argument and "would break the graph there" in by_argument
 

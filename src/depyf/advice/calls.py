@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from ..records.model import GraphBreak
 from .branches import unparsed, with_lines
-from .calls_in_loops import on_call_in_loop, reads_made
+from .calls_in_loops import on_call_in_loop
+from .made import made_for, reads_made
 from .model import Advice, Edit
 from .source import Function, Site, called, parsed
 
@@ -208,7 +209,8 @@ def on_skipped(site: Site) -> Advice | None:
     if isinstance(site.statement, ast.Expr) and site.statement.value is calls[0]:
         return Advice("skipped", f"move `{shown}` before or after the call of `{function}`",
                       "torch does not trace what it calls", "it then runs before or after all of the function")
-    as_tensor = "" if isinstance(site.statement, ast.If) else ", as a tensor if {}"  # (of which a test would break)
+    # (A test or a ``range`` of a tensor would break the graph.)
+    as_tensor = "" if isinstance(site.statement, (ast.If, ast.For)) else ", as a tensor if {}"
     in_loop = on_call_in_loop(site, calls[0], "skipped", "torch does not trace what it calls",
                               as_tensor.format("they are numbers that change"))
     if in_loop is not None:
@@ -226,7 +228,7 @@ def on_skipped(site: Site) -> Advice | None:
         return Advice(
             "skipped", f"divide `{function}` here: compile what comes before this line and what comes after it as "
             f"functions of their own, and call `{shown}` between them", f"torch does not trace what it calls, and "
-            f"`{function}` makes {', '.join(f'`{name}`' for name in made)}, which it is given",
+            f"`{function}` makes or changes {', '.join(f'`{name}`' for name in made)}, which the call reads",
             "two compiled functions in place of one; what both need is returned by the first")
     inputs = ". Where its arguments are made in the function, end the compiled function there" if _needs_names(
         site, calls[0]) else ""
@@ -238,26 +240,19 @@ def on_skipped(site: Site) -> Advice | None:
 
 
 def _made_before(site: Site, call: ast.Call) -> list[str]:
-    """Return the names among what a call is given that the function sets on lines before it.
+    """Return the variables and attributes among what a call reads that the function makes on lines before it.
 
     (None where the call stands in a loop or the like: there a function cannot be divided.)
     """
     if site.function is None or site.statement is None or site.statement not in site.function.body:
         return []
-    stored = {each.id for each in ast.walk(site.function) if isinstance(each, ast.Name)
-              and isinstance(each.ctx, ast.Store) and each.lineno < site.statement.lineno}
-    given = [each.id for argument in (*call.args, *(each.value for each in call.keywords))
-             for each in ast.walk(argument) if isinstance(each, ast.Name)]
-    return [name for name in dict.fromkeys(given) if name in stored]
+    return made_for(call, site.function, before=site.statement.lineno)
 
 
 def _needs_names(site: Site, call: ast.Call) -> bool:
-    """Return whether a call may need what the function makes: a name is an argument, or its lines set one of it."""
-    if any(isinstance(each, ast.Name) for each in call.args):
-        return True
-    stored = {each.id for each in ast.walk(site.function) if isinstance(each, ast.Name)
-              and isinstance(each.ctx, ast.Store)} if site.function is not None else set()
-    return any(isinstance(each, ast.Name) and each.id in stored for each in ast.walk(call))
+    """Return whether a call may need what the function makes: a name is an argument, or its lines make one of it."""
+    return any(isinstance(each, ast.Name) for each in call.args) or (
+        site.function is not None and reads_made(call, site.function))
 
 
 def test_of_call(test: ast.expr, call: ast.Call, function: Function | None) -> ast.expr | None:

@@ -14,20 +14,18 @@ import ast
 from collections.abc import Iterator
 
 from .branches import unparsed
+from .loops import loops_of
 from .model import Advice
 from .source import Site, called
 
 
 def on_turn(site: Site) -> Advice | None:
     """Return the advice on a test in a loop that ends it or a turn of it, or that is the loop's own test."""
-    node, loop = site.statement, loop_around(site)
-    if isinstance(node, ast.While):
-        loop = node
-    elif not isinstance(node, ast.If) or not isinstance(node.body[-1], ast.Continue) and not any(
-            isinstance(each, (ast.Break, ast.Return)) for statement in node.body for each in ast.walk(statement)):
+    node, loops = site.statement, loops_of(site)
+    if not isinstance(node, (ast.If, ast.While)) or isinstance(node, ast.If) and not _leaves_turn(node) or not loops \
+            or site.function is None:
         return None
-    if loop is None or site.function is None:
-        return None
+    loop = loops[-1]
     head = unparsed(node.test, site.text)
     grown = next((unparsed(each.func.value, site.text) for statement in loop.body for each in ast.walk(statement)
                   if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
@@ -45,6 +43,12 @@ def on_turn(site: Site) -> Advice | None:
         "turn", f"compile what one turn of the loop at line {loop.lineno} computes: a function of its own with "
         f"{way}", "how often the loop turns depends on values in a tensor; a turn is a graph by itself",
         "one call of compiled code for each turn")
+
+
+def _leaves_turn(node: ast.If) -> bool:
+    """Return whether a branch may end a turn of a loop, or the loop."""
+    return isinstance(node.body[-1], ast.Continue) or any(
+        isinstance(each, (ast.Break, ast.Return)) for statement in node.body for each in ast.walk(statement))
 
 
 def on_numbers(site: Site) -> Advice | None:
@@ -73,16 +77,3 @@ def _choices(loop: ast.For) -> Iterator[ast.expr]:
                 yield each.test
             elif isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Slice):
                 yield each.slice
-
-
-def loop_around(site: Site) -> ast.For | ast.While | None:
-    """Return the innermost loop of the function that the statement is in."""
-    found = [loop for loop in _loops(site.function) if any(each is site.statement for each in ast.walk(loop))
-             and loop is not site.statement]
-    return max(found, key=lambda loop: loop.lineno, default=None)
-
-
-def _loops(node: ast.AST | None) -> Iterator[ast.For | ast.While]:
-    for each in ast.walk(node) if node is not None else ():
-        if isinstance(each, (ast.For, ast.While)):
-            yield each

@@ -13,6 +13,7 @@ import ast
 from ..torch_text.parsed import parsed_expression
 from .branches import unparsed
 from .later_tests import on_number
+from .made import made_for, reads_made
 from .model import Advice
 from .source import Function, Site, called, last_name, parsed_statement
 
@@ -35,7 +36,8 @@ def _on_membership(site: Site) -> Advice | None:
     node = site.statement.test if isinstance(site.statement, (ast.If, ast.Assert, ast.While)) else site.statement
     for each in ast.walk(node) if node is not None else ():
         match each:
-            case ast.Compare(key, [ast.In() | ast.NotIn()], [owner]) if _is_number(key, site.function):
+            case ast.Compare(key, [ast.In() | ast.NotIn()], [owner]) if _is_number(
+                    key, site.function) and _is_given(owner, site):
                 number, held = unparsed(key, site.text), unparsed(owner, site.text)
                 return Advice(
                     "membership", f"keep what `{held}` holds in a tensor that is made before the call, and test in "
@@ -51,7 +53,7 @@ def _on_item(site: Site) -> Advice | None:
         return None
     for each in ast.walk(site.statement):
         match each:
-            case ast.Subscript(_, key, ast.Load()) if _is_number(key, site.function):
+            case ast.Subscript(owner, key, ast.Load()) if _is_number(key, site.function) and _is_given(owner, site):
                 there = IN_A_TENSOR.format(f"values[{unparsed(key, site.text)}]")
                 return Advice(
                     "item", f"{there} for `{unparsed(each, site.text)}`",
@@ -63,14 +65,16 @@ def _on_item(site: Site) -> Advice | None:
 def _on_stored(site: Site) -> Advice | None:
     """Return the advice on a statement that only puts such a number into a set or dictionary; else ``None``."""
     match site.statement:
-        case ast.Expr(ast.Call(ast.Attribute(_, method), [key], [])) if method in _OF_SETS:
-            pass
-        case ast.Assign([ast.Subscript(_, ast.Name() | ast.Call() as key)]):
+        case ast.Expr(ast.Call(ast.Attribute(owner, method), [key], [])) if method in _OF_SETS:
+            value: ast.expr = key
+        case ast.Assign([ast.Subscript(owner, ast.Name() | ast.Call() as key)], value):
             pass
         case _:
             return None
-    if site.statement is None or not _is_number(key, site.function):
+    if site.statement is None or site.function is None or not _is_number(key, site.function):
         return None
+    if _is_bound(owner, site.function) or set(made_for(value, site.function)) - {ast.unparse(key)}:
+        return None  # (where the function is called there is no such thing)
     line = unparsed(site.statement, site.text)
     return Advice(
         "key", f"do it behind the compiled function: have that return the tensor that `{unparsed(key, site.text)}` is "
@@ -114,6 +118,18 @@ def _is_number(key: ast.expr, function: Function | None) -> bool:
             case ast.For(target, ast.Call() as values) if on_number(target, {key.id}) and called(values) == "tolist":
                 return True
     return False
+
+
+def _is_given(owner: ast.expr, site: Site) -> bool:
+    """Return whether what items are looked up in is the same before the call: no line of the function fills it."""
+    return site.function is not None and not reads_made(owner, site.function)
+
+
+def _is_bound(owner: ast.expr, function: Function) -> bool:
+    """Return whether a line of the function binds a variable of an expression."""
+    names = {each.id for each in ast.walk(owner) if isinstance(each, ast.Name)}
+    return any(isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id in names
+               for each in ast.walk(function))
 
 
 def _takes_number(value: ast.expr) -> bool:

@@ -96,6 +96,7 @@ class Circumstances:
             as ``ast`` writes it): ``{"self.log.append": "first `value = x.item()`, then `self.log.append(value)`"}``.
         packed: parameters that take all other arguments of a call, with the kind of these:
             ``{"args": "positional", "kwargs": "keyword"}``.
+        own_variables: parameters and variables of the function, which no call leaves to the next.
         given: parameters that the function's own lines add nothing to: a list among them is as long as it is passed.
         filled: variables and attributes whose items the file sets by key, and to which it adds nothing otherwise.
         set_once: attributes that only the ``__init__`` of a class of the program sets.
@@ -131,6 +132,7 @@ class Circumstances:
     generated_apart: Mapping[str, str] = field(default_factory=dict)
     calls: Mapping[str, str] = field(default_factory=dict)
     packed: Mapping[str, str] = field(default_factory=dict)
+    own_variables: Set[str] = frozenset()
     given: Set[str] = frozenset()
     filled: Set[str] = frozenset()
     set_once: Set[str] = frozenset()

@@ -42,6 +42,8 @@ def on_counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None
     if change.subject in at.ranges or at.in_library or not all(
             NUMBER.fullmatch(each) for each in (change.now, *change.was)) or not _changes_itself(change):
         return None
+    if change.subject in at.own_variables:  # (each call begins with what the caller gives)
+        return None
     return RecompileAdvice(_changed_in_function(change, [_OUTSIDE, "" if tested_at(change, at) else "in a tensor"]),
                            comes_first=True)
 
@@ -52,10 +54,12 @@ def on_number_of_global(change: ValueChange, at: Circumstances) -> str | None:
             WHOLE_NUMBER.fullmatch(each) for each in (change.now, *change.was)):
         return None
     tested = tested_at(change, at)
+    # (Those of a module stay fixed when it is an argument: `is_int_specialization_case`.)
+    holder = "" if change.subject.isidentifier() else ", or what holds it, unless that is an `nn.Module`"
     outcomes = f"; each outcome of the test of it (at {tested}) has a version then" if tested else ""
     return ("torch holds a whole number that it reaches from a global name for fixed, so each of its values has a "
-            "version of its own; pass it to the function as an argument, or the object that holds it: where nothing "
-            f"that is computed with it fixes it, torch then leaves it open{outcomes}")
+            f"version of its own; pass it to the function as an argument{holder}: where nothing that is computed with "
+            f"it fixes it, torch then leaves it open{outcomes}")
 
 
 def on_learning_rate(change: ValueChange, at: Circumstances) -> str | None:
@@ -111,7 +115,8 @@ def _changes_itself(change: ValueChange) -> bool:
 
 def _is_stored_in(subject: str, target: ast.expr) -> bool:
     """Return whether what a line stores to may be what changed: ``seen[key]`` may be ``self.seen['a']``."""
-    if last_part(ast.unparse(target)) == last_part(subject):
+    stored = ast.unparse(target)
+    if (last_part(stored) or stored) == (last_part(subject) or subject):
         return True
     match target, parsed_expression(subject):
         case ast.Subscript(owner, key), ast.Subscript(of) if not isinstance(key, ast.Constant):

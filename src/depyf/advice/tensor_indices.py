@@ -23,7 +23,7 @@ import copy
 from collections.abc import Set
 
 from .branches import rewritten, unparsed
-from .data_loops import loop_around
+from .loops import loops_of
 from .model import Advice
 from .source import Function, Site, called
 
@@ -147,7 +147,7 @@ def _is_number(index: ast.expr, names: Set[str]) -> bool:
 
 def on_count(site: Site) -> Advice | None:
     """Return the advice on a loop that counts in a tensor at the places that tensors say; ``None`` for any other."""
-    loop, node = loop_around(site), site.statement
+    loop, node = next(reversed(loops_of(site)), None), site.statement
     if not isinstance(loop, ast.For) or loop.orelse or loop.body != [node]:
         return None
     match node:

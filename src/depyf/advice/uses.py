@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 #: Methods that make a list, set or dictionary longer.
-_ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add"})
+ADDING = frozenset({"append", "appendleft", "extend", "extendleft", "insert", "add"})
 #: Methods that set items of a dictionary by their keys, which may be there.
-_SETTING = frozenset({"update", "setdefault"})
+SETTING = frozenset({"update", "setdefault"})
 
 
 def names_added_to(function: ast.AST) -> set[str]:
@@ -16,18 +16,29 @@ def names_added_to(function: ast.AST) -> set[str]:
     return {_root(owner) for owner in [*added_to(function), *set_by_key(function)]}
 
 
+def own_variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the parameters of a function and what its lines set; without what it declares ``global`` or ``nonlocal``.
+
+    (With those of functions in it, since a name of theirs is rarely another variable.)
+    """
+    own = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    own |= {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return own - {name for each in ast.walk(function) if isinstance(each, (ast.Global, ast.Nonlocal))
+                  for name in each.names}
+
+
 def set_by_key(tree: ast.AST) -> list[ast.expr]:
     """Return what has an item that is set by a key."""
     return [node.value for node in ast.walk(tree)
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store)
-            or isinstance(node, ast.Attribute) and node.attr in _SETTING]
+            or isinstance(node, ast.Attribute) and node.attr in SETTING]
 
 
 def added_to(tree: ast.AST) -> Iterator[ast.expr]:
     """Yield what something is added to, other than by a key."""
     for node in ast.walk(tree):
         match node:
-            case ast.Call(ast.Attribute(owner, method)) if method in _ADDING:
+            case ast.Call(ast.Attribute(owner, method)) if method in ADDING:
                 yield owner
             case ast.AugAssign(target):
                 yield target

@@ -21,6 +21,7 @@ from ..advice.uses import (
     branch_tests,
     lone_tests,
     names_added_to,
+    own_variables,
     read_by_tests,
     set_by_key,
 )
@@ -82,7 +83,8 @@ class CircumstancesOfRun:
                 told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere, tied=self._tied(frame),
                 bounded_by_torch=self._bounded_by_torch(frame), excepted=self._excepted(frame),
                 calls=self._calls(compilation), made_in=made_in, made_outside=self._given_to(caller),
-                packed=self._packed(compilation), given=self._given(compilation), filled=self._filled(compilation),
+                packed=self._packed(compilation), own_variables=self._own_variables(compilation),
+                given=self._given(compilation), filled=self._filled(compilation),
                 python_tests=self._python_tests(compilation),
                 breaks=any(resumed_function(each.function) is not None
                            for each in self.run.summary_of[compilation.compile_id.key].compilations))
@@ -344,6 +346,11 @@ class CircumstancesOfRun:
         stored = {each.id for each in ast.walk(definition.node)
                   if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
         return frozenset(each.arg for each in ast.walk(definition.node.args) if isinstance(each, ast.arg)) - stored
+
+    def _own_variables(self, compilation: Compilation) -> frozenset[str]:
+        """Return the parameters and variables of the function that was compiled."""
+        definition = self.run.source.function_at(compilation.location) if compilation.location is not None else None
+        return frozenset(own_variables(definition.node)) if definition is not None else frozenset()
 
     def _given(self, compilation: Compilation) -> frozenset[str]:
         """Return the parameters that the lines of the function itself add nothing to."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from ..advice.loops import Loop, loops_around
 from ..advice.source import Sources, blocks
 from ..frozen import frozen
 from ..records.model import SourceFile, SourceLocation
 from ..torch_text.resumes import plain_name
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 @frozen
@@ -77,11 +77,8 @@ class UserSource(Sources):
     def loop_around(self, place: SourceLocation) -> int | None:
         """Return the line of the innermost loop of its function that a place is repeated in."""
         function = self.function_at(place)
-        if function is None:
-            return None
-        lines = [loop.lineno for loop in nodes_within(function.node)
-                 if isinstance(loop, _LOOPS) and _repeats(loop, place.line)]
-        return max(lines, default=None)
+        loops = loops_around(function.node, place.line) if function is not None else []
+        return loops[-1].lineno if loops else None
 
     def tries_around(self, place: SourceLocation) -> list[int]:
         """Return the lines of the ``try`` statements of its function in whose body a place is, the outermost first."""
@@ -151,7 +148,7 @@ def _end_behind(around: ast.AST, line: int) -> tuple[int, bool]:
 
 def _behind_block(around: ast.AST, block: list[ast.stmt], end: int, goes_on: bool) -> tuple[int, bool]:
     """Return the same for what a block is of: a loop may repeat all of itself, a ``try`` takes what leaves it."""
-    if isinstance(around, _LOOPS) and goes_on:
+    if isinstance(around, Loop) and goes_on:
         return around.end_lineno or end, True
     if isinstance(around, ast.Try) and not goes_on:
         if around.handlers and block is around.body and any(
@@ -166,10 +163,3 @@ def _leaves(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.If):
         return bool(statement.orelse) and all(any(map(_leaves, block)) for block in blocks(statement))
     return isinstance(statement, (ast.Return, ast.Raise))
-
-
-def _repeats(loop: ast.AST, line: int) -> bool:
-    """Return whether a line is in the body of a loop, or in the condition of a ``while``."""
-    assert isinstance(loop, _LOOPS)
-    first = loop.lineno if isinstance(loop, ast.While) else loop.body[0].lineno
-    return first <= line <= (loop.body[-1].end_lineno or loop.body[-1].lineno)
