@@ -33,8 +33,9 @@ lint: $(VENV)/.ready
 others: $(VENV)/.ready
 	$(PY) scripts/test_other_pythons.py $(OTHERS)
 
+# A process for each core, up to four: each may take 1 GB.
 unit: $(VENV)/.ready
-	$(PY) -m pytest tests
+	$(PY) -m pytest tests -n logical --maxprocesses 4 --dist loadfile
 
 fuzz-minute: $(VENV)/.ready
 	$(PY) scripts/fuzz_pyc.py --runs 10000 --seed 1

@@ -122,7 +122,7 @@ def test_an_error_of_ours_loses_the_arguments_alone(tmp_path, monkeypatch):
     from depyf.capture.torch_private import compile_arguments
 
     monkeypatch.setattr(compile_arguments, "of_compilation", lambda *given: 1 / 0)
-    with pytest.warns(RuntimeWarning, match="without the arguments of torch.compile"):
+    with pytest.warns(RuntimeWarning, match="the dump lacks what was being written"):
         (compilation,) = recorded(tmp_path, backend="eager", dynamic=True).compilations
     assert compilation.arguments is None
     assert compilation.outcome == "compiled" and compilation.location is not None and compilation.stack

@@ -324,11 +324,16 @@ class Session:
         graph = self._graph() if stage in ("Forward_graph", "Backward_graph") else None
         return graph is not None and stage in graph.printed_later
 
+    def _arguments(self) -> dict[str, str] | None:
+        # (An error of ours loses no more: the event that tells of the compilation is read after this.)
+        unknown: dict[str, str] | None = None
+        return self.attempt(current_compilation.arguments, unknown)
+
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
             metadata, payload, _seen_in_recompiled_frame, current_compilation.stack_of_graph_break,
             current_compilation.callers, self._function_of_frame, _options_of_inductor,
-            current_compilation.arguments)
+            self._arguments)
         if "frame_id" not in metadata:
             return
         compile_id = self.events.compile_id(

@@ -8,7 +8,6 @@ from types import CodeType
 from typing import Any
 
 from ...frozen import frozen
-from ...guarded import guarded_call, warn_of
 from . import private_api
 
 
@@ -45,13 +44,8 @@ def compiled_frame() -> CompiledFrame | None:
 def arguments() -> dict[str, str] | None:
     """Return the arguments of ``torch.compile`` for the frame being compiled that are not at their default.
 
-    ``None`` where they are not known. An error of ours loses no more: the event that tells of the compilation is read
-    after this.
+    ``None`` where they are not known.
     """
-    return guarded_call(_arguments, None, lambda error: warn_of(error, "without the arguments of torch.compile"))
-
-
-def _arguments() -> dict[str, str] | None:
     known, names = _given_to_compile(private_api.COMPILE_ARGUMENTS), private_api.COMPILE_ARGUMENTS.key.split(", ")
     if any(name not in known for name in names):
         return None
