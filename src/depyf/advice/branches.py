@@ -27,7 +27,7 @@ _COST = ("both sides are computed at each call, and have to broadcast to one sha
          "expensive, `torch.cond` computes one")
 #: Calls of methods and functions whose result is a truth value in a tensor.
 TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
-                     "logical_and", "logical_or", "isclose", "signbit", "bool"})
+                    "logical_and", "logical_or", "isclose", "signbit", "bool"})
 #: Built-in functions and types of which the result is no tensor and no number.
 _NO_TENSORS = frozenset({"dict", "list", "tuple", "set", "frozenset", "sorted", "reversed", "zip", "map", "filter",
                          "range", "enumerate", "str", "bytes", "repr", "iter", "object", "type"})

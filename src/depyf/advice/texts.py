@@ -16,11 +16,11 @@ from .branches import rewritten, unparsed
 from .calls import of_statement, printed_after
 from .model import Advice
 from .source import Site
+from .uses import names_set
 
 #: Methods of dictionaries that look up what they are given first.
 _LOOKING_UP = frozenset({"get", "pop", "setdefault"})
 _WHY = "torch makes the text of `.format` when the graph is done; an f-string and `%` need the number before that"
-
 _COST = "nothing in the compiled function finds the text in a dictionary"
 
 
@@ -63,13 +63,13 @@ def _search_by_text(site: Site) -> ast.expr | None:
     if statement is None or function is None:
         return None
     later = [each for each in ast.walk(function) if getattr(each, "lineno", 0) > statement.lineno]
-    set_here = _set_by(statement)
+    set_here = names_set(statement)
     texts = [each for each in ast.walk(statement) if _is_text(each)]
     names = set_here if texts else set()
     texts = texts or [each for each in later if _is_text(each) and _reads(each, set_here)]
     for each in later:
         if isinstance(each, ast.Assign) and any(inner in texts for inner in ast.walk(each.value)):
-            names |= _set_by(each)
+            names |= names_set(each)
     return next((search for search, key in _searches([*ast.walk(statement), *later])
                  if key in texts or isinstance(key, ast.Name) and key.id in names), None)
 
@@ -82,11 +82,6 @@ def _is_text(node: ast.AST) -> bool:
         case ast.Call(ast.Attribute(ast.Constant(str()), "format")) | ast.BinOp(ast.Constant(str()), ast.Mod()):
             return True
     return False
-
-
-def _set_by(statement: ast.stmt) -> set[str]:
-    """Return the variables that a statement sets."""
-    return {each.id for each in ast.walk(statement) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
 
 
 def _reads(node: ast.AST, names: set[str]) -> bool:

@@ -16,13 +16,18 @@ def names_added_to(function: ast.AST) -> set[str]:
     return {_root(owner) for owner in [*added_to(function), *set_by_key(function)]}
 
 
+def names_set(tree: ast.AST) -> set[str]:
+    """Return the variables that are set somewhere in a tree."""
+    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+
+
 def own_variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """Return the parameters of a function and what its lines set; without what it declares ``global`` or ``nonlocal``.
 
     (With those of functions in it, since a name of theirs is rarely another variable.)
     """
     own = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    own |= {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    own |= names_set(function)
     return own - {name for each in ast.walk(function) if isinstance(each, (ast.Global, ast.Nonlocal))
                   for name in each.names}
 
