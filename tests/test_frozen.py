@@ -4,10 +4,13 @@ import copy
 import dataclasses
 import itertools
 import pickle
+from typing import ClassVar, Generic, TypeVar
 
 import pytest
 
-from depyf.frozen import frozen
+from depyf.frozen import fields_of, frozen
+
+T = TypeVar("T")
 
 
 @frozen
@@ -115,3 +118,44 @@ def test_a_class_of_another_has_its_fields_first():
 
     assert Longer(1) == Longer(1, None, 7) and [each.name for each in dataclasses.fields(Longer)] == ["a", "b", "c"]
     assert Pair(1) != Longer(1) and Pair.__match_args__ == ("a", "b")
+
+
+def told(fields):
+    return [(each.name, each.default, each.default_factory, each.compare, each.repr) for each in fields]
+
+
+def test_fields_are_read_without_dataclasses_and_are_the_same():
+    @frozen
+    class Fresh:
+        """A class that nobody has asked about."""
+
+        name: str
+        number: int = 1
+        items: dict = dataclasses.field(default_factory=dict)
+        aside: str = dataclasses.field(default="", compare=False, repr=False)
+
+    read = told(fields_of(Fresh))
+    assert type(vars(Fresh)["__dataclass_fields__"]) is not dict, "it was asked about"
+    made = Fresh("a", aside="b")
+    assert (made.name, made.number, made.items, made.aside) == ("a", 1, {}, "b") and made == Fresh("a")
+    assert read == told(dataclasses.fields(Fresh))
+    assert Fresh("a", 2) == Fresh("a", number=2), "instances are made as before"
+
+
+def test_what_is_no_field_is_left_to_dataclasses():
+    @frozen
+    class Counted:
+        """A class with a variable of its own."""
+
+        count: ClassVar[int] = 3
+        name: str = "a"
+
+    @frozen
+    class Holder(Generic[T]):
+        """A class with a base."""
+
+        item: T
+
+    assert [each.name for each in fields_of(Counted)] == ["name"] and Counted("b").count == 3
+    assert [each.name for each in fields_of(Holder)] == ["item"] and Holder(1).item == 1
+    assert fields_of(dict) is None and [each.name for each in fields_of(Theirs)][:2] == ["name", "number"]

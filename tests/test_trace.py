@@ -122,3 +122,40 @@ def test_torch_is_left_as_it_was():
     undo()
     assert all(sys.modules[name].trace_structured is ORIGINAL for name in holders)
     assert "torch._logging" in holders
+
+
+def test_what_is_handed_on_at_once_is_what_torch_would_make():
+    """Alone, a listener gets events without torch's record of logging; beside another one with it."""
+    kinds = frozenset({"dynamo_start", "dynamo_cpp_guards_str", "compilation_metrics", "artifact"})
+
+    def events_beside(*others):
+        received = []
+
+        def receive(metadata, payload):
+            name = next(iter(metadata))
+            received.append((
+                name, [metadata.get(key) for key in ("frame_id", "frame_compile_id", "attempt")],
+                (metadata[name].get("name") if name == "artifact" else None), type(payload),
+                payload.partition("Guard latency")[0] if name == "dynamo_cpp_guards_str" else None))
+
+        torch._dynamo.reset()
+        with nobody_listens() as logger:
+            for other in others:
+                logger.addHandler(other)
+            undo = trace_events.on_trace(receive, lambda event, artifact: True, kinds)
+            try:
+                for size in (3, 4):
+                    torch.compile(double, backend="eager")(torch.ones(size))
+            finally:
+                undo()
+        return [event for event in received if event[0] in kinds]
+
+    alone = events_beside()
+    assert {event[0] for event in alone} == kinds
+    assert {event[1][1] for event in alone} == {0, 1}, "a function and its recompile"
+    beside = events_beside(logging.NullHandler())
+    assert alone == [event for event in beside if event[0] != "artifact" or event in alone]
+
+
+def double(x):
+    return x * 2

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from ..frozen import fields_of
 from . import plain_lines
 from .model import (
     Bytecode,
@@ -113,12 +114,11 @@ def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
 
     (Cached: a large model has a million fields.)
     """
-    if not dataclasses.is_dataclass(kind):
-        return None
-    return tuple(
+    fields = fields_of(kind)
+    return None if fields is None else tuple(
         (field.name,
          field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default)
-        for field in dataclasses.fields(kind))
+        for field in fields)
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ TRACE_LOGGER = private_api.TRACE_LOG.key
 _WITH_TORCHS_STACK = frozenset({
     "create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added", "guard_added_fast"})
 
+#: Arguments of an event, which do not change what is handed on of it inside of a compilation (but for the numbers of
+#: that, where they are suppressed).
+_HANDED_ON = frozenset({"payload_fn", "suppress_context", "expect_trace_id", "record_logging_overhead", "compile_id"})
+
 #: Frames between a condition that a backend asks for and the event of it: those of sizes and of the trace, 20 or so.
 _NEAR = 32
 
@@ -100,22 +104,26 @@ def _choose_trace() -> Undo:
             kinds = set(answers) - {False}
             if not kinds:
                 return
-            if kinds == {"object"} and (current := compile_id()) is not None:
-                frame, recompile, attempt = current
-                ids = {"frame_id": frame, "frame_compile_id": recompile, "attempt": attempt}
-                payload = kwargs["payload_fn"]() if "payload_fn" in kwargs else None
-                for handler, answer in zip(handlers, answers):
-                    if answer:
-                        handler.receive({name: {}, **ids}, payload)
-                return
             if kinds == {"metadata"}:
                 kwargs = {**kwargs, "payload_fn": str}
-            elif kinds == {"payload"}:
+            elif kinds <= {"payload", "object"}:
                 metadata_fn = dict
             elif name == "dynamo_cpp_guards_str" and "payload_fn" in kwargs:
                 kwargs = {**kwargs, "payload_fn": functools.partial(guard_print.printed, kwargs["payload_fn"])}
             elif name in _WITH_TORCHS_STACK:
                 metadata_fn = _without_torchs_stack(metadata_fn)
+            if not args and kwargs.keys() <= _HANDED_ON and not kwargs.get("suppress_context") \
+                    and (current := compile_id()) is not None:
+                # (Torch hashes the payload and makes a record of logging, which nobody here reads.)
+                payload = kwargs["payload_fn"]() if "payload_fn" in kwargs else None
+                if payload is None or isinstance(payload, str) or kinds == {"object"}:
+                    frame, recompile, attempt = current
+                    event = {name: metadata_fn(), "frame_id": frame, "frame_compile_id": recompile, "attempt": attempt}
+                    for handler, answer in zip(handlers, answers):
+                        if answer:
+                            handler.receive(event, payload)
+                    return
+                kwargs["payload_fn"] = lambda: payload
         original(name, metadata_fn, *args, **kwargs)
 
     def make(_: SharedPatch[None]) -> Undo:
@@ -187,8 +195,9 @@ def _rebound(name: str, old: Any, new: Any) -> Undo:
         names[name] = new
 
     def undo() -> None:
-        later = [module.__dict__ for path, module in list(sys.modules.items())
-                 if path not in before and path.startswith("torch") and type(module) is ModuleType]
+        now = sys.modules.copy()
+        later = [now[path].__dict__ for path in now.keys() - before.keys()
+                 if path.startswith("torch") and type(now[path]) is ModuleType]
         for names in (*holders, *later):
             if names.get(name) is new:
                 names[name] = old
