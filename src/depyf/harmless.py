@@ -15,10 +15,14 @@ import sys
 #: Control characters but for the line end and the tab, marks that change the direction of text ("Trojan Source",
 #: CVE-2021-42574), and line separators that are none for Python.
 _OBEYED = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+#: What no name of a file has on every system.
+_NO_NAMES = frozenset('/\\:*?"<>|')
 
 
 def harmless(text: str) -> str:
     r"""Return the text with such characters escaped: ``\x1b[31m``."""
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text  # (The expression takes a millisecond to compile.)
     return re.sub(_OBEYED, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
@@ -34,5 +38,5 @@ def say(text: str) -> None:
 
 def is_plain_name(name: str) -> bool:
     """Return whether a text names a file in the folder that it is used in, on any system, and nothing else."""
-    return bool(name) and name not in (os.curdir, os.pardir) and not re.search(r'[/\\:*?"<>|]', name) \
+    return bool(name) and name not in (os.curdir, os.pardir) and _NO_NAMES.isdisjoint(name) \
         and harmless(name) == name and "\n" not in name and "\t" not in name

@@ -1,8 +1,9 @@
 """What is known of the live objects that a frame was compiled for, written down while they are there.
 
 Transformed code reads objects by names and keys that stand in it. So the objects that can be asked about are those that
-these names and keys lead to from the frame's variables; :class:`LiveFacts` is asked about each of them, and its answers
-are the text of :class:`~depyf.decompiler.dynamo.recorded_facts.RecordedFacts`. Nothing live is kept.
+these names and keys lead to from the frame's variables. What is known of each (:mod:`.object_facts`) is the text of
+:class:`~depyf.decompiler.dynamo.recorded_facts.RecordedFacts`: it answers as :class:`~.live_facts.LiveFacts` does, and
+nothing live is kept.
 """
 
 from __future__ import annotations
@@ -10,23 +11,25 @@ from __future__ import annotations
 import dis
 import json
 import types
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import Any
 
-from ..decompiler.dynamo.facts import CONTAINERS, WELL_KNOWN
+from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ..frozen import frozen
-from .live_facts import LiveFacts, Path
+from . import object_facts
+from .object_facts import DICTIONARIES, is_plain_module_class
 from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, is_module_class, is_of, own_attributes
 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
-_DICTIONARIES = (dict, OrderedDict)
 #: Types whose attributes no fact is about.
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), types.FunctionType, types.BuiltinFunctionType)
 #: Functions that a text may call though the code does not, where they are what they were.
+_UNSHADOWED = (("unshadowed", True),)
+_STORED = (("unshadowed", True), ("stores_member", True))
 _BUILTINS = tuple(each.removeprefix("builtins.") for each in sorted(WELL_KNOWN) if each.startswith("builtins."))
 _STORE_ATTR = dis.opmap["STORE_ATTR"]
 _IMPORTED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -53,12 +56,39 @@ class _Kind:
         is_imported: it may be had by an import.
         is_container: it is a module that holds others by keys.
         is_plain: its attributes are read as those of ``object`` are.
+        is_plain_module: likewise, and it is a module.
+        is_simple: of its instances is known what is known of the way to them, and no more.
+        container: its name, where its methods are known.
     """
 
     is_type: bool
     is_imported: bool
     is_container: bool
     is_plain: bool
+    is_plain_module: bool
+    is_simple: bool
+    container: str
+
+
+class _Reached:
+    """An object that was reached.
+
+    Attributes:
+        value: the object.
+        above: ids of it and of those that lead to it.
+        is_of_module: a global variable leads to it, through Python modules and dictionaries only, and it is one.
+        holder: the module whose dictionary it is, and as which: ``(module, "_buffers")``; ``None`` for other objects.
+    """
+
+    __slots__ = ("value", "above", "is_of_module", "holder")
+
+    def __init__(
+        self, value: Any, above: frozenset[int], is_of_module: bool, holder: tuple[Any, str] | None,
+    ) -> None:
+        self.value = value
+        self.above = above
+        self.is_of_module = is_of_module
+        self.holder = holder
 
 
 class _Walk:
@@ -69,7 +99,8 @@ class _Walk:
     """
 
     def __init__(self, code: CodeType, variables: Mapping[str, Any], namespace: Mapping[str, Any]) -> None:
-        self.live = LiveFacts(variables, namespace)
+        self.variables = variables
+        self.namespace = namespace
         self.names: dict[str, None] = {}  # of attributes
         self.strings: dict[str, None] = {}  # keys of items
         self.numbers: dict[int, None] = {}  # likewise
@@ -87,76 +118,83 @@ class _Walk:
         self.plain: dict[tuple[type, str], bool] = {}
         self.shared: list[dict[str, Any]] = []
         self.places: dict[type, int] = {}  # of classes in ``shared``
+        self.simple: dict[tuple[str, tuple[tuple[str, Any], ...], str], int] = {}  # likewise, of answers
 
     def nodes(self) -> list[list[Any]]:
         """Return ``[node it is reached from, kind of step, its name or key, answers]`` of each object.
 
-        Answers of classes are in ``shared``, once for each; what stands here is their place.
+        Answers of classes, and those that many objects have, are in ``shared``; what stands here is their place.
         """
         nodes: list[list[Any]] = []
-        pending: deque[tuple[int, Path, Any, frozenset[int]]] = deque()
+        pending: deque[tuple[int, _Reached]] = deque()
 
-        def found(parent: int, path: Path, value: Any, above: frozenset[int]) -> None:
-            if len(nodes) >= MOST or id(value) in above:
+        def found(parent: int, kind: str, key: Any, value: Any, owner: _Reached) -> None:
+            if len(nodes) >= MOST or id(value) in owner.above:
                 return
-            kind, key = path[-1]
-            self.live.know(path, value)
-            nodes.append([parent, kind, key, self._of_class_of(path, value) if kind == "class"
-                          else self._answers(path, value)])
-            if kind != "class" and type(value) not in _LEAVES:
-                pending.append((len(nodes) - 1, path, value, above))
+            if kind == "class":
+                nodes.append([parent, kind, key, self._of_class_of(value, owner)])
+                return
+            holder = (owner.value, key) if kind == "attr" and key in MODULE_DICTIONARIES \
+                and self._kind(type(owner.value)).is_plain_module else None
+            nodes.append([parent, kind, key, self._answers(kind, key, value, owner, holder)])
+            if type(value) not in _LEAVES:
+                pending.append((len(nodes) - 1, _Reached(
+                    value, owner.above | {id(value)},
+                    owner.is_of_module and type(value) in (types.ModuleType, dict), holder)))
 
-        for root in self.roots:
-            value = self.live.value((root,))
+        for kind, name in self.roots:
+            value = object_facts.variable(kind, name, self.variables, self.namespace)
             if value is not MISSING:
-                found(-1, (root,), value, frozenset())
+                found(-1, kind, name, value, _Reached(None, frozenset(), kind == "global", None))
         while pending:
-            parent, path, value, above = pending.popleft()
-            inside = above | {id(value)}
-            for step, inner in self._steps(value, path):
-                found(parent, (*path, step), inner, inside)
+            parent, owner = pending.popleft()
+            for kind, key, inner in self._steps(owner.value):
+                found(parent, kind, key, inner, owner)
         return nodes
 
-    def _steps(self, value: Any, path: Path) -> Iterator[tuple[tuple[str, Any], Any]]:
-        """Yield the steps from an object to others, with these."""
+    def _steps(self, value: Any) -> Iterator[tuple[str, Any, Any]]:
+        """Yield the steps from an object to others, ``(kind, name or key)``, with these."""
         kind = type(value)
-        if kind in _DICTIONARIES:
+        if kind in DICTIONARIES:
+            if not value:
+                return
             if len(value) > len(self.strings) + len(self.numbers):
                 keys = [key for key in (*self.strings, *self.numbers) if key in value]
             else:
                 keys = [key for key in value if type(key) is str and key in self.strings
                         or type(key) in (int, bool) and key in self.numbers]
             for key in keys:
-                yield ("item", key), value[key]
+                yield "item", key, value[key]
         elif kind in (list, tuple):
             for number in self.numbers:
                 if -len(value) <= number < len(value):
-                    yield ("item", number), value[number]
+                    yield "item", number, value[number]
         if kind is types.ModuleType:
             own = vars(value)
             for name in self.read:
                 if name in own:
-                    yield ("attr", name), own[name]
+                    yield "attr", name, own[name]
             return
         if kind is types.MethodType:
             if "__self__" in self.names:
-                yield ("attr", "__self__"), value.__self__
+                yield "attr", "__self__", value.__self__
             return
         of_kind = self._kind(kind)
         if of_kind.is_type:
             for name in self._in_class(value):
                 inner = attribute(value, name)
                 if inner is not MISSING:
-                    yield ("attr", name), inner
+                    yield "attr", name, inner
             return
         if of_kind.is_plain:
-            for name, inner in own_attributes(value).items():
-                if name in self.names and self._is_plain(kind, name):
-                    yield ("attr", name), inner
+            attributes, names = own_attributes(value), self.names
+            for name in [name for name in attributes if name in names]:
+                if self._is_plain(kind, name):
+                    yield "attr", name, attributes[name]
             if "__dict__" in self.names and kind.__dictoffset__:
-                yield ("attr", "__dict__"), object.__getattribute__(value, "__dict__")
+                yield "attr", "__dict__", object.__getattribute__(value, "__dict__")
         if self.stores and kind.__dictoffset__:
-            yield ("class", ""), kind
+            yield "class", "", kind
 
     def _in_class(self, cls: type) -> list[str]:
         """Return the names that a class or one of its bases has an entry under, in the order of :attr:`read`."""
@@ -166,42 +204,63 @@ class _Walk:
             held |= wanted & vars(each).keys()
         return [name for name in self.read if name in held]
 
-    def _answers(self, path: Path, value: Any) -> dict[str, Any]:
-        live = self.live
-        answers: dict[str, Any] = {}
-        reading = live.reading(path)
-        if reading:
-            answers["reading"] = reading
-        if len(path) > 2 and path[-1][0] == "item" and path[-2][0] == "attr" and path[-2][1] in MODULE_DICTIONARIES:
-            if live.unshadowed(path):
-                answers["unshadowed"] = True
-                if path[-2][1] == "_buffers" and live.stores_member(path):
-                    answers["stores_member"] = True
-            elif refused := live.refusal(path):
-                answers["refused"] = refused
-        kind = type(value)
-        of_kind = self._kind(kind)
+    def _answers(
+        self, kind: str, key: Any, value: Any, owner: _Reached, holder: tuple[Any, str] | None,
+    ) -> dict[str, Any] | int:
+        """Return what is known of an object, or the index of that in ``shared``.
+
+        Args:
+            kind, key: the step that leads to it.
+            value: the object.
+            owner: what the step is from.
+            holder: as of :class:`_Reached`, of the object.
+        """
+        reading = self._reading(kind, value, owner, holder)
+        member = _as_member(*owner.holder, key) if kind == "item" and owner.holder is not None \
+            and type(key) is str else ()
+        of_kind = self._kind(type(value))
+        if of_kind.is_simple:
+            told = reading, member, of_kind.container
+            place = self.simple.get(told)
+            if place is None:
+                place = self.simple[told] = len(self.shared)
+                container = {"container": of_kind.container} if of_kind.container else {}
+                self.shared.append({"reading": reading, **dict(member), **container})
+            return place
+        answers: dict[str, Any] = {"reading": reading, **dict(member)}
         if of_kind.is_container:
-            self._of_container(path, value, answers)
-        elif kind in (list, tuple):
+            self._of_container(value, answers)
+        elif type(value) in (list, tuple):
             answers["length"] = len(value)
         if of_kind.is_imported:
-            if known := live.well_known(path):
+            if known := object_facts.well_known(value):
                 answers["well_known"] = known
-            if imported := live.imported(path):
+            if imported := object_facts.imported(value):
                 answers["imported"] = imported
         if of_kind.is_type:
-            self._of_class(path, value, answers)
-        if kind in CONTAINERS:
-            answers["container"] = kind.__name__
+            self._of_class(value, answers)
+        if of_kind.container:
+            answers["container"] = of_kind.container
         return answers
 
-    def _of_class_of(self, path: Path, cls: type) -> int:
+    def _reading(self, kind: str, value: Any, owner: _Reached, holder: tuple[Any, str] | None) -> str:
+        """Return how long an unobservable read stays true, by what the object is and holds."""
+        if owner.is_of_module and is_of(
+                value, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType):
+            return ALWAYS
+        return MODULES if kind == "item" or holder is not None or owner.holder is not None else PLAIN
+
+    def _of_class_of(self, cls: type, owner: _Reached) -> int:
         """Return the index in ``shared`` of the answers about the class of an object."""
         place = self.places.get(cls)
         if place is None:
-            place = self.places[cls] = len(self.shared)
-            self.shared.append(self._answers(path, cls))
+            answers = self._answers("class", "", cls, owner, None)
+            if isinstance(answers, int):
+                place = answers
+            else:
+                place = len(self.shared)
+                self.shared.append(answers)
+            self.places[cls] = place
         return place
 
     def _kind(self, kind: type) -> _Kind:
@@ -209,10 +268,13 @@ class _Walk:
         known = self.kinds.get(kind)
         if known is None:
             bases = kind.__mro__
+            is_imported = any(each in bases for each in _IMPORTED)
+            is_container = class_entry(kind, "__getitem__") is not MISSING and is_module_class(kind)
             known = self.kinds[kind] = _Kind(
-                type in bases, any(each in bases for each in _IMPORTED),
-                class_entry(kind, "__getitem__") is not MISSING and is_module_class(kind),
-                kind.__getattribute__ is object.__getattribute__)
+                type in bases, is_imported, is_container, kind.__getattribute__ is object.__getattribute__,
+                is_plain_module_class(kind),
+                not (type in bases or is_imported or is_container or kind in (list, tuple)),
+                kind.__name__ if kind in CONTAINERS else "")
         return known
 
     def _is_plain(self, kind: type, name: str) -> bool:
@@ -222,30 +284,29 @@ class _Walk:
             known = self.plain[kind, name] = not is_data_descriptor(class_entry(kind, name))
         return known
 
-    def _of_container(self, path: Path, value: Any, answers: dict[str, Any]) -> None:
+    def _of_container(self, value: Any, answers: dict[str, Any]) -> None:
         """Add the answers about a list or dictionary of modules or parameters."""
-        length = self.live.length(path)
-        if length:
-            answers["length"] = length
-        if self.live.indexable(path):
+        if object_facts.is_indexable(value):
             answers["indexable"] = True
+            if length := object_facts.length(value):
+                answers["length"] = length
         elements = []
         for inside in ("_modules", "_parameters"):
             held: Any = own_attributes(value).get(inside)
-            names: list[str] = list(held) if type(held) in _DICTIONARIES else []
+            names: list[str] = list(held) if type(held) in DICTIONARIES else []
             for number, name in enumerate(names):
                 if name not in self.strings:
                     continue
                 keys: list[int | str] = [number, name, *([int(name)] if name.isdecimal() else [])]
                 for key in dict.fromkeys(keys):
-                    if self.live.element(path, key) == (*path, ("attr", inside), ("item", name)):
+                    if object_facts.place_of_element(value, key) == (inside, name):
                         elements.append([key, inside, name])
         if elements:
             answers["element"] = elements
 
-    def _of_class(self, path: Path, cls: type, answers: dict[str, Any]) -> None:
+    def _of_class(self, cls: type, answers: dict[str, Any]) -> None:
         """Add the answers about a class."""
-        allocates = [self.live.allocates(path), self.live.allocates(path, True)]
+        allocates = [object_facts.allocates(cls), object_facts.allocates(cls, True)]
         if any(allocates):
             answers["allocates"] = allocates
         if self.stores and cls.__dictoffset__:
@@ -253,10 +314,18 @@ class _Walk:
             entries = {name for each in bases for name in self.stores & vars(each).keys()}
             generic = class_entry(cls, "__setattr__") is object.__setattr__
             answers["stores"] = [generic, sorted(
-                name for name in entries if not self.live.stores_plainly(path, name, False))]
-        ancestors = [[index, base] for index in range(len(cls.__mro__)) if (base := self.live.ancestor(path, index))]
+                name for name in entries if not object_facts.stores_plainly(cls, name, False))]
+        ancestors = [[index, base] for index in range(len(cls.__mro__)) if (base := object_facts.ancestor(cls, index))]
         if ancestors:
             answers["ancestor"] = ancestors
+
+
+def _as_member(module: Any, dictionary: str, name: str) -> tuple[tuple[str, Any], ...]:
+    """Return the answers about a member of a module, by where it is."""
+    refused = object_facts.why_shadowed(module, dictionary, name)
+    if refused:
+        return (("refused", refused),)
+    return _STORED if dictionary == "_buffers" and object_facts.stores_buffers(module) else _UNSHADOWED
 
 
 def _collect(code: CodeType, names: dict[str, None], strings: dict[str, None], numbers: dict[int, None]) -> None:

@@ -5,6 +5,7 @@ Only dictionaries are looked into, as ``inspect.getattr_static`` does.
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
@@ -40,13 +41,19 @@ def is_of(value: Any, *kinds: type) -> bool:
 
 
 def is_module(value: Any) -> bool:
-    """Return whether a value is a ``torch.nn.Module``; torch is not needed to tell."""
+    """Return whether a value is a ``torch.nn.Module``; torch is not imported to tell."""
     return is_module_class(type(value))
 
 
 def is_module_class(kind: type) -> bool:
     """Return whether a class is one of modules."""
-    return any(each.__name__ == "Module" and each.__module__ == "torch.nn.modules.module" for each in kind.__mro__)
+    home = sys.modules.get("torch.nn.modules.module")
+    base = vars(home).get("Module") if type(home) is types.ModuleType else None
+    if base is not None:
+        for each in kind.__mro__:
+            if each is base:
+                return True
+    return False
 
 
 def has(kind: type, name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import keyword
-import re
 import unicodedata
 
 from .model import CompileId
@@ -18,7 +17,7 @@ def legal_identifier(name: str) -> str:
     if normal.isidentifier() and not keyword.iskeyword(normal):
         return _shortened(normal, name)
     cleaned = "".join(c if ("_" + c).isidentifier() else " " for c in normal)
-    cleaned = re.sub(r"[ ]+", "_", cleaned).strip("_") or "anonymous"
+    cleaned = "_".join(cleaned.split()).strip("_") or "anonymous"
     if keyword.iskeyword(cleaned):
         cleaned += "_"
     if not cleaned[0].isidentifier():

@@ -459,7 +459,7 @@ class EventReader:
         broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None,
         options: Callable[[], Iterable[str]] | None,
     ) -> None:
-        cache = _CACHE.fullmatch(name)
+        cache = _CACHE.fullmatch(name) if "_cache_" in name else None
         if cache is not None:
             from . import cache_keys
 

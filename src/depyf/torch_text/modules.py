@@ -6,6 +6,7 @@ own code.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
@@ -28,15 +29,15 @@ def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -
     numbers: dict[tuple[str, ...], int] = {}
     calls: list[tuple[str, str, int, list[str]]] = []
     for node, stack in stacks:
-        outer = -1
-        keys: tuple[str, ...] = ()
-        for key, path, cls in stack:
-            keys = (*keys, key)
-            number = numbers.get(keys)
-            if number is None:
-                number = numbers[keys] = len(calls)
-                calls.append((module_path(path), cls.rpartition(".")[2], outer, []))
-            outer = number
+        whole = tuple([key for key, _, _ in stack])
+        outer = numbers.get(whole, -1)  # (Most nodes are made where the one before was.)
+        if outer < 0:
+            for depth, (_, path, cls) in enumerate(stack, 1):
+                number = numbers.get(whole[:depth])
+                if number is None:
+                    number = numbers[whole[:depth]] = len(calls)
+                    calls.append((module_path(path), cls.rpartition(".")[2], outer, []))
+                outer = number
         if outer >= 0:
             calls[outer][3].append(node)
     return tuple(ModuleCall(path, cls, outer, tuple(nodes)) for path, cls, outer, nodes in calls)
@@ -54,6 +55,7 @@ def callers(places: Iterable[tuple[str, tuple[str, int, str, str]]]) -> tuple[Ca
     return tuple(Caller(SourceLocation(*place), tuple(nodes)) for place, nodes in nodes_of.items())
 
 
+@functools.lru_cache(maxsize=4096)
 def module_path(expression: str) -> str:
     """Return the path of a module that torch writes as an expression.
 

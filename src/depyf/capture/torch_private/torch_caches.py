@@ -51,10 +51,10 @@ def separate_caches_of_lines(gm: Any) -> None:
         return
     if not shared_patch((owner, name)).wanted:
         return  # entries are not kept apart: nobody would take the lines away again
-    digest = hashlib.sha256()
-    for node in gm.graph.nodes:
-        digest.update(str(getattr(node, "stack_trace", "")).encode())
-    setattr(owner, name, f"{getattr(owner, name).partition(_LINES)[0]}{_LINES}{digest.hexdigest()[:16]}")
+    numbers: dict[str, int] = {}  # of stack traces, which nodes share
+    order = [numbers.setdefault(str(getattr(node, "stack_trace", "")), len(numbers)) for node in gm.graph.nodes]
+    digest = hashlib.blake2b("\0".join([*numbers, str(order)]).encode(), digest_size=8).hexdigest()
+    setattr(owner, name, f"{getattr(owner, name).partition(_LINES)[0]}{_LINES}{digest}")
 
 
 def bypass_caches() -> Undo:

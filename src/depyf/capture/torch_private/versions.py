@@ -6,7 +6,7 @@ number. The numbers are here for people: results on an untried torch are worth a
 
 from __future__ import annotations
 
-import re
+import string
 
 #: The oldest and the newest of them, and some between.
 TESTED: tuple[tuple[int, int], ...] = ((2, 6), (2, 9), (2, 11), (2, 13), (2, 15))
@@ -23,8 +23,9 @@ class TorchTooOld(RuntimeError):
 
 def numbers(version: str) -> tuple[int, int] | None:
     """``2.13.0+cpu`` -> ``(2, 13)``; ``None`` for what is no version."""
-    match = re.match(r"(\d+)\.(\d+)", version)
-    return (int(match[1]), int(match[2])) if match else None
+    major, _, rest = version.partition(".")
+    minor = rest[: len(rest) - len(rest.lstrip(string.digits))]
+    return (int(major), int(minor)) if major.isdecimal() and minor else None
 
 
 def support_status(version: str) -> str:
