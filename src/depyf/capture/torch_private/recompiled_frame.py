@@ -7,6 +7,7 @@ import collections
 import functools
 import os
 import sys
+from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -107,13 +108,24 @@ def _of_plain_tensor(value: Any, method: str) -> Any:
 
 def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
     """Return the value of an expression, by look-ups that run no code of the user's."""
+    of_form = _FORMS.get(type(node))
+    value = of_form(node, local, namespace) if of_form is not None else MISSING
+    if value is MISSING:
+        raise _NotKnown
+    return value
+
+
+def _of_name(node: ast.Name, local: Any, namespace: Any) -> Any:
+    name = node.id
+    if name == "L":
+        return local
+    if name == "G":
+        return namespace
+    return local[name] if name in local else namespace[name]
+
+
+def _of_call(node: ast.Call, local: Any, namespace: Any) -> Any:
     match node:
-        case ast.Name("L"):
-            return local
-        case ast.Name("G"):
-            return namespace
-        case ast.Name(name):
-            return local[name] if name in local else namespace[name]
         case ast.Call(ast.Name("type"), [inner], []):
             return type(_static_value(inner, local, namespace))
         case ast.Call(ast.Name("len"), [inner], []):
@@ -128,16 +140,21 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
             value = _static_value(inner, local, namespace)
             if type(value) in _DICTIONARIES:
                 return list(value)
+        case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
+            return getattr(sys.modules["torch"], name)()
+        case ast.Call(ast.Attribute(ast.Name("torch"), "is_autocast_enabled"), [ast.Constant(str(device))], []):
+            return sys.modules["torch"].is_autocast_enabled(device)
+    return MISSING
+
+
+def _of_subscript(node: ast.Subscript, local: Any, namespace: Any) -> Any:
+    match node:
         case ast.Subscript(inner, ast.Subscript(ast.Call(ast.Name("list"), [
                 ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [same], [])], []), ast.Constant(int(index)))) \
                 if ast.dump(inner) == ast.dump(same):  # (by its place: a key may be anything)
             value = _static_value(inner, local, namespace)
             if type(value) in _DICTIONARIES:
                 return list(value.values())[index]
-        case ast.Call(ast.Attribute(ast.Name("torch"), name), [], []) if name in _STATE_QUESTIONS:
-            return getattr(sys.modules["torch"], name)()
-        case ast.Call(ast.Attribute(ast.Name("torch"), "is_autocast_enabled"), [ast.Constant(str(device))], []):
-            return sys.modules["torch"].is_autocast_enabled(device)
         case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride" as method), [], []), ast.Constant(key)):
             return _of_plain_tensor(_static_value(inner, local, namespace), method)[key]
         case ast.Subscript(inner, ast.Constant(key)):
@@ -146,21 +163,26 @@ def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
                 return value[key]
             if type(value) is collections.defaultdict and key in value:  # (else it would make an item)
                 return value[key]
-        case ast.Attribute(inner, "__code__"):
-            value = _static_value(inner, local, namespace)
-            value = value.__func__ if type(value) is MethodType else value
-            if type(value) is FunctionType:
-                return value.__code__
-        case ast.Attribute(inner, "__closure__"):
-            value = _static_value(inner, local, namespace)
-            if type(value) is FunctionType:
-                return value.__closure__
-        case ast.Attribute(inner, "cell_contents"):
-            value = _static_value(inner, local, namespace)
-            if type(value) is CellType:
-                return value.cell_contents
-        case ast.Attribute(inner, name):
-            held = object.__getattribute__(_static_value(inner, local, namespace), "__dict__")
+    return MISSING
+
+
+def _of_attribute(node: ast.Attribute, local: Any, namespace: Any) -> Any:
+    owner = _static_value(node.value, local, namespace)
+    match node.attr:
+        case "__code__":
+            function = owner.__func__ if type(owner) is MethodType else owner
+            if type(function) is FunctionType:
+                return function.__code__
+        case "__closure__" if type(owner) is FunctionType:
+            return owner.__closure__
+        case "cell_contents" if type(owner) is CellType:
+            return owner.cell_contents
+        case name if name not in ("__code__", "__closure__", "cell_contents"):
+            held = object.__getattribute__(owner, "__dict__")
             if isinstance(held, dict):
                 return held[name]
-    raise _NotKnown(ast.dump(node))
+    return MISSING
+
+
+_FORMS: dict[type, Callable[..., Any]] = {
+    ast.Name: _of_name, ast.Call: _of_call, ast.Subscript: _of_subscript, ast.Attribute: _of_attribute}
