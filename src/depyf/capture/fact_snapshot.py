@@ -155,9 +155,7 @@ class _Walk:
     def _steps(self, value: Any) -> Iterator[tuple[str, Any, Any]]:
         """Yield the steps from an object to others, ``(kind, name or key)``, with these."""
         kind = type(value)
-        if kind in DICTIONARIES:
-            if not value:
-                return
+        if kind in DICTIONARIES and value:
             if len(value) > len(self.strings) + len(self.numbers):
                 keys = [key for key in (*self.strings, *self.numbers) if key in value]
             else:
