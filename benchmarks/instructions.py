@@ -1,14 +1,16 @@
 """What watching costs in instructions, a count that nothing else on the machine disturbs (``make instructions``).
 
-    python benchmarks/instructions.py [--models electra ...] [--layers 48] [--peers depyf TORCH_TRACE] [--write FILE]
+    python benchmarks/instructions.py [--models electra ...] [--backend eager] [--layers 48]
+        [--peers depyf TORCH_TRACE] [--write FILE]
     python benchmarks/instructions.py --growth 1000 [--write FILE]
 
 Seconds of two runs differ by several per cent on a machine that others use, too: more than what watching costs.  Here
 valgrind counts the instructions of the program's process; from run to run, what is counted here differs by a few
 tenths of a per cent (the order of sets, when the garbage collector runs).  Each run is a process of its own as in
-``cold.py`` (``eager``, two input lengths) and, with ``--layers``, as in ``large_model.py`` (``aot_eager``, forward and
+``cold.py`` (two input lengths) and, with ``--layers``, as in ``large_model.py`` (``aot_eager``, forward and
 backward).  What a run takes up to the first call (imports, making the model) is counted in one that stops there, and
-taken off.  The process that makes the files beside the program is not counted.
+taken off.  The process that makes the files beside the program is not counted.  Of ``inductor``, whose caches are off,
+all of Python's work is: it compiles one kernel at a time here, in this process; the C++ compiler itself is left out.
 
 ``--growth``: how the instructions of a decompilation with proof grow with the size of a function instead, where
 ``decompile_speed.py`` shows seconds; and those of Python's own compiler, which a proof calls once.
@@ -48,7 +50,8 @@ def counted(command: Sequence[str], peer: str = "plain") -> int:
         peer: what watches.
     """
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**environment_of(peer, folder), "PYTHONHASHSEED": "0", "DEPYF_BUDGET": "10"}
+        environment = {**environment_of(peer, folder), "PYTHONHASHSEED": "0", "DEPYF_BUDGET": "10",
+                       "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         done = subprocess.run(
             ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={folder}/counts",
              sys.executable, *command], capture_output=True, text=True, env=environment, cwd=folder)
@@ -58,9 +61,9 @@ def counted(command: Sequence[str], peer: str = "plain") -> int:
         return int(total[1].replace(",", ""))
 
 
-def of_model(name: str, peer: str) -> int:
+def of_model(name: str, backend: str, peer: str) -> int:
     """Return the instructions of a cold run of a model."""
-    return counted([str(HERE / "cold.py"), "--child", name, "eager", peer], peer)
+    return counted([str(HERE / "cold.py"), "--child", name, backend, peer], peer)
 
 
 def of_layers(layers: int, peer: str) -> int:
@@ -69,11 +72,12 @@ def of_layers(layers: int, peer: str) -> int:
     return counted([str(HERE / "large_model.py"), "--layers", str(layers), "--one", where], peer)
 
 
-def watched(models: Sequence[str], layers: int, peers: Sequence[str], pool: ThreadPoolExecutor) -> str:
+def watched(models: Sequence[str], backend: str, layers: int, peers: Sequence[str], pool: ThreadPoolExecutor) -> str:
     """Return the table of what watching costs, and the means.
 
     Args:
         models: cold runs of these.
+        backend: of ``torch.compile`` in these.
         layers: of the deep model; 0: it is left out.
         peers: what watches.
         pool: runs the processes.
@@ -81,7 +85,7 @@ def watched(models: Sequence[str], layers: int, peers: Sequence[str], pool: Thre
     runs = (NOT_CALLED, "plain", *peers)
     rows: list[tuple[str, ...]] = []
     ratios: dict[str, list[float]] = {peer: [] for peer in peers}
-    waiting = {(name, run): pool.submit(of_model, name, run) for name in models for run in runs}
+    waiting = {(name, run): pool.submit(of_model, name, backend, run) for name in models for run in runs}
     names = [*models]
     if layers:
         names.append(f"{layers} layers")
@@ -126,6 +130,7 @@ def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="*", default=["electra", "llama", "t5", "resnet"])
+    parser.add_argument("--backend", default="eager", help="of the models; the deep one has aot_eager")
     parser.add_argument("--layers", type=int, default=0, help="of the deep model; 0: it is left out")
     parser.add_argument("--growth", type=int, default=0, metavar="TIMES", help="measure the decompiler instead, on "
                         "functions so many times larger")
@@ -146,7 +151,7 @@ def main() -> None:
             part += "Instructions a code unit, with proof.\n\n" + growth(chosen.bodies, chosen.growth, pool)
         else:
             part += ("Billions of instructions of the plain run from the first call on, and the ratios to it.\n\n"
-                     + watched(chosen.models, chosen.layers, chosen.peers, pool))
+                     + watched(chosen.models, chosen.backend, chosen.layers, chosen.peers, pool))
     print(part)
     if chosen.write:
         file = pathlib.Path(chosen.write)
