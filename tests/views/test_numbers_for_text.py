@@ -107,6 +107,73 @@ def test_nothing_else_is_told(tmp_path, function):
     assert not wrong and not any("another value" in sentence for sentence in told)
 
 
+def broken_inside(x, n):
+    y = x * n
+    print(f"step {n}: {y.sum().item():.2f}")
+    return y
+
+
+def broken_inside_of_another(x, n):
+    y = x * n
+    print("  ".join([f"{n:3d} of 9: {y.sum().item():.2f}"]))
+    return y
+
+
+def broken_inside_by_format(x, n):
+    y = x * n
+    print("step {}: {:.2f}".format(n, y.sum().item()))  # noqa: UP032
+    return y
+
+
+def broken_inside_with_text(x, n):
+    y = x * len(n)
+    print(f"step {n}: {y.sum().item():.2f}")
+    return y
+
+
+def broken_before(x, n):
+    y = x * n
+    total = y.sum().item()
+    print(f"step {n}: {total:.2f}")
+    return y
+
+
+def run_until_it_raises(tmp_path, function, values):
+    """Return the verdict, and whether a call raised an error that plain Python does not."""
+    torch._dynamo.reset()
+    compiled, raised = torch.compile(function, backend="eager"), False
+    with depyf.prepare_debug(str(tmp_path), files="now", page=False):
+        for value in values:
+            function(torch.ones(2), value)
+            try:
+                compiled(torch.ones(2), value)
+            except TypeError as error:
+                raised = "expected str instance" in str(error)
+    return verdict(RunIndex(store.read(str(tmp_path)))), raised
+
+
+@pytest.mark.parametrize("function,text,piece", [
+    (broken_inside, "step {n}: {y.sum().item():.2f}", "{n}"),
+    (broken_inside_of_another, "{n:3d} of 9: {y.sum().item():.2f}", "{n")])
+def test_a_number_that_is_handed_on_inside_of_an_f_string_is_told(tmp_path, function, text, piece):
+    told, raised = run_until_it_raises(tmp_path, function, (5, 6, 7))
+    if not raised:
+        pytest.skip("this torch has no such error")
+    sentence = told[0]
+    assert sentence.startswith(
+        f"`{function.__name__}` raises a `TypeError` that plain Python does not in `[0/1]`: it hands the number `n` on "
+        f'over the graph break in `f"{text}"`, where your program has the text of `{piece}'), told
+    texts = [path.read_text() for path in tmp_path.glob("__transformed_code_*.py")]
+    assert sum("by an error of torch's: it hands the number" in one for one in texts) == 1
+
+
+@pytest.mark.parametrize("function,values", [
+    (broken_inside_by_format, (5, 6, 7)), (broken_inside_with_text, ("a", "bc", "def")), (broken_before, (5, 6, 7))])
+def test_what_hands_on_no_number_for_a_text_is_not_told(tmp_path, function, values):
+    told, raised = run_until_it_raises(tmp_path, function, values)
+    assert not raised and not any("hands the number" in sentence for sentence in told)
+
+
 def test_code_of_any_depth_is_read():
     assert _body(f"def f():\n    return {'-' * 100_000}1\n") == []
     deep = ast.parse("+".join(["n"] * 500), mode="eval").body

@@ -7,14 +7,19 @@ Torch takes an f-string of nothing but a number that it leaves open for that num
     self.msg = f"{n:.3f}"     the program
     self.msg = n              the transformed code
 
+Where a graph breaks inside of an f-string, the number is handed to what puts the text together, which raises::
+
+    print(f"{n}: {loss.item()}")                                  the program
+    return __resume_at_20_1(print, n, ': ', loss.item())          the transformed code
+
 It is told where both are known for sure: the transformed code puts an open number there, and all lines that torch
-traced put such a text there.
+traced put such a text there; or it hands the number on where a break is in the f-string that begins so.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from ..advice.source import last_name, one_line
 from ..frozen import frozen
@@ -33,16 +38,23 @@ class NumberForText:
     """A number that compiled code has in place of a text.
 
     Attributes:
-        where: what is set to it, ``"self.msg"``; ``""`` where it is returned.
+        where: what is set to it, ``"self.msg"``; ``""`` where it is returned or handed on.
         number: in the user's words.
         text: the f-string, as it stands in the program.
         place: where it stands.
+        piece: of the f-string, in which the graph breaks, for which the number is handed on: ``"{n}"``; else ``""``.
     """
 
     where: str
     number: str
     text: str
     place: SourceLocation
+    piece: str = ""
+
+    @property
+    def raises(self) -> bool:
+        """Whether an exception comes of it."""
+        return bool(self.piece)
 
     @property
     def sentence(self) -> str:
@@ -50,6 +62,9 @@ class NumberForText:
 
         ``sets self.msg to the number n, where your program has the text f"{n:.3f}"``, as Markdown.
         """
+        if self.piece:
+            return f"hands the number {code(self.number)} on over the graph break in {code(self.text)}, where your " \
+                f"program has the text of {code(self.piece)}"
         does = f"sets {code(self.where)} to" if self.where else "returns"
         return f"{does} the number {code(self.number)}, where your program has the text {code(self.text)}"
 
@@ -71,7 +86,9 @@ def numbers_for_text(entry: CacheEntry, compilation: Compilation, source: UserSo
                 found += [NumberForText(where, number, *text)] if text is not None else []
             case ast.Return(value) if value is not None:
                 found += [NumberForText("", *each) for each in traced.returned_text(value, numbers)]
-    return found
+    own = {each.id for statement in body for each in ast.walk(statement)
+           if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    return found + traced.handed_on(body, {number for number in numbers if number not in own})
 
 
 def _body(text: str) -> list[ast.stmt]:
@@ -140,9 +157,51 @@ class _Traced:
         return [(number, *self._text(where.filename, text)) for one, text in zip(found, written)
                 if len(found) == len(written) and _is_number_as_text(text) and (number := _place(one)) in numbers]
 
+    def handed_on(self, body: Sequence[ast.stmt], numbers: Collection[str]) -> list[NumberForText]:
+        """Return the numbers that transformed code hands on for pieces of the f-strings in which its graph breaks."""
+        handed = [each.args if isinstance(each, ast.Call) else each.elts for statement in body
+                  for each in ast.walk(statement) if isinstance(each, (ast.Call, ast.List, ast.Tuple))]
+        found = []
+        for filename, text in self._broken_texts():
+            begins = [_handed_on(text.values, given[at:]) for given in handed for at in range(len(given))]
+            for piece, one in (each for begin in begins for each in begin):
+                if (number := _place(one)) in numbers and number == ast.unparse(piece.value):
+                    shown = ast.get_source_segment(self.source.text(filename), piece) or ""
+                    shown = shown if shown.startswith("{") else f"{{{number}}}"  # (up to Python 3.11: of the whole)
+                    found.append(NumberForText("", number, *self._text(filename, text), shown))
+        return found
+
+    def _broken_texts(self) -> list[tuple[str, ast.JoinedStr]]:
+        """Return the f-strings of the user's lines at which the graph breaks."""
+        places = {(place.filename, place.line) for broken in self.compilation.breaks
+                  for place in broken.stack[-broken.depth:] if not is_library(place.filename)}
+        return [(filename, node) for filename, line in sorted(places)
+                for node in ast.walk(self.source.tree(filename) or ast.Module([], []))
+                if isinstance(node, ast.JoinedStr) and node.lineno <= line <= (node.end_lineno or 0)]
+
     def _text(self, filename: str, node: ast.expr) -> tuple[str, SourceLocation]:
         text = ast.get_source_segment(self.source.text(filename), node) or ""
         return one_line(text, node), SourceLocation(filename, node.lineno)
+
+
+def _handed_on(
+    pieces: Sequence[ast.expr], given: Sequence[ast.expr],
+) -> list[tuple[ast.FormattedValue, ast.expr]]:
+    """Return what is handed on for the values of an f-string whose first pieces these are; nothing if they are not.
+
+    Args:
+        pieces: of the f-string.
+        given: values that follow each other.
+    """
+    values, has_text = [], False
+    for piece, one in zip(pieces, given):
+        if isinstance(piece, ast.FormattedValue):
+            values.append((piece, one))
+        elif isinstance(piece, ast.Constant) and isinstance(one, ast.Constant) and one.value == piece.value:
+            has_text = True
+        else:
+            break
+    return values if has_text else []
 
 
 def _is_number_as_text(node: ast.expr) -> bool:
