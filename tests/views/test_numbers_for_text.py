@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.records import store
-from depyf.views.numbers_for_text import _body, _place
+from depyf.views.numbers_for_text import _body, _handed_on, _place
 from depyf.views.run_index import RunIndex
 from depyf.views.verdict import verdict
 
@@ -165,6 +165,17 @@ def test_a_number_that_is_handed_on_inside_of_an_f_string_is_told(tmp_path, func
         f'over the graph break in `f"{text}"`, where your program has the text of `{piece}'), told
     texts = [path.read_text() for path in tmp_path.glob("__transformed_code_*.py")]
     assert sum("by an error of torch's: it hands the number" in one for one in texts) == 1
+
+
+def test_what_only_begins_as_an_f_string_does_is_not_its_pieces():
+    text, given = (ast.parse(each, mode="eval").body for each in ('f"step {n}: {y}!"', "('step ', n, 'step ', m, ': ', y)"))
+
+    def handed(begin):
+        return [ast.unparse(one) for _, one in _handed_on(text.values, given.elts[begin:])]
+
+    assert [handed(begin) for begin in range(5)] == [[], [], ["m", "y"], [], []]
+    assert [ast.unparse(one) for _, one in _handed_on(
+        text.values, ast.parse("('step ', m, ': ', y, graph_out)", mode="eval").body.elts)] == ["m"]
 
 
 @pytest.mark.parametrize("function,values", [
