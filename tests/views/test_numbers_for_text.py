@@ -149,6 +149,8 @@ def run_until_it_raises(tmp_path, function, values):
                 compiled(torch.ones(2), value)
             except TypeError as error:
                 raised = "expected str instance" in str(error)
+            except torch._dynamo.exc.InternalTorchDynamoError as error:  # (2.15)
+                pytest.skip(f"this torch raises an error of its own in its place: {error}")
     return verdict(RunIndex(store.read(str(tmp_path)))), raised
 
 

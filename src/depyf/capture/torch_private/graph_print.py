@@ -14,6 +14,7 @@ from __future__ import annotations
 import builtins
 import functools
 import hashlib
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
@@ -27,8 +28,10 @@ _AS_ASKED = {"print_output": False, "include_stride": True, "include_device": Tr
 _INDENT = " " * 8
 #: What torch writes above nodes that have no stack trace.
 _NO_STACK = "No stacktrace found for following nodes"
-#: Digests of the names that torch's code uses, where its form is as here (torch 2.13).
-_LEARNED = frozenset({"a20caab6597af9ad"})
+#: Digests of the names that torch's code uses, where its form is as here (torch 2.13 and 2.15), with whether it marks
+#: the nodes of a backward pass.
+_LEARNED = {"a20caab6597af9ad": False, "b997d868808f283f": True}
+_BACKWARD = "Backward of forward node: "
 #: What reading a torch that is otherwise raises.
 _OTHERWISE = (AttributeError, TypeError, KeyError, ValueError)
 
@@ -42,9 +45,16 @@ class _Torch:
 
     Attributes:
         same: it prints as is written here; ``None`` until a graph with a tensor came.
+        marks_backward: it marks the nodes of a backward pass.
     """
 
-    same: bool | None = None
+    def __init__(self) -> None:
+        try:
+            digest = _digest(private_api.GRAPH_WRITER.get().__code__)
+        except _OTHERWISE:
+            digest = ""
+        self.same: bool | None = None if digest in _LEARNED else False
+        self.marks_backward = _LEARNED.get(digest, False)
 
 
 @functools.cache
@@ -62,9 +72,6 @@ def readable(gm: Any) -> str:
     known = _this_torch()
     if known.same is not False:
         try:
-            if known.same is None and _digest(private_api.GRAPH_WRITER.get().__code__) not in _LEARNED:
-                known.same = False
-                return _printed_by_torch(gm)
             writer = _Writer()
             text = "".join(writer.module(gm, gm._get_name()))
             if known.same is None and writer.tensor is not None:
@@ -125,11 +132,13 @@ class _Writer:
         self._described_otherwise = (torch.Tensor, *self._symbolic)
         self._dense = torch.strided
         self._device = torch.device
-        self._as_repr = frozenset({int, str, bool, float, complex, type(None), type(...), torch.dtype, torch.device,
+        self._as_repr = frozenset({int, str, bool, float, type(None), type(...), torch.dtype, torch.device,
                                    torch.layout, torch.memory_format})
         self._tuples = (tuple, torch.Size)
         self._dtypes: Mapping[Any, str] = self.fx.dtype_abbrs
         self._reserved = self.fx._illegal_names
+        self._marks_backward = _this_torch().marks_backward
+        self._device_text: Callable[[Any], str] = getattr(self.fx, "_device_annotation", str)  # (since 2.15)
         #: By stack trace, and by function: both are few beside the nodes.
         self._places: dict[Any, str] = {}
         self._functions: dict[Any, str] = {}
@@ -202,12 +211,12 @@ class _Writer:
         meta = node.meta
         if meta.get("custom") or meta.get("recompute") is not None or meta.get("ac_graph_id") is not None:
             raise _Unusual  # torch tells of these there
-        stack = node.stack_trace
-        place = self._places.get(stack)
+        stack, marked = node.stack_trace, self._marks_backward and bool(meta.get("autograd_backward"))
+        place = self._places.get((stack, marked))
         if place is None:
             innermost = self.fx._parse_stack_trace(stack) if stack else None
-            place = f"{_INDENT}# {innermost.get_summary_str() if innermost else _NO_STACK}"
-            self._places[stack] = place
+            shown = f"{_BACKWARD if marked else ''}{innermost.get_summary_str()}" if innermost else _NO_STACK
+            place = self._places[stack, marked] = f"{_INDENT}# {shown}"
         return place
 
     def _annotation(self, node: Any) -> str:
@@ -237,7 +246,7 @@ class _Writer:
         if value.layout is not self._dense:
             raise _Unusual
         sizes, strides = ", ".join(map(self._size, value.shape)), ", ".join(map(self._size, value.stride()))
-        return f"{self._dtypes[value.dtype]}[{sizes}][{strides}]{value.device}"
+        return f"{self._dtypes[value.dtype]}[{sizes}][{strides}]{self._device_text(value.device)}"
 
     def _size(self, size: Any) -> str:
         if type(size) is int:
@@ -277,7 +286,8 @@ class _Writer:
             form = self.fx.inplace_methods.get(function.__name__)
             if form is not None:
                 return f"{form.format(*map(self._value, args))};  {target} = {self._value(args[0])}"
-        if node.meta.get("is_wrapped"):
+        boxed = node.meta.get("boxed_arg_indices", getattr(function, "_boxed_arg_indices", ()))
+        if node.meta.get("is_wrapped") or boxed:
             raise _Unusual
         if function is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
             return f"{target} = {self.fx._format_target(self._value(args[0]), args[1])}"
@@ -306,6 +316,8 @@ class _Writer:
             return str(value.name)
         if kind in self._as_repr:
             return repr(value)
+        if kind is complex and value.real and value.imag and math.isfinite(value.real) and math.isfinite(value.imag):
+            return repr(value)  # (Others are written in other ways by torch 2.15.)
         if kind in self._tuples:
             return f"({self._value(value[0])},)" if len(value) == 1 else f"({', '.join(map(self._value, value))})"
         if isinstance(value, list):
