@@ -3,7 +3,7 @@
 ``dataclasses`` reads the fields of each class and compiles six methods for it. Here fields are read when somebody needs
 them, as a program that is watched makes records of few of the classes that there are; and nothing is compiled, as that
 takes as long as making hundreds of them. To make, compare and write records :func:`fields_of` is enough, which takes a
-twentieth of the time that ``dataclasses`` does.
+seventh of the time that ``dataclasses`` does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The files of this package's modules, told to ``inspect`` before torch makes it look for them.
 
 At the first compilation torch imports more of itself, and has ``inspect.getmodule`` find out which module a function is
-of. That looks at each module of the process once and follows the links in its path, at up to 0.2 ms each: a tenth of
-what watching a small model costs, for modules that no function of the program is of.
+of. That looks at each module of the process once and follows the links in its path: 4 ms for 75 of ours, of which no
+function of the program is.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def tell_inspect() -> None:
     if type(files) is not dict or type(modules) is not dict or os.path.islink(__file__):
         return
     package = __name__.rpartition(".")[0]
-    folder = os.path.dirname(__file__)
+    folder = os.path.dirname(__file__)  # (of this package)
     if os.path.abspath(folder) != folder:
         return
     real = os.path.realpath(folder)
     for name, module in sys.modules.copy().items():
         file = getattr(module, "__file__", None) if name == package or name.startswith(package + ".") else None
-        if isinstance(file, str) and file.startswith(folder) and file.endswith(".py"):
+        if isinstance(file, str) and file.startswith(folder + os.sep) and file.endswith(".py"):
             files[name] = file
             path = os.path.normcase(file)
             modules[path] = modules[real + path[len(folder):]] = name

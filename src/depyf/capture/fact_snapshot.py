@@ -27,9 +27,10 @@ from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, 
 MOST = 10_000
 #: Types whose attributes no fact is about.
 _LEAVES = (int, float, complex, str, bytes, bool, type(None), types.FunctionType, types.BuiltinFunctionType)
-#: Functions that a text may call though the code does not, where they are what they were.
+#: What is known of a member of a module that is not shadowed, and of one that a plain store replaces.
 _UNSHADOWED = (("unshadowed", True),)
 _STORED = (("unshadowed", True), ("stores_member", True))
+#: Functions that a text may call though the code does not, where they are what they were.
 _BUILTINS = tuple(each.removeprefix("builtins.") for each in sorted(WELL_KNOWN) if each.startswith("builtins."))
 _STORE_ATTR = dis.opmap["STORE_ATTR"]
 _IMPORTED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
@@ -213,19 +214,24 @@ class _Walk:
             owner: what the step is from.
             holder: as of :class:`_Reached`, of the object.
         """
-        reading = self._reading(kind, value, owner, holder)
+        of_kind = self._kind(type(value))
+        # How long an unobservable read stays true, by what the object is and what holds it.
+        reading = ALWAYS if owner.is_of_module and of_kind.is_imported else MODULES \
+            if kind == "item" or holder is not None or owner.holder is not None else PLAIN
         member = _as_member(*owner.holder, key) if kind == "item" and owner.holder is not None \
             and type(key) is str else ()
+        if not of_kind.is_simple:
+            return self._of_object(value, {"reading": reading, **dict(member)})
+        told = reading, member, of_kind.container
+        place = self.simple.get(told)
+        if place is None:
+            place = self.simple[told] = len(self.shared)
+            self.shared.append(self._of_object(value, {"reading": reading, **dict(member)}))
+        return place
+
+    def _of_object(self, value: Any, answers: dict[str, Any]) -> dict[str, Any]:
+        """Return the answers with those that an object itself gives."""
         of_kind = self._kind(type(value))
-        if of_kind.is_simple:
-            told = reading, member, of_kind.container
-            place = self.simple.get(told)
-            if place is None:
-                place = self.simple[told] = len(self.shared)
-                container = {"container": of_kind.container} if of_kind.container else {}
-                self.shared.append({"reading": reading, **dict(member), **container})
-            return place
-        answers: dict[str, Any] = {"reading": reading, **dict(member)}
         if of_kind.is_container:
             self._of_container(value, answers)
         elif type(value) in (list, tuple):
@@ -241,24 +247,12 @@ class _Walk:
             answers["container"] = of_kind.container
         return answers
 
-    def _reading(self, kind: str, value: Any, owner: _Reached, holder: tuple[Any, str] | None) -> str:
-        """Return how long an unobservable read stays true, by what the object is and holds."""
-        if owner.is_of_module and is_of(
-                value, type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType):
-            return ALWAYS
-        return MODULES if kind == "item" or holder is not None or owner.holder is not None else PLAIN
-
     def _of_class_of(self, cls: type, owner: _Reached) -> int:
         """Return the index in ``shared`` of the answers about the class of an object."""
         place = self.places.get(cls)
         if place is None:
-            answers = self._answers("class", "", cls, owner, None)
-            if isinstance(answers, int):
-                place = answers
-            else:
-                place = len(self.shared)
-                self.shared.append(answers)
-            self.places[cls] = place
+            place = self.places[cls] = len(self.shared)
+            self.shared.append(self._of_object(cls, {"reading": PLAIN if owner.holder is None else MODULES}))
         return place
 
     def _kind(self, kind: type) -> _Kind:

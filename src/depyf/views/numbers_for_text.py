@@ -159,10 +159,13 @@ class _Traced:
 
     def handed_on(self, body: Sequence[ast.stmt], numbers: Collection[str]) -> list[NumberForText]:
         """Return the numbers that transformed code hands on for pieces of the f-strings in which its graph breaks."""
+        texts = self._broken_texts()
+        if not texts:
+            return []
         handed = [each.args if isinstance(each, ast.Call) else each.elts for statement in body
                   for each in ast.walk(statement) if isinstance(each, (ast.Call, ast.List, ast.Tuple))]
         found = []
-        for filename, text in self._broken_texts():
+        for filename, text in texts:
             begins = [_handed_on(text.values, given[at:]) for given in handed for at in range(len(given))]
             for piece, one in (each for begin in begins for each in begin):
                 if (number := _place(one)) in numbers and number == ast.unparse(piece.value):
