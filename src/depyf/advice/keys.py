@@ -16,6 +16,7 @@ from .later_tests import on_number
 from .made import made_for, reads_made
 from .model import Advice
 from .source import Function, Site, called, last_name, parsed_statement
+from .uses import names_set
 
 #: Methods of sets that hash what they are given, and return nothing.
 _OF_SETS = ("add", "discard", "remove")
@@ -128,8 +129,7 @@ def _is_given(owner: ast.expr, site: Site) -> bool:
 def _is_bound(owner: ast.expr, function: Function) -> bool:
     """Return whether a line of the function binds a variable of an expression."""
     names = {each.id for each in ast.walk(owner) if isinstance(each, ast.Name)}
-    return any(isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id in names
-               for each in ast.walk(function))
+    return not names_set(function).isdisjoint(names)
 
 
 def _takes_number(value: ast.expr) -> bool:

@@ -22,6 +22,7 @@ import ast
 from collections.abc import Collection, Sequence
 
 from ..advice.source import last_name, one_line
+from ..advice.uses import names_set
 from ..frozen import frozen
 from ..records.model import CacheEntry, Compilation, SourceLocation
 from ..torch_text.libraries import is_library
@@ -86,9 +87,7 @@ def numbers_for_text(entry: CacheEntry, compilation: Compilation, source: UserSo
                 found += [NumberForText(where, number, *text)] if text is not None else []
             case ast.Return(value) if value is not None:
                 found += [NumberForText("", *each) for each in traced.returned_text(value, numbers)]
-    own = {each.id for statement in body for each in ast.walk(statement)
-           if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
-    return found + traced.handed_on(body, {number for number in numbers if number not in own})
+    return found + traced.handed_on(body, numbers.difference(*map(names_set, body)))
 
 
 def _body(text: str) -> list[ast.stmt]:
