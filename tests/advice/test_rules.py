@@ -111,9 +111,9 @@ def test_numbers_of_tensors_stand_alone_as_indices(line, expected):
 
 
 def advice_at(text, line, reason, registry_id=""):
-    """The advice on a break of torch's at a line of a program."""
+    """The advice on a break of torch's at a line of a program, in the compiled function."""
     place = SourceLocation("m.py", line, "f", text.splitlines()[line - 1])
-    broken = GraphBreak(CompileId(0, 0), reason, registry_id=registry_id, stack=(place,))
+    broken = GraphBreak(CompileId(0, 0), reason, registry_id=registry_id, stack=(place,), depth=1)
     return on_break(Sources([SourceFile("m.py", text)]).site(broken))
 
 
@@ -124,6 +124,31 @@ def test_a_symbol_that_torch_refused_as_an_index_stands_alone():
     advice = advice_at("def f(x, y):\n    i = y.argmax().item()\n    return x[:, i - 1]\n", 3, refused)
     assert advice.change == "write `return x.select(1, i - 1)`"
     assert advice_at("def f(x, i):\n    return x[:, i]\n", 2, refused) is None
+
+
+@pytest.mark.parametrize(("lines", "told"), [
+    (["p.step(y.item())"], "run `p.step(y.item())` where `f` is called, and have that return `y`"),
+    (["p.step(y.item())", "return y"], "run `p.step(y.item())` where `f` is called"),
+    (["p.step(y.item())", "return y + 1"], "run `p.step(y.item())` where `f` is called, and have that return `y`"),
+    (["end = p.step(loss=y.item())", "return y, end"], "run `end = p.step(loss=y.item())` where `f` is called"),
+    (["p.step(x.item())"], "run `p.step(x.item())` where `f` is called"),
+    (["end = p.step(y.item())", "return y + end"], None),
+    (["end = p.step(y.item())", "if end:", "    y = y + 1", "return y"], None),
+    (["p.step(y.item())", "y = y + 1", "return y"], None),
+    (["n = y.item()", "p.step(n)", "return y, n"], "run `p.step(y.item())` where `f` is called"),
+    (["p.step(y.item())", "y.add_(1)", "return y"], None),
+    (["p.step(y.item())", "return p.bad"], None),
+    (["if x is not None:", "    p.step(y.item())"], None),
+    (["q.step(y.item())"], None),  # (of which the file does not tell)
+    (["p.step(y)"], None),
+])
+def test_a_decision_of_which_the_rest_needs_nothing_is_made_outside(lines, told):
+    text = "\n    ".join(["def f(x, p, q):", "y = x.sum()", *lines])
+    classes = "\n".join(["class P:", "    def step(self, loss):", "        self.bad = 1 if loss > 1 else 0"])
+    at = next(number for number, line in enumerate(text.splitlines(), 1) if "step(" in line)
+    reason = "Could not guard on data-dependent expression" if "n = " in text else "Unsupported Tensor.item() call"
+    advice = advice_at(f"{text}\n{classes if 'p.step' in text else ''}\n", at, reason)
+    assert (None if advice is None or advice.rule != "decision" else advice.change) == told
 
 
 @pytest.mark.parametrize(("lines", "search"), [

@@ -15,6 +15,7 @@ from . import calls, errors, libraries, lists, texts
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
+from .decisions import on_decision, on_tested_number
 from .keys import on_key
 from .later_tests import Depends, later_index, later_item, later_test, numbers_of, on_number, test_in_loop
 from .masks import on_number_of_chosen
@@ -263,6 +264,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_turn)),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_number_of_chosen),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_arithmetic),
+    Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", on_tested_number),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist_inside),
@@ -273,6 +275,7 @@ RULES: tuple[Rule, ...] = (
     Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_key),
     Rule((), r"^only integers, slices .*\(got SymInt\)", _on_refused_index),
     Rule((), r"^Could not guard on data-dependent expression", on_turn),
+    Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_decision),
     Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
     Rule(("GB0059", "GB0296"), r"^Failed to trace builtin operator|^attempted to reorder", calls.on_text_of_number),
@@ -283,6 +286,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0007", "GB0008", "GB0156", "GB0208"), r"marked as skipped|^Unsupported method call|returned non-Tensor$",
          on_reading),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_packing),
+    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_decision),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),

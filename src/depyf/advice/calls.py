@@ -207,8 +207,12 @@ def on_skipped(site: Site) -> Advice | None:
         return None
     shown, function = unparsed(calls[0]), site.function.name if site.function is not None else "the function"
     if isinstance(site.statement, ast.Expr) and site.statement.value is calls[0]:
-        return Advice("skipped", f"move `{shown}` before or after the call of `{function}`",
-                      "torch does not trace what it calls", "it then runs before or after all of the function")
+        made = made_for(calls[0], site.function) if site.function is not None else []
+        variables = " and ".join(f"`{each}`" for each in made if each.isidentifier())
+        where = f"after the call of `{function}`, and have that return {variables}" if variables else (
+            f"before or after the call of `{function}`")
+        return Advice("skipped", f"move `{shown}` {where}", "torch does not trace what it calls",
+                      f"it then runs {'' if variables else 'before or '}after all of the function")
     # (A test or a ``range`` of a tensor would break the graph.)
     as_tensor = "" if isinstance(site.statement, (ast.If, ast.For)) else ", as a tensor if {}"
     in_loop = on_call_in_loop(site, calls[0], "skipped", "torch does not trace what it calls",

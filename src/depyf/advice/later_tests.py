@@ -33,14 +33,23 @@ def next_test(site: Site, depends: Depends) -> ast.expr | None:
     if not isinstance(statement, ast.Assign) or site.function is None or _is_given(statement.value, site.function):
         return None
     names = {node.id for target in statement.targets for node in ast.walk(target) if isinstance(node, ast.Name)}
-    end = statement.end_lineno or statement.lineno
-    for node in _after(site.function, end):
+    return _next_test(site.function, statement.end_lineno or statement.lineno, names, depends)
+
+
+def _next_test(function: Function, line: int, names: set[str], depends: Depends) -> ast.expr | None:
+    """Return the next test behind a line that depends on variables; ``None`` where there is none."""
+    for node in _after(function, line):
         if isinstance(node, (ast.If, ast.While, ast.Assert, ast.IfExp)):
             if any(depends(test, names) for test in _jumps(node)):
                 return node.test
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.discard(node.id)  # (another value from here on)
     return None
+
+
+def test_of(function: Function, name: str) -> ast.expr | None:
+    """Return the first test of a function that depends on a parameter; ``None`` where there is none."""
+    return _next_test(function, function.lineno, {name}, on_number)
 
 
 def later_index(site: Site) -> str | None:
@@ -188,20 +197,20 @@ def numbers_of(function: Function) -> set[str]:
 
 def _variables(statement: ast.Assign) -> set[str]:
     """Return the variables that are the whole of what an assignment assigns, where that may be a number."""
-    if not _may_be_number(statement.value):
+    if not may_be_number(statement.value):
         return set()
     return {target.id for target in statement.targets if isinstance(target, ast.Name)}
 
 
-def _may_be_number(value: ast.expr) -> bool:
+def may_be_number(value: ast.expr) -> bool:
     """Return whether an expression is a number out of a tensor by its text: ``int(x)``, ``x.max().item() - 1``."""
     match value:
         case ast.BinOp(left, _, right):
-            return _may_be_number(left) or _may_be_number(right)
+            return may_be_number(left) or may_be_number(right)
         case ast.UnaryOp(_, inner):
-            return _may_be_number(inner)
+            return may_be_number(inner)
         case ast.Call(ast.Name("max" | "min" | "abs" | "round"), arguments):
-            return any(map(_may_be_number, arguments))
+            return any(map(may_be_number, arguments))
         case ast.Call(ast.Attribute(_, "item")) | ast.Call(ast.Name("int" | "float" | "bool")):
             return True
     return False

@@ -39,7 +39,7 @@ def made_for(node: ast.expr, function: Function, before: int | None = None) -> l
         before: lines from this one on do not count.
     """
     made = _made_in(function, node, before)
-    return list(dict.fromkeys(text for read, names in _read_in(node) if (text := _path(read)) and _is_of(
+    return list(dict.fromkeys(text for read, names in _read_in(node) if (text := path_of(read)) and _is_of(
         text, names, made)))
 
 
@@ -73,12 +73,12 @@ def _made_in(function: Function, besides: ast.expr, before: int | None) -> set[s
                 made.add(_ANY)
             case ast.Call(ast.Attribute(owner, method)) if id(node) not in calls and (
                     method in _TAKING or method in _CHANGING and id(node) in alone
-                    or _is_in_place(method) and _path(owner).partition(".")[0] in own):
+                    or is_in_place(method) and path_of(owner).partition(".")[0] in own):
                 made |= _texts(owner)
     return made
 
 
-def _is_in_place(method: str) -> bool:
+def is_in_place(method: str) -> bool:
     """Return whether a method changes a tensor in place, by its name."""
     return method.endswith("_") and not method.startswith("_")
 
@@ -88,19 +88,19 @@ def _texts(target: ast.expr) -> set[str]:
     while isinstance(target, ast.Subscript):
         target = target.value
     named = {f".{target.attr}"} if isinstance(target, ast.Attribute) else set()
-    return named | {path} if (path := _path(target)) else named
+    return named | {path} if (path := path_of(target)) else named
 
 
-def _path(node: ast.expr) -> str:
+def path_of(node: ast.expr) -> str:
     """Return the text of a variable or attribute, up to an index: ``self.seen`` of ``self.seen[k].n``; else ``""``."""
     match node:
         case ast.Name(name):
             return name
         case ast.Attribute(owner, name):
-            path = _path(owner)
+            path = path_of(owner)
             return f"{path}.{name}" if path and path == ast.unparse(owner) else path
         case ast.Subscript(owner):
-            return _path(owner)
+            return path_of(owner)
     return ""
 
 

@@ -27,6 +27,8 @@ class Site:
         text: the text of the file, ``""`` where it is not known.
         module: the syntax tree of the file.
         editable: the file is the user's own: not installed.
+        compiled: the site in the compiled function itself, from which the one around the statement may have been
+            called; ``None`` where torch's stack does not tell.
     """
 
     broken: GraphBreak
@@ -37,6 +39,7 @@ class Site:
     text: str = ""
     module: ast.Module | None = None
     editable: bool = False
+    compiled: Site | None = None
 
     @cached_property
     def lines(self) -> list[str]:
@@ -86,13 +89,18 @@ class Sources:
 
     def site(self, broken: GraphBreak) -> Site:
         """Return the statement that a break is in, as far as the text is known."""
-        where = next((place for place in reversed(broken.stack) if not is_library(place.filename)), None)
+        users = [place for place in broken.stack if not is_library(place.filename)]
+        inside = broken.stack[len(broken.stack) - broken.depth:]  # (before it stands what called the compiled function)
+        compiled = self._place(broken, inside[0]) if inside else None
+        return self._place(broken, users[-1] if users else None, compiled)
+
+    def _place(self, broken: GraphBreak, where: SourceLocation | None, compiled: Site | None = None) -> Site:
         tree = self.tree(where.filename) if where is not None else None
         if where is None or tree is None:
-            return Site(broken, where, *_of_line(where))
+            return Site(broken, where, *_of_line(where), compiled=compiled)
         statement, following = statement_at(tree, where.line)
         return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
-                    is_own(where.filename))
+                    is_own(where.filename), compiled)
 
 
 def is_own(filename: str) -> bool:
