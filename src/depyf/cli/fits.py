@@ -43,6 +43,7 @@ def fits(given: argparse.Namespace) -> int:
     from ..fitting.given import described_call
     from ..fitting.oracle import fit, over_sizes, with_sizes
     from ..fitting.recorded import NoSuchFunction, frame_of
+    from ..fitting.sizes import NotGiven
     from ..fitting.written import NotAValue, arguments, numbers
     from ..recorded_runs import captures_of
     from ..records.run_directory import RANK
@@ -58,6 +59,8 @@ def fits(given: argparse.Namespace) -> int:
         answer = fit(frame, call, given.same)
         sizes = over_sizes([numbers(each) for each in given.sizes], call,
                            lambda changed: fit(frame, changed, given.same))
+    except NotGiven as error:
+        return refused(f"{error} (--args {error.path}=f32[4,8])")
     except (RecordsError, NoSuchFunction, NotAValue, OSError) as error:
         return refused(error)
     print(with_sizes(answer, sizes), end="")

@@ -16,11 +16,24 @@ from .written import NotAValue
 _DIMENSION = re.compile(r"(?P<path>.+)\.(?P<index>-?\d+)$")
 
 
+class NotGiven(NotAValue):
+    """A name in a list of sizes is of nothing that the call has.
+
+    Attributes:
+        path: what is missing, ``x`` of ``x.0``.
+    """
+
+    def __init__(self, name: str, path: str) -> None:
+        super().__init__(f"{name}: the call has no {path}; give {path} to it, or name what it has")
+        self.path = path
+
+
 def resized(names: Sequence[str], size: int, given: Given) -> dict[str, Any]:
     """Return the values that change if all these names are of a size.
 
     Raises:
-        NotAValue: a name is of no tensor or number that was given.
+        NotGiven: a name is of no tensor or number that was given.
+        NotAValue: a tensor has no such dimension.
     """
     changed: dict[str, Any] = {}
     for name in names:
@@ -46,4 +59,4 @@ def _value(path: str, name: str, given: Given) -> Any:
             return value_of(tree, given)
     except (Undecided, LookupError, TypeError):
         pass
-    raise NotAValue(f"{name}: {path} was not given; give the call first (--args {path}=f32[4,8]), then its sizes")
+    raise NotGiven(name, path)
