@@ -10,9 +10,10 @@ and making the model comes before.  "Files there" is the same until the process 
 program waits for it here, so that a next run begins when nothing else runs).  Ratios are medians of those within a
 round; below the table stand the geometric means of all of them, with standard errors, and of those of depyf to
 ``TORCH_TRACE`` within a round: single ratios scatter by more than what is to be told.  Then come those of the shortest
-run of each model: what disturbs a run only makes it longer.  The last ones leave out the time of Python's garbage
+run of each model: what disturbs a run only makes it longer.  The next ones leave out the time of Python's garbage
 collector: a collection of all objects takes 0.2 s, and a model has one more or one less of them inside of what is
-measured by a few thousand objects.  torch's compile caches are off,
+measured by a few thousand objects.  The last ones are of processor time, of the program's own process alone: with
+``inductor`` most of the seconds belong to the C++ compiler.  torch's compile caches are off,
 empty (a folder of its own for each run) or full (of the same peer's first run, which is not counted).  "Entering and
 leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.  Modules are compiled to ``.pyc``
 before, as an installer does.  No texts of earlier runs are kept (``DEPYF_CACHE=off``).
@@ -87,7 +88,7 @@ def child(name: str, backend: str, peer: str) -> None:
         inputs = [ARCHITECTURES[name].inputs(length) for length in LENGTHS]
     collecting = Collecting()
     with torch.no_grad():
-        begun = time.perf_counter()
+        begun, busy = time.perf_counter(), time.process_time()
         block: Any = contextlib.nullcontext()
         if peer.startswith("depyf"):
             import depyf
@@ -98,11 +99,11 @@ def child(name: str, backend: str, peer: str) -> None:
                 compiled = torch.compile(model, backend=backend)
                 for one in inputs:
                     compiled(**one)
-        left = time.perf_counter() - begun
+        left, busy = time.perf_counter() - begun, time.process_time() - busy
         collected = collecting.seconds
         if peer == "depyf":
             block.wait()
-        print(json.dumps([left, time.perf_counter() - begun, left - collected]))
+        print(json.dumps([left, time.perf_counter() - begun, left - collected, busy]))
 
 
 class Seconds(NamedTuple):
@@ -112,11 +113,13 @@ class Seconds(NamedTuple):
         left: until the program went on.
         there: until all files were there.
         uncollected: until the program went on, without the garbage collector.
+        busy: processor time of the process until the program went on.
     """
 
     left: float
     there: float
     uncollected: float
+    busy: float
 
 
 def environment_of(peer: str, folder: str) -> dict[str, str]:
@@ -159,8 +162,8 @@ def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> Se
 
 def measure(
     name: str, backend: str, rounds: int, caches: str, peers: Sequence[str],
-) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """Return the seconds of plain runs, and those of each column of the table, by round; and without the collector."""
+) -> tuple[dict[str, list[float]], ...]:
+    """Return the seconds of plain runs and of each column, by round; the same without the collector; processor time."""
     runs = ("plain", *peers)
     with tempfile.TemporaryDirectory() as folder:
         folders = {run: None if caches == "off" else os.path.join(folder, str(number)) if caches == "full" else ""
@@ -170,6 +173,7 @@ def measure(
                 seconds(name, backend, run, folders[run])
         taken: dict[str, list[float]] = {column: [] for column in ("plain", *columns(peers))}
         uncollected: dict[str, list[float]] = {run: [] for run in runs}
+        busy: dict[str, list[float]] = {run: [] for run in runs}
         for number in range(rounds):
             order = runs if number % 2 == 0 else runs[::-1]
             times = {run: seconds(name, backend, run, folders[run]) for run in order}
@@ -177,7 +181,8 @@ def measure(
                 each.append(times["depyf"].there if column == THERE else times[column].left)
             for run in runs:
                 uncollected[run].append(times[run].uncollected)
-    return taken, uncollected
+                busy[run].append(times[run].busy)
+    return taken, uncollected, busy
 
 
 def to_plain(taken: dict[str, list[float]], column: str) -> list[float]:
@@ -199,11 +204,11 @@ def ratios_of_all(models: Sequence[dict[str, list[float]]], shown: Sequence[str]
     return ratios
 
 
-def means(
-    models: Sequence[dict[str, list[float]]], uncollected: Sequence[dict[str, list[float]]], shown: Sequence[str],
-) -> str:
-    """Return what the runs of all models say together, and what they say without the garbage collector."""
+def means(measured: Sequence[tuple[dict[str, list[float]], ...]], shown: Sequence[str]) -> str:
+    """Return what the runs of all models say together, without the garbage collector, and in processor time."""
     both = {"depyf", "TORCH_TRACE"} <= set(shown)
+    models, uncollected, busy = zip(*measured)
+    runs = [column for column in shown if column != THERE]
     ratios = ratios_of_all(models, shown)
     shortest = {column: [min(taken[column]) / min(taken["plain"]) for taken in models] for column in shown}
     if both:
@@ -213,8 +218,8 @@ def means(
         + "; ".join(f"{column} {geometric_mean(each)}" for column, each in of.items()) + ".\n"
         for what, of in ((f"all {len(ratios[shown[0]])} runs of each", ratios),
                          ("the ratios of the shortest run of each model", shortest),
-                         ("all runs without the garbage collector",
-                          ratios_of_all(uncollected, [column for column in shown if column != THERE]))))
+                         ("all runs without the garbage collector", ratios_of_all(uncollected, runs)),
+                         ("the processor time of all runs", ratios_of_all(busy, runs))))
 
 
 def main() -> None:
@@ -238,14 +243,13 @@ def main() -> None:
     shown = columns(chosen.peers)
     rows: list[tuple[str, ...]] = []
     medians: dict[str, list[float]] = {column: [] for column in shown}
-    models, uncollected = [], []
+    measured = []
     for name in chosen.models:
-        taken, apart = measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers)
-        models.append(taken)
-        uncollected.append(apart)
+        measured.append(measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers))
+        taken = measured[-1][0]
         for column in shown:
-            medians[column].append(statistics.median(to_plain(models[-1], column)))
-        plain = statistics.median(models[-1]["plain"])
+            medians[column].append(statistics.median(to_plain(taken, column)))
+        plain = statistics.median(taken["plain"])
         rows.append((name, f"{plain:.2f} s", *(f"{medians[column][-1]:.2f}" for column in shown)))
         print(*rows[-1], flush=True)
     rows.append(("**median**", "", *(f"**{statistics.median(medians[column]):.2f}**" for column in shown)))
@@ -255,7 +259,7 @@ def main() -> None:
         f"## {chosen.backend}{caches}\n\n{dated()}, Python {platform.python_version()}, torch {version('torch')}, "
         f"{os.cpu_count()} cores, {chosen.rounds} rounds. Command: "
         f"`{' '.join(['python benchmarks/cold.py', *words])}`.\n\n"
-        + table(("model", "plain", *shown), rows) + f"\n{means(models, uncollected, shown)}"
+        + table(("model", "plain", *shown), rows) + f"\n{means(measured, shown)}"
         + f"\nEntering and leaving `prepare_debug` with nothing compiled: {1000 * entering:.0f} ms.\n")
     print(part)
     if chosen.write:
