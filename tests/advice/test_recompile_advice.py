@@ -7,7 +7,14 @@ import pytest
 
 from depyf.advice import Sources, on_break
 from depyf.advice.keys import is_only_key
-from depyf.advice.recompile_changes import Circumstances, ValueChange
+from depyf.advice.recompile_changes import ValueChange
+from depyf.advice.recompile_circumstances import (
+    Circumstances,
+    FailedGuards,
+    FixedSizes,
+    OpenSizes,
+    VariableUses,
+)
 from depyf.advice.recompiles import on_change
 from depyf.advice.scalars import in_arithmetic
 from depyf.advice.uses import lone_tests
@@ -55,7 +62,7 @@ def test_a_counter_of_a_module_comes_first():
 @pytest.mark.parametrize("tested", ["self.calls", ".calls"])
 def test_a_counter_that_python_tests_is_no_tensor(tested, hint):
     """The test would break the graph."""
-    at = Circumstances(python_tests={tested: "`m.py:9`"})
+    at = Circumstances(uses=VariableUses(tests={tested: "`m.py:9`"}))
     counted = on_change(ValueChange("self.calls", ("1",), "2", hint=hint, cause="self.calls += 1"), at)
     assert counted.comes_first and "count outside of what is compiled" in counted.text
     assert "tensor" not in counted.text and (SETTING in counted.text) == bool(hint)
@@ -76,7 +83,7 @@ def test_a_learning_rate_is_to_be_a_tensor():
     change = ValueChange("self.param_groups[0]['lr']", ("0.1",), "0.05")
     fixed = on_change(change, Circumstances(in_library=True)).text
     assert fixed.startswith("each of its values has a version") and "`lr=torch.tensor(...)`" in fixed
-    opened = on_change(change, Circumstances(in_library=True, ranges={change.subject: ""})).text
+    opened = on_change(change, Circumstances(in_library=True, open=OpenSizes(ranges={change.subject: ""}))).text
     assert opened.startswith("torch leaves it open since its second value") and "`lr=torch.tensor(...)`" in opened
     assert on_change(ValueChange("self.param_groups[0]['betas'][0]", ("0.1",), "0.05"),
                      Circumstances(in_library=True)) is None
@@ -106,18 +113,18 @@ def test_layouts(was, now):
 
 def test_a_size_that_another_one_fixes():
     """Marked alone it would be an error of torch's; both marked there are two versions, without and with a mask."""
-    at = Circumstances(fixed={"x.shape[2]": "`m.py:8`"}, fixed_with={"x.shape[2]": ("mask.shape[1]",)})
+    at = Circumstances(fixed=FixedSizes({"x.shape[2]": "`m.py:8`"}, open_elsewhere={"x.shape[2]": ("mask.shape[1]",)}))
     text = on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
     assert text.startswith("`mask.shape[1]` has the same value and had not changed yet")
     assert text.endswith("`torch._dynamo.mark_dynamic(x, 2)`, `torch._dynamo.mark_dynamic(mask, 1)`")
-    at = Circumstances(fixed=at.fixed)
+    at = Circumstances(fixed=FixedSizes(places=at.fixed.places))
     assert "marked as dynamic or not" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
 
 
 def test_a_size_of_which_an_expression_is_one_number():
     """Marked it is open, and yet no other size of its kind fits."""
-    at = Circumstances(ranges={"x.shape[2]": "all sizes from 8 to 24"},
-                       equated={"x.shape[2]": ("x.shape[2] // 4", "`conv.py:1091`")})
+    at = Circumstances(open=OpenSizes(
+        ranges={"x.shape[2]": "all sizes from 8 to 24"}, equated={"x.shape[2]": ("x.shape[2] // 4", "`conv.py:1091`")}))
     text = on_change(ValueChange("x.shape[2]", ("16",), "24"), at).text
     assert text.startswith("a version serves one value of `x.shape[2] // 4`, which is asked for at `conv.py:1091`")
     assert "mark_dynamic" not in text
@@ -138,15 +145,16 @@ def test_a_count_by_key_that_the_function_changes(cause, counts):
 ])
 def test_a_variable_that_the_function_changes(cause, own, counts):
     """One of its own begins with what the caller gives."""
-    advice = on_change(ValueChange("n", ("1",), "2", cause=cause), Circumstances(own_variables=frozenset(own)))
+    at = Circumstances(uses=VariableUses(own_variables=frozenset(own)))
+    advice = on_change(ValueChange("n", ("1",), "2", cause=cause), at)
     assert (advice is not None and "changes it itself" in advice.text) == counts
 
 
 def test_a_value_of_an_object_that_a_version_leaves_open():
-    at = Circumstances(set_once=frozenset({"atol"}), ranges={"self.atol": ""})
+    at = Circumstances(open=OpenSizes(ranges={"self.atol": ""}), failed=FailedGuards(set_once=frozenset({"atol"})))
     text = on_change(ValueChange("self.atol", ("0.1",), "0.2"), at).text
     assert text.startswith("torch leaves it open") and "dynamic=True" in text
-    at = Circumstances(set_once=frozenset({"norm"}))
+    at = Circumstances(failed=FailedGuards(set_once=frozenset({"norm"})))
     assert on_change(ValueChange("self.norm", ("'max'",), "'rms'"), at).text.startswith("only `__init__` sets it")
 
 
@@ -161,7 +169,7 @@ def test_other_hints_of_torchs_are_passed_on():
 
 
 def test_a_bound_method_is_found_however_its_key_is_quoted():
-    at = Circumstances(calls={"self.log['a'].append": "first `v`, then `w`"})
+    at = Circumstances(uses=VariableUses(calls_in_two_steps={"self.log['a'].append": "first `v`, then `w`"}))
     assert on_change(ValueChange('self.log["a"].append', (), "", lasts=False), at).text.endswith("first `v`, then `w`")
 
 
@@ -240,13 +248,14 @@ def test_what_fixes_a_size_is_found_where_another_version_leaves_it_open(last, e
     parts = [version(0, held), version(1, held, "created", "fixed"), version(2, held[:1], "created", last)]
     frame = Frame("f", "f", PLACE, CodeText("", "exact"), False, ("x", "mask"), (), tuple(part[0] for part in parts))
     run = RunIndex(Capture((CompiledFunction("f", (frame,)),), compilations=tuple(part[1] for part in parts)))
-    assert CircumstancesOfRun(run).of(parts[1][1]).fixed_with == ({"x.shape[1]": expected} if expected else {})
+    at = CircumstancesOfRun(run).of(parts[1][1])
+    assert at.fixed.open_elsewhere == ({"x.shape[1]": expected} if expected else {})
 
 
 def test_size_one_is_left_unbacked_only_where_nothing_was_tested_on_it():
     change = ValueChange("ids.shape[1]", ("3",), "1")
     assert "mark_unbacked(ids, 1)" in on_change(change, Circumstances()).text
-    assert "mark_unbacked" not in on_change(change, Circumstances(tested={"ids.shape[1]"})).text
+    assert "mark_unbacked" not in on_change(change, Circumstances(open=OpenSizes(tested={"ids.shape[1]"}))).text
 
 
 def test_a_part_of_an_argument_is_not_marked():
@@ -314,7 +323,7 @@ def test_the_caller_is_the_function_behind_a_wrapper_that_was_compiled_last_befo
 
     inner = Compilation(CompileId(1, 0), "f", SourceLocation("m.py", 30, "f"), outcome="compiled", stack=(call,))
     run = RunIndex(Capture(compilations=(behind(0, "First.forward"), inner, behind(1, "Second.forward"))))
-    assert CircumstancesOfRun(run).of(inner).made_in == "First.forward"
+    assert CircumstancesOfRun(run).of(inner).arguments.made_in == "First.forward"
 
 
 def test_a_number_that_the_function_counts_and_no_version_leaves_open():
@@ -323,22 +332,22 @@ def test_a_number_that_the_function_counts_and_no_version_leaves_open():
     assert advice.comes_first
     assert advice.text.startswith('the compiled function changes it itself (`self.stats["tokens"] += ids.shape[1]`)')
     # One that torch leaves open since it changed serves all calls.
-    assert not on_change(counting, Circumstances(ranges={"self.stats['tokens']": ""})).comes_first
+    assert not on_change(counting, Circumstances(open=OpenSizes(ranges={"self.stats['tokens']": ""}))).comes_first
     # Another item is set than the one that changed.
     assert not on_change(replace(counting, subject="self.stats['steps']"), Circumstances()).comes_first
 
 
 def test_a_number_that_is_only_a_key():
     """A tensor in its place would be another key at each call."""
-    at = Circumstances(fixed={"self.step": "`m.py:8`"}, keys={"self.step"})
+    at = Circumstances(fixed=FixedSizes(places={"self.step": "`m.py:8`"}, keys={"self.step"}))
     text = on_change(ValueChange("self.step", ("1",), "2"), at).text
     assert text.startswith("as a key or index (at `m.py:8`) it is fixed") and "tensor" not in text
     assert "a tensor in place of the number" in on_change(
-        ValueChange("self.step", ("1",), "2"), Circumstances(fixed=at.fixed)).text
+        ValueChange("self.step", ("1",), "2"), Circumstances(fixed=FixedSizes(places=at.fixed.places))).text
 
 
 def test_a_number_that_a_test_fixes_becomes_no_tensor():
-    at = Circumstances(fixed={"meta.prefill": "`m.py:8`"}, fixed_by_tests={"meta.prefill"})
+    at = Circumstances(fixed=FixedSizes(places={"meta.prefill": "`m.py:8`"}, by_tests={"meta.prefill"}))
     text = on_change(ValueChange("meta.prefill", ("2",), "0"), at).text
     assert text.startswith("a version for which the test at `m.py:8` comes out one way has one value of it; compute what")
 
@@ -348,7 +357,7 @@ def test_a_number_that_a_global_name_leads_to_is_passed():
     change = ValueChange("ctx.meta.longest", ("5",), "6", of_global=True)
     text = on_change(change, Circumstances()).text
     assert "pass it to the function as an argument, or what holds it, unless that is an `nn.Module`: where" in text and "make it a tensor" not in text
-    tested = on_change(change, Circumstances(python_tests={".longest": "`m.py:9`"})).text
+    tested = on_change(change, Circumstances(uses=VariableUses(tests={".longest": "`m.py:9`"}))).text
     assert tested.endswith("; each outcome of the test of it (at `m.py:9`) has a version then")
     alone = on_change(replace(change, subject="longest"), Circumstances()).text
     assert "pass it to the function as an argument: where" in alone
@@ -371,7 +380,8 @@ def test_what_is_only_a_key(line, expected):
     (("0", "1", "2", "3", "3"), True), (("0", "1", "2", "3"), False), (("0", "1", "2", "0", "0"), False), ((), False)])
 def test_a_length_that_grows_no_more(lengths, stays):
     """A deque with ``maxlen`` is full at last."""
-    advice = on_change(ValueChange("len(self.window)", ("0",), "1"), Circumstances(expected={"len(self.window)": lengths}))
+    at = Circumstances(failed=FailedGuards(expected={"len(self.window)": lengths}))
+    advice = on_change(ValueChange("len(self.window)", ("0",), "1"), at)
     assert advice.comes_first != stays
     assert ("up to 3, at which it stays in this run" in advice.text) == stays
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 
 from ..torch_text.parsed import parsed_expression
-from .recompile_changes import LIMIT, NUMBER, WHOLE_NUMBER, Circumstances, RecompileAdvice, ValueChange, last_part
+from .recompile_changes import LIMIT, NUMBER, WHOLE_NUMBER, RecompileAdvice, ValueChange, last_part
+from .recompile_circumstances import Circumstances
 from .source import last_name, parsed_statement
 
 #: How torch's hint on a whole number of a module begins.
@@ -39,10 +40,10 @@ def on_number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvi
 
 def on_counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
     """Return advice on a number that the function itself changes, and of which each version holds for one value."""
-    if change.subject in at.ranges or at.in_library or not all(
+    if change.subject in at.open.ranges or at.in_library or not all(
             NUMBER.fullmatch(each) for each in (change.now, *change.was)) or not _changes_itself(change):
         return None
-    if change.subject in at.own_variables:  # (each call begins with what the caller gives)
+    if change.subject in at.uses.own_variables:  # (each call begins with what the caller gives)
         return None
     return RecompileAdvice(_changed_in_function(change, [_OUTSIDE, "" if tested_at(change, at) else "in a tensor"]),
                            comes_first=True)
@@ -50,7 +51,7 @@ def on_counted(change: ValueChange, at: Circumstances) -> RecompileAdvice | None
 
 def on_number_of_global(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on a whole number that torch reaches from a global name (``is_int_specialization_case``)."""
-    if not change.of_global or at.in_library or change.subject in at.ranges or not all(
+    if not change.of_global or at.in_library or change.subject in at.open.ranges or not all(
             WHOLE_NUMBER.fullmatch(each) for each in (change.now, *change.was)):
         return None
     tested = tested_at(change, at)
@@ -67,7 +68,7 @@ def on_learning_rate(change: ValueChange, at: Circumstances) -> str | None:
     if not _LEARNING_RATE.fullmatch(change.subject) or not NUMBER.fullmatch(change.now):
         return None
     tensor = "make the optimizer with a tensor, `lr=torch.tensor(...)`"
-    if change.subject in at.ranges:
+    if change.subject in at.open.ranges:
         return f"torch leaves it open since its second value; to spare that version, {tensor}"
     return f"each of its values has a version of its own; {tensor}, and the first version serves all of them"
 
@@ -75,7 +76,7 @@ def on_learning_rate(change: ValueChange, at: Circumstances) -> str | None:
 def on_value_of_each_object(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on an attribute that each object has its own value of."""
     owner, _, name = change.subject.partition(".")
-    if owner != "self" or name not in at.set_once or change.subject in at.ranges:
+    if owner != "self" or name not in at.failed.set_once or change.subject in at.open.ranges:
         return None
     return ("only `__init__` sets it, so objects with other values of it are used; a value has a version of its own, "
             f"for all objects that have it; where there are more than the limit, raise it: {LIMIT}")
@@ -89,7 +90,7 @@ def _changed_in_function(change: ValueChange, ways: Sequence[str], setting: str 
 
 def tested_at(change: ValueChange, at: Circumstances) -> str:
     """Return the place of a test of the program's that reads what changed; ``""`` for none."""
-    return at.python_tests.get(change.subject) or at.python_tests.get(last_part(change.subject), "")
+    return at.uses.tests.get(change.subject) or at.uses.tests.get(last_part(change.subject), "")
 
 
 def breaks_at_test(place: str) -> str:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from itertools import pairwise
 
 from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
 from ..torch_text.parsed import parsed_expression
 from . import recompile_numbers as numbers
 from . import recompile_sizes as sizes
-from .recompile_changes import A_VIEW, LIMIT, NUMBER, Circumstances, RecompileAdvice, Rule, ValueChange
+from .recompile_changes import A_VIEW, LIMIT, NUMBER, RecompileAdvice, ValueChange
+from .recompile_circumstances import Circumstances
 from .source import last_name, parsed_statement
 
 _FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
@@ -36,7 +37,7 @@ def _bound_method(change: ValueChange, at: Circumstances) -> str | None:
     if change.lasts:
         return None
     node = parsed_expression(change.subject)
-    steps = at.calls.get(ast.unparse(node) if node is not None else change.subject, "")
+    steps = at.uses.calls_in_two_steps.get(ast.unparse(node) if node is not None else change.subject, "")
     steps = f": {steps}" if steps else ""
     return f"move its call out of the compiled function, or compute its arguments before it{steps}"
 
@@ -44,7 +45,7 @@ def _bound_method(change: ValueChange, at: Circumstances) -> str | None:
 def _packed_arguments(change: ValueChange, at: Circumstances) -> str | None:
     """Return advice on the number of arguments that a call gives to ``*args`` or ``**kwargs``."""
     of = re.fullmatch(r"len\((\w+)\)", change.subject)
-    kind = at.packed.get(of[1], "keyword" if of[1] == "kwargs" else "") if of else ""
+    kind = at.arguments.packed.get(of[1], "keyword" if of[1] == "kwargs" else "") if of else ""
     if not kind:
         return None
     if at.in_library:
@@ -57,14 +58,14 @@ def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | N
     of = re.fullmatch(r"len\((\w+).*\)", change.subject)
     if of is None:
         return None
-    if of[1] in at.given:
+    if of[1] in at.uses.given:
         return ("each length has a version of its own, in which torch unrolls the loop over it; keep one length, or, "
                 "where it holds numbers or tensors, make one tensor of it before the call and compute with all of it "
                 "at once (a loop over a tensor is unrolled, too)")
     grows = change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was)
     held = change.subject[4:-1]
-    by_key = held.rpartition(".")[2] in at.filled or _adds_to_item(parsed_statement(change.cause), held)
-    expected = at.expected.get(change.subject, ())
+    by_key = held.rpartition(".")[2] in at.uses.filled or _adds_to_item(parsed_statement(change.cause), held)
+    expected = at.failed.expected.get(change.subject, ())
     many = len(set(expected)) > 2
     if by_key and (many or grows and set(change.was) != {"0"}):
         return "each number of keys has a version of its own; set all of them before the first call"
@@ -201,15 +202,15 @@ def _value(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | No
         return None
     if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
         return "each of its values has a version of its own; keep one where you can"
-    if NUMBER.fullmatch(change.now) and change.subject in at.ranges:
+    if NUMBER.fullmatch(change.now) and change.subject in at.open.ranges:
         earlier = [each for each in change.was if NUMBER.fullmatch(each)]
         if not earlier:  # (Each version leaves it open.)
             return sizes.on_open_range(change, at)
-        if all(float(each) in at.excepted.get(change.subject, ()) for each in earlier):
+        if all(float(each) in at.open.excepted.get(change.subject, ()) for each in earlier):
             return RecompileAdvice(_EXCEPTED.format(earlier[0]), is_remedy=False)
-        compiled = f"compile `{at.made_in}`" if at.made_in else "compile the function"
-        known = at.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
-        if change.subject in at.told_apart:
+        compiled = f"compile `{at.arguments.made_in}`" if at.arguments.made_in else "compile the function"
+        known = at.open.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
+        if change.subject in at.open.told_apart:
             known += f" {sizes.ONE_OUTCOME}"
         return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
                 f"serves {known}")
@@ -232,7 +233,7 @@ def _contents(change: ValueChange, at: Circumstances) -> RecompileAdvice | str |
     now, *was = (_members(each) for each in (change.now, *change.was))
     if not was or any(each is None for each in was):
         return None
-    known = [members for each in at.expected.get(change.subject, ()) if (members := _members(each)) is not None]
+    known = [members for each in at.failed.expected.get(change.subject, ()) if (members := _members(each)) is not None]
     if now is not None and all(each < now for each in was if each is not None) and all(
             one <= other for one, other in pairwise(known)):
         return RecompileAdvice(
@@ -255,7 +256,7 @@ def _members(text: str) -> Set[str] | None:
     return None
 
 
-_RULES: tuple[Rule, ...] = (
+_RULES: tuple[Callable[[ValueChange, Circumstances], RecompileAdvice | str | None], ...] = (
     sizes.on_generated, numbers.on_value_of_each_object, numbers.on_learning_rate, numbers.on_number_of_module,
     numbers.on_counted, _torchs_hint, sizes.on_special_size, sizes.on_fixed_number, sizes.on_fixed_size,
     sizes.on_equated_size, sizes.on_open_size, _bound_method, _packed_arguments, _length, _contents, sizes.on_condition,

@@ -11,7 +11,8 @@ from functools import cached_property
 from ..advice import Advice, on_break
 from ..advice.calls import bound_method, on_left_method
 from ..advice.libraries import SET_UP
-from ..advice.recompile_changes import Circumstances, RecompileAdvice, ValueChange, last_part
+from ..advice.recompile_changes import RecompileAdvice, ValueChange, last_part
+from ..advice.recompile_circumstances import Circumstances
 from ..advice.recompiles import on_change
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
@@ -336,11 +337,12 @@ class Adviser:
 
         (Where a size is what torch names, its advice tells of them.)
         """
-        if ".shape[" in first.subject or not at.along:
+        if ".shape[" in first.subject or not at.version.along:
             return
-        size, *others = at.along
+        size, *others = at.version.along
         was = next((each.was for each in self.run.differences(compilation) if each.subject == size), "")
-        advice = on_change(ValueChange(size, (was,), ""), replace(at, along=tuple(others)))
+        at = replace(at, version=replace(at.version, along=tuple(others)))
+        advice = on_change(ValueChange(size, (was,), ""), at)
         if advice is not None:
             yield size, advice
 

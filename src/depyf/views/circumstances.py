@@ -1,7 +1,7 @@
 """The circumstances of a recompile that advice on it depends on: what is open, what is fixed, who makes the arguments.
 
-x.shape[1]: 10 -> 11, then open     ranges {"x.shape[1]": "all sizes from 2 on"}
-fixed at m.py:8, where mask is 11   fixed {"x.shape[1]": "`m.py:8`"}, fixed_with {"x.shape[1]": ("mask.shape[1]",)}
+x.shape[1]: 10 -> 11, then open     open.ranges {"x.shape[1]": "all sizes from 2 on"}
+fixed at m.py:8, where mask is 11   fixed.places {"x.shape[1]": "`m.py:8`"}
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from dataclasses import replace
 from itertools import takewhile
 
 from ..advice.keys import is_only_key
-from ..advice.recompile_changes import Circumstances, last_part
+from ..advice.recompile_changes import last_part
+from ..advice.recompile_circumstances import (
+    Arguments,
+    Circumstances,
+    FailedGuards,
+    FixedSizes,
+    NewVersion,
+    OpenSizes,
+    VariableUses,
+)
 from ..advice.source import last_name
 from ..advice.uses import (
     added_to,
@@ -74,31 +83,38 @@ class CircumstancesOfRun:
             made_in, caller = self._caller(compilation)
             open_ranges = OpenRanges(self.run)
             ranges, elsewhere = open_ranges.ranges(frame, fixed)
-            fixed_with, same = self._fixed_with(frame, fixed)
+            open_elsewhere, same = self._fixed_with(frame, fixed)
             self._of_functions[key] = Circumstances(
-                fixed=self._fixed(frame, fixed), fixed_with=fixed_with, same_as_fixed=same,
-                fixed_by_tests=self._fixed_by_tests(frame, fixed), keys=self._keys(frame, fixed),
-                ranges=ranges, equated=open_ranges.equated(frame),
-                tested=frozenset(self._tested(frame, lambda decision: True)),
-                told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere, tied=self._tied(frame),
-                bounded_by_torch=self._bounded_by_torch(frame), excepted=self._excepted(frame),
-                calls=self._calls(compilation), made_in=made_in, made_outside=self._given_to(caller),
-                packed=self._packed(compilation), own_variables=self._own_variables(compilation),
-                given=self._given(compilation), filled=self._filled(compilation),
-                python_tests=self._python_tests(compilation),
-                breaks=any(resumed_function(each.function) is not None
-                           for each in self.run.summary_of[compilation.compile_id.key].compilations))
+                fixed=FixedSizes(
+                    places=self._fixed(frame, fixed), open_elsewhere=open_elsewhere, same_as=same,
+                    by_tests=self._fixed_by_tests(frame, fixed), keys=self._keys(frame, fixed)),
+                open=OpenSizes(
+                    ranges=ranges, equated=open_ranges.equated(frame),
+                    tested=frozenset(self._tested(frame, lambda decision: True)),
+                    told_apart=frozenset(self._tested(frame, self._tells_apart)) | elsewhere,
+                    excepted=self._excepted(frame), bounded_by_torch=self._bounded_by_torch(frame),
+                    tied=self._tied(frame)),
+                uses=VariableUses(
+                    own_variables=self._own_variables(compilation), given=self._given(compilation),
+                    filled=self._filled(compilation), tests=self._python_tests(compilation),
+                    calls_in_two_steps=self._calls(compilation)),
+                arguments=Arguments(
+                    packed=self._packed(compilation), made_in=made_in, made_outside=self._given_to(caller),
+                    divided=any(resumed_function(each.function) is not None
+                                for each in self.run.summary_of[compilation.compile_id.key].compilations)))
         known = self._of_functions[key]
         return replace(
-            known, set_once=self._set_once(compilation), modules=self._of_modules(compilation, known.fixed),
-            along=self._along(compilation), fixed_along=self._fixed_along(compilation, known),
-            expected=self._expected(compilation), taken_for_one=self._taken_for_one(compilation),
-            generated_apart=self._generated_apart(compilation),
-            in_library=self._is_called_by_library(compilation),
-            breaks_when_open=self._new_break(compilation),
+            known,
+            failed=FailedGuards(
+                expected=self._expected(compilation), taken_for_one=self._taken_for_one(compilation),
+                generated_apart=self._generated_apart(compilation), set_once=self._set_once(compilation)),
+            version=NewVersion(
+                differs=any(".shape[" in each.subject or not each.subject.startswith("self.")
+                            for each in self.run.differences(compilation)),
+                along=self._along(compilation), fixed_along=self._fixed_along(compilation, known),
+                modules=self._of_modules(compilation, known.fixed.places), breaks_at=self._new_break(compilation)),
             all_static=(compilation.arguments or {}).get("dynamic") == "False",
-            differs=any(".shape[" in each.subject or not each.subject.startswith("self.")
-                        for each in self.run.differences(compilation)))
+            in_library=self._is_called_by_library(compilation))
 
     # --- sizes and numbers ------------------------------------------------------------------------
     def _fixed(self, frame: list[Compilation], fixed: FixedSymbols) -> dict[str, str]:
@@ -265,9 +281,9 @@ class CircumstancesOfRun:
 
     def _fixed_along(self, compilation: Compilation, known: Circumstances) -> dict[str, str]:
         """Return the sizes that changed to another number and that no version leaves open, with what fixes them."""
-        return {each.subject: known.fixed[each.subject] for each in self.run.differences(compilation)
+        return {each.subject: known.fixed.places[each.subject] for each in self.run.differences(compilation)
                 if ".shape[" in each.subject and each.was.isdigit() and each.now.isdigit()
-                and each.subject in known.fixed and each.subject not in known.ranges}
+                and each.subject in known.fixed.places and each.subject not in known.open.ranges}
 
     def _equal_sizes(self, compilation: Compilation, subject: str) -> list[str]:
         """Return the sizes that are the same as this one in any version of the function."""
