@@ -9,6 +9,7 @@ from functools import cached_property
 
 from ..advice.recompile_changes import A_VIEW, NUMBER
 from ..records.model import (
+    Branch,
     CacheEntry,
     Capture,
     Compilation,
@@ -145,8 +146,14 @@ class RunIndex:
         shown = code(name or "a function that torch does not name")
         if not resumed:
             return shown
+        return f"{shown} from line {resumed[1]} on{on_branch(self.branch_of(compilation))}"
+
+    def branch_of(self, compilation: Compilation) -> Branch | None:
+        """Return the branch that a resume function continues; ``None`` where it continues none, and of a function."""
+        if not resumed_function(compilation.function):
+            return None
         frame = self.frame_of(compilation) or self._frame_without_code(compilation)
-        return f"{shown} from line {resumed[1]} on{on_branch(frame.branch if frame else None)}"
+        return frame.branch if frame is not None else None
 
     def frame_of(self, compilation: Compilation) -> Frame | None:
         """Return the frame that it compiled, as far as any compilation of it gave code."""

@@ -211,7 +211,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     graph inside the loop at line 53
     """
     name = run.name_of(compilation)
-    name += "," * (", where " in name)
+    name += "," if run.branch_of(compilation) is not None else ""  # (which ends the clause that names the branch)
     if compilation.outcome == "limit":
         return _at_limit(run, compilation, name)
     failure = compilation.failure
