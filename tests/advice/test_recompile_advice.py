@@ -36,7 +36,7 @@ from depyf.records.model import (
     UserFunction,
 )
 from depyf.views.advice import Adviser
-from depyf.views.circumstances import CircumstancesOfRun
+from depyf.views.circumstances.of_run import CircumstancesOfRun
 from depyf.views.run_index import RunIndex
 
 PLACE = SourceLocation("m.py", 1, "f")

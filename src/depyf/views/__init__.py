@@ -10,5 +10,6 @@
 
 What they share: ``run_index`` ties the records together (which compilation is of which function, a
 ``function_summary``), ``grouping`` joins what repeats, ``verdict`` says what was not compiled, ``causes`` why a graph
-broke, ``changes`` what a recompile was for and ``advice`` what to do about it; ``markdown`` keeps names harmless.
+broke, ``changes`` what a recompile was for and ``advice`` what to do about it, as far as ``circumstances`` allow;
+``markdown`` keeps names harmless.
 """

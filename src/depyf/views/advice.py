@@ -19,7 +19,7 @@ from ..torch_text.events import graph_break
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
 from .changes import CLOSURE_HINT, Change, in_words
-from .circumstances import CircumstancesOfRun
+from .circumstances.of_run import CircumstancesOfRun
 from .dump.guards.conditions import GLOBALS, Condition
 from .grouping import path_from_frame
 from .markdown import code, prose, some
