@@ -159,8 +159,8 @@ def test_the_same_break_again_is_counted():
     assert "### print, 100 times" in breaks_told and breaks_told.count("`model.py:9`") == 1
 
 
-def failure(n):
-    return GuardFailure(CompileId(0, n), f"tensor 'x' size mismatch at index 0. expected {n}, actual {n + 1}", "x",
+def failure(n, name="x"):
+    return GuardFailure(CompileId(0, n), f"tensor '{name}' size mismatch at index 0. expected {n}, actual {n + 1}", name,
                         str(n), str(n + 1), SourceLocation(FILE, 7, "f", "return x"))
 
 
@@ -180,14 +180,26 @@ def test_versions_that_expected_other_values_are_told_apart():
     assert "* `[0/12]` `x.shape[0]`: 10 → 11 (of `[0/10]`, `[0/9]`; 8 in `[0/8]`); `self.seen`: 0 → 112 (of `[0/7]`)" in text
 
 
-def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
-    again = [compilation(0, n, guard_failures=tuple(map(failure, reversed(range(n))))) for n in range(1, 201)]
+def two_hundred_recompiles(names):
+    again = [compilation(0, n, guard_failures=tuple(failure(each, names[n % len(names)]) for each in reversed(range(n))))
+             for n in range(1, 201)]
     function = CompiledFunction("f", tuple(frame_of(CompileId(0, n)) for n in range(201)), "full.py")
     text = index(capture_of(compilation(), *again, functions=(function,)))
     check(text, {"full.py"})
-    assert "* `[0/11]` `x.shape[0]`: 10 → 11" in text and "* `[0/200]` `x.shape[0]`: 199 → 200" in text
+    return text
+
+
+def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
+    text = two_hundred_recompiles("xy")
+    assert "* `[0/11]` `y.shape[0]`: 10 → 11" in text and "* `[0/200]` `x.shape[0]`: 199 → 200" in text
     assert "* ... 188 more" in text and len(text.partition("## Words")[0].splitlines()) < 75
     assert "expected 199, actual 200` (of `[0/199]`, with another value of `[0/198]`, `[0/197]`, " in text
+
+
+def test_two_hundred_recompiles_for_two_hundred_sizes_are_one_row():
+    text = two_hundred_recompiles("x")
+    assert "* `[0/1]` to `[0/200]`, one at each value: `x.shape[0]`: 0 → 1 → 2 → 3 → ... → 200\n" in text
+    assert text.count("  * torch guards it because of `model.py:7`: `return x`\n") == 1
 
 
 def test_fifty_frames():

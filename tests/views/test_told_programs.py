@@ -691,7 +691,7 @@ def test_the_limit_is_told_by_what_made_the_versions(capture_program):
 def test_a_counter_is_advised_on_though_a_resume_function_has_it_open(capture_program):
     text = index(capture_program(told_programs.counter_beside_another_change))
     (line,) = [line for line in text.splitlines() if line.startswith("* `self.seen`")]
-    assert line.startswith("* `self.seen`, too: the compiled function changes it itself (`self.seen += len(x)`)")
+    assert line.startswith("* `self.seen`: the compiled function changes it itself (`self.seen += len(x)`)")
 
 
 @before_2_15
@@ -1088,7 +1088,7 @@ def test_what_has_more_versions_than_two(capture_program):
     text = index(capture_program(told_programs.cache_by_size_and_seen))
     assert "`len(means_by_key)`, too: each number of keys has a version of its own; set all of them before the first call" in text
     assert "* `seen`: each content of the set has a version of its own, and it grows, so that no version serves the" in text
-    assert "`seen`: `{0}` → `{0, 1}`" in text
+    assert "`{0}` → `{0, 1}`" in text.partition("one at each value: `seen`: ")[2].splitlines()[0]
     assert "* `y.shape[0]`: size 1 has versions of its own, 2 in this run; to spare them, pad to 2 or more" in text
 
 
@@ -1252,3 +1252,20 @@ def test_a_number_that_a_call_had_is_told_where_its_version_leaves_it_open(captu
     text = index(capture_program(told_programs.counter_behind_a_wrapper))
     assert re.search(r"\* `\[0/1\]` `.*\.updates`: 0 → 1\n", text)
     assert ".updates`: torch leaves it open since its second value; compile the function with `dynamic=True`" in text
+
+
+def test_recompiles_for_one_value_after_another_are_told_once(capture_program):
+    text = index(capture_program(told_programs.counters_at_each_call))
+    rows = text.partition("## Recompiles")[2].partition("To compile less often:")[0]
+    assert rows.count("\n* ") == 1
+    assert "* `[0/1]` to `[0/3]`, one at each value: `self.step`: 0 → 1 → 2 → 3\n" \
+        "  * each differs from an earlier one in this, too: `self.stats['rays']`: 0 → 3 → 6 → 9\n" in rows
+    assert "  * torch says: `self.step == 0` (of `[0/0]`), and so on\n" in rows
+    advice = text.partition("To compile less often:")[2]
+    assert advice.lstrip().startswith("* `self.stats['rays']`: "), "nothing is told before it"
+
+
+def test_recompiles_for_different_things_are_told_one_by_one(capture_program):
+    text = index(capture_program(told_programs.counter_in_two_modes))
+    rows = text.partition("## Recompiles")[2].partition("To compile less often:")[0]
+    assert [line[:9] for line in rows.splitlines() if line.startswith("* ")] == ["* `[0/1]`", "* `[0/2]`", "* `[0/3]`"]

@@ -1653,3 +1653,34 @@ def counter_behind_a_wrapper(compiling):
     update = compiling(Averaged().update)
     for _ in range(3):
         update(torch.ones(3))
+
+
+class Renderer(nn.Module):
+    """Counts its steps, which a test reads, and what it has seen."""
+
+    def __init__(self):
+        super().__init__()
+        self.step = 0
+        self.stats = {"rays": 0}
+
+    def forward(self, rays):
+        self.stats["rays"] += len(rays)
+        return rays * 2 if self.step < 10 else rays
+
+
+def counters_at_each_call(compiling):
+    model = Renderer()
+    compiled = compiling(model)
+    for step in range(4):
+        model.step = step
+        compiled(torch.ones(3))
+
+
+def counter_in_two_modes(compiling):
+    """One version in the middle is for another thing."""
+    model = Renderer()
+    compiled = compiling(model)
+    for step in range(4):
+        model.step = step
+        with torch.set_grad_enabled(step != 2):
+            compiled(torch.ones(3))

@@ -255,14 +255,15 @@ class Adviser:
         advised = self._told_apart(advised, first)
         given = {advice for _, advice in advised.values()}
         likewise = [each for each in besides if each[1] in given]
-        lines = [*_lines(dict.fromkeys([*advised.values(), *likewise])),
-                 *_lines((each for each in besides if each[1] not in given), ", too")[:MOST]]
-        lines.sort(key=lambda line: not line[1])
+        lines = [*((line, "") for line in _lines(dict.fromkeys([*advised.values(), *likewise]))),
+                 *((line, ", too") for line in _lines(each for each in besides if each[1] not in given)[:MOST])]
+        lines.sort(key=lambda line: not line[0][1].comes_first)
         subjects |= {code(subject) for subject in others}
         rest = [code(subject) for subject, advice in others.items()
                 if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
         missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
-        return [text for text, _ in lines] + missing
+        return [f"{subject}{too if number else ''}: {prose(advice.text)}"
+                for number, ((subject, advice), too) in enumerate(lines)] + missing
 
     def _told_apart(
         self, advised: Mapping[object, tuple[str, RecompileAdvice]], first: Mapping[object, Compilation],
@@ -382,12 +383,12 @@ def _subject_text(change: Change) -> str:
     return ", ".join(names) or change.subject_text()
 
 
-def _lines(advised: Iterable[tuple[str, RecompileAdvice]], besides: str = "") -> list[tuple[str, bool]]:
-    """Return advice as Markdown, each with whether it comes first; what holds of several things is said once."""
+def _lines(advised: Iterable[tuple[str, RecompileAdvice]]) -> list[tuple[str, RecompileAdvice]]:
+    """Return advice with its subjects as Markdown; what holds of several things is said once."""
     subjects: dict[RecompileAdvice, list[str]] = {}
     for subject, advice in advised:
         subjects.setdefault(advice, []).append(subject)
-    return [(f"{some(of, MOST)}{besides}: {prose(advice.text)}", advice.comes_first) for advice, of in subjects.items()]
+    return [(some(of, MOST), advice) for advice, of in subjects.items()]
 
 
 def _to_the_end(advice: Advice) -> str:

@@ -11,6 +11,7 @@ from ...grouping import kind_of_failure
 from ...inductor_ranges import how_made
 from ...markdown import code, count, link, some
 from .context import SectionContext
+from .series import besides_in, in_series, values_of
 
 #: Recompiles of a function that are listed one by one: the first, and the last one. Those between are counted.
 ROWS = 12
@@ -41,13 +42,26 @@ def recompiles(run: SectionContext) -> list[str]:
 
 def _rows(run: SectionContext, recompiled: Sequence[Compilation]) -> list[str]:
     lines: list[str] = []
-    shown = [*recompiled[: ROWS - 1], recompiled[-1]] if len(recompiled) > ROWS + 1 else list(recompiled)
+    series = in_series(run, recompiled)
+    shown = [*series[: ROWS - 1], series[-1]] if len(series) > ROWS + 1 else series
     reported: set[tuple[str, ...]] = set()
-    for number, compilation in enumerate(shown):
-        if len(shown) < len(recompiled) and number == len(shown) - 1:
-            lines.append(f"* ... {len(recompiled) - len(shown)} more, each of its own version")
-        lines += event(run, compilation, reported)
+    for number, each in enumerate(shown):
+        if len(shown) < len(series) and number == len(shown) - 1:
+            lines.append(f"* ... {len(recompiled) - sum(map(len, shown))} more, each of its own version")
+        lines += event(run, each[0], reported) if len(each) == 1 else _events(run, each, reported)
     return lines
+
+
+def _events(run: SectionContext, series: Sequence[Compilation], reported: set[tuple[str, ...]]) -> list[str]:
+    """Return the lines on several recompiles that are for one value after another (:func:`event`)."""
+    first, last = series[0], series[-1]
+    lines = [f"* {code(str(first.compile_id))} to {code(str(last.compile_id))}, one at each value: "
+             f"{values_of(run, series)}{_in_part(run, first)}"]
+    besides = besides_in(run, series)
+    lines += [f"  * {besides}"] if besides else []
+    for each in series:
+        lines += _guarded_because(run, run.changes(each)[0], reported)
+    return [*lines, f"  * torch says: {_torchs_words(run.changes(first)[0])}, and so on"]
 
 
 def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str, ...]]) -> list[str]:
@@ -59,7 +73,7 @@ def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str
         reported: causes that were listed already, which are added to.
     """
     changes = run.changes(compilation)
-    of = f", in {run.name_of(compilation)}" if _several(run, compilation) else ""
+    of = _in_part(run, compilation)
     if not changes:
         return [f"* {code(str(compilation.compile_id))}{of}"]
     main = changes[0]
@@ -67,10 +81,7 @@ def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str
     besides = run.besides(compilation)
     if besides:
         lines.append(f"  * {besides}")
-    causes = _causes(run, main)
-    if causes and causes not in reported:
-        reported.add(causes)
-        lines.append(f"  * torch guards it because of {some(list(causes), 2)}")
+    lines += _guarded_because(run, main, reported)
     asked = next(filter(None, map(run.condition_of_inductor, main.failures)), None)
     if asked is not None and asked.location is not None:
         lines.append(f"  * no line of the program asks for it: a condition {how_made(asked.location)}")
@@ -78,10 +89,20 @@ def event(run: SectionContext, compilation: Compilation, reported: set[tuple[str
     return lines
 
 
-def _several(run: SectionContext, compilation: Compilation) -> bool:
-    """Return whether several functions of a compilation's summary, itself and resume functions, have recompiles."""
+def _in_part(run: SectionContext, compilation: Compilation) -> str:
+    """Return which part was compiled, where several of a summary, itself and resume functions, have recompiles."""
     summary = run.summary_of[compilation.compile_id.key]
-    return len({c.compile_id.frame_key for c in summary.recompiles}) > 1
+    several = len({c.compile_id.frame_key for c in summary.recompiles}) > 1
+    return f", in {run.name_of(compilation)}" if several else ""
+
+
+def _guarded_because(run: SectionContext, change: Change, reported: set[tuple[str, ...]]) -> list[str]:
+    """Return the line on what made torch guard something, and add that to what was reported."""
+    causes = _causes(run, change)
+    if not causes or causes in reported:
+        return []
+    reported.add(causes)
+    return [f"  * torch guards it because of {some(list(causes), 2)}"]
 
 
 def _causes(run: SectionContext, change: Change) -> tuple[str, ...]:
