@@ -3,8 +3,8 @@
 The parameters of the backward graph tell: those that are no gradients are values of the forward graph, or its inputs::
 
     saved for the backward pass: 3 values, 8.1 KiB in all; and 4 inputs, 2.0 KiB in all
-        8.0 KiB  add   f32[8, 128]  model.py:20 in layers.0-1.norm  x 2
-          128 B  amax  f32[8, 4]    model.py:22
+      8.0 KiB  add   2 of f32[8, 128]  model.py:20 in layers.0-1.norm: add_1, add_4
+        128 B  amax  f32[8, 4]         model.py:22: amax
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from collections.abc import Sequence
 from ...frozen import frozen
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...torch_text.graph_text import Node, TensorType, is_gradient, operation_of
-from ..markdown import count
+from ..markdown import count, some
 from .outline import LAYER, layer_pattern, layer_ranges
 
 #: Rows that are shown, the largest first.
 _ROWS = 20
+#: Names that are shown of a row.
+_NAMES = 3
 _BITS = re.compile(r"\d+")
 #: Operations that give another view of what they take.
 _VIEWS = frozenset({
@@ -30,13 +32,26 @@ _VIEWS = frozenset({
 
 @frozen
 class _Row:
-    """Saved values that are alike: of one operation, type, line, and place in a module."""
+    """Saved values that are alike: of one operation, type, line, and place in a module.
+
+    Attributes:
+        operation: that gave them.
+        type: of each: ``"f32[8, 128]"``.
+        place: the user's line and the modules.
+        names: in the graph.
+        bytes: of all of them; ``None`` where a size is open.
+    """
 
     operation: str
     type: str
     place: str
-    number: int
+    names: tuple[str, ...]
     bytes: int | None
+
+    @property
+    def types(self) -> str:
+        """The type, with how many there are: ``"2 of f32[8, 128]"``."""
+        return f"{len(self.names)} of {self.type}" if len(self.names) > 1 else self.type
 
 
 def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
@@ -63,13 +78,13 @@ def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
     if any(_short(node, nodes) in _VIEWS for node in computed):
         lines.append("  (A view takes no memory of its own where what it is a view of is there anyway.)")
     width, wide = (max((len(text) for text in texts), default=0) for texts in (
-        [row.operation for row in rows[:_ROWS]], [row.type for row in rows[:_ROWS]]))
+        [row.operation for row in rows[:_ROWS]], [row.types for row in rows[:_ROWS]]))
     for row in rows[:_ROWS]:
-        times = f"  x {row.number}" if row.number > 1 else ""
-        what = f"{row.operation:<{width}}  {row.type:<{wide}}  {row.place}{times}"
-        lines.append(f"  {_in_words(row.bytes):>9}  {what}".rstrip())
+        names = some(row.names, _NAMES)
+        where = f"{row.place}: {names}" if row.place else names
+        lines.append(f"  {_in_words(row.bytes):>9}  {row.operation:<{width}}  {row.types:<{wide}}  {where}")
     if len(rows) > _ROWS:
-        left = sum(row.number for row in rows[_ROWS:])
+        left = sum(len(row.names) for row in rows[_ROWS:])
         lines.append(f"  ... and {left} more")
     return lines
 
@@ -89,8 +104,8 @@ def _rows(provenance: Provenance, stage: StageNodes, saved: Sequence[Node]) -> l
     rows = []
     for (operation, kind, where, _), members in alike.items():
         size = _bytes(members[0][0])
-        rows.append(_Row(operation, kind, _place(where, [path for _, path in members]), len(members),
-                         None if size is None else size * len(members)))
+        rows.append(_Row(operation, kind, _place(where, [path for _, path in members]),
+                         tuple(node.name for node, _ in members), None if size is None else size * len(members)))
     return sorted(rows, key=lambda row: (row.bytes is not None, -(row.bytes or 0)))
 
 
