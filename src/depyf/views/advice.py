@@ -13,6 +13,7 @@ from ..advice.calls import bound_method, on_left_method
 from ..advice.libraries import SET_UP
 from ..advice.recompile_changes import Circumstances, RecompileAdvice, ValueChange, last_part
 from ..advice.recompiles import on_change
+from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.parsed import parsed_expression
@@ -62,9 +63,14 @@ class Adviser:
         was raised holds there, too.
         """
         if broken not in self._of_breaks:
-            self._of_breaks[broken] = self._on_left_method(broken) or on_break(self.run.source.site(broken))
+            self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
         own = self._of_breaks[broken]
         return own if own is not None or broken.registry_id != _EXCEPTION else self._on_exceptions.get(broken.context)
+
+    def _site(self, broken: GraphBreak) -> Site:
+        """Return the statement that a break is in."""
+        compilation = self._by_id.get(broken.compile_id.key)
+        return self.run.source.site(broken, compilation.function if compilation is not None else "")
 
     def _on_left_method(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a bound method that the break before it in its line left on the stack; else ``None``."""
@@ -87,7 +93,7 @@ class Adviser:
     @cached_property
     def _on_exceptions(self) -> dict[str, Advice]:
         """The advice on exceptions, by torch's words for them."""
-        found = ((broken.context, on_break(self.run.source.site(broken))) for each in self.run.capture.compilations
+        found = ((broken.context, on_break(self._site(broken))) for each in self.run.capture.compilations
                  for broken in each.breaks if broken.registry_id == _EXCEPTION and broken.context)
         return {context: advice for context, advice in found if advice is not None}
 
