@@ -305,6 +305,25 @@ def test_a_tensor_that_the_function_makes_cannot_be_passed_as_it_is(line, made):
     assert advice.change.startswith("make this tensor" if made else "call `.requires_grad_()` on the tensor")
 
 
+@pytest.mark.parametrize(("lines", "told"), [
+    (["o.zero_grad()", "y = x * 2"], "before the call of `f`"),
+    (["y = x * 2", "o.zero_grad()"], "after the call of `f`"),
+    (["y = x * 2", "o.zero_grad()", "return y, 1"], "after the call of `f`"),
+    (["y = x * 2", "o.zero_grad()", "y.backward()"], "out of `f`: before its call, if nothing on the lines above has to "
+     "come first, or after it, if nothing on those below needs what it does"),
+    (["if last:", "    o.zero_grad()"], "out of `f`, under the same condition (`last`): before its call, if"),
+    (["if last:", "    pass", "elif x is None:", "    o.zero_grad()"], "condition (`not (last)` and `x is None`): before"),
+    (["for p in o:", "    o.zero_grad()"], "out of what is compiled"),
+])
+def test_a_call_that_torch_skips_keeps_its_order_and_condition(lines, told):
+    """(``zero_grad()`` before a step that adds to gradients loses those of the step before.)"""
+    text = "\n    ".join(["def f(x, o, last):", *lines]) + "\n"
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "zero_grad" in each)
+    site = broken_at(text, line, registry_id="GB0008", reason="Attempted to inline function marked as skipped",
+                     context="qualname: Optimizer.zero_grad, skip reason")
+    assert told in on_break(site).change
+
+
 def test_a_choice_is_written_with_where():
     text = "def f(x):\n    if x.sum() > 1e9:  \n        y = x + 1\n    else:\n        y = x - 1\n    return y\n"
     assert after(text, 2) == "def f(x):\n    y = torch.where(x.sum() > 1e9, x + 1, x - 1)\n    return y\n"

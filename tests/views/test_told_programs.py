@@ -656,7 +656,7 @@ def test_a_break_of_an_attempt_that_was_given_up_is_not_counted(capture_program)
     assert (first, second) == (["GB8985"], ["GB9186"])  # (torch comes to autograd.grad, then has to end the graph before)
     text = index(capture)
     assert "**[2 graph breaks](#graph-breaks) at 2 lines**" in text
-    assert "before the compiled function" in text and "have to be detached" not in text
+    assert "make this tensor, and call `.requires_grad_()`" in text and "have to be detached" not in text
 
 
 @new_enough
