@@ -244,7 +244,8 @@ def _resume(run: SectionContext, name: str) -> str:
     frame = run.frames.get(name)
     fate = run.fate_of(name)
     status = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
-              "unknown": "not compiled"}[fate if frame is not None else "unknown"]
+              "failed": "[was not compiled](#not-compiled)", "unknown": "not compiled",
+              }[fate if frame is not None else "unknown"]
     if frame is not None and frame.without_tensors:
         status += f": {NO_TENSORS}"
     remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", status]
