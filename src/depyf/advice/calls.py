@@ -199,7 +199,8 @@ def on_skipped(site: Site) -> Advice | None:
     if bound_method(site.broken):
         return None  # (called before the compiled function or in its graph, torch has nothing against it)
     match = re.search(r"qualname: (?P<what>[\w.]+)", site.broken.context) or re.search(
-        r"(?:function|method|builtin|operator) `(?P<what>[^`]+?)\.?`", site.broken.explanation)
+        r"(?:function|method|builtin|operator) `(?P<what>[^`]+?)\.?`", site.broken.explanation) or re.search(
+        r"numpy function <(?:bound method|built-in method|function) (?P<what>[\w.]+)", site.broken.explanation)
     name = (match["what"] if match is not None else "").rpartition(".")[2]
     if site.statement is None or not name:
         return None
