@@ -13,6 +13,7 @@ from .source import last_name, parsed_statement
 #: How torch's hint on a whole number of a module begins.
 _OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be static"
 _LEARNING_RATE = re.compile(r"self\.param_groups\[(?:\d+|\.\.\.|[i-n])\]\['lr'\]")
+_MOMENTUM = re.compile(r"self\.param_groups\[(?:\d+|\.\.\.|[i-n])\]\['(?:betas'\]\[0\]|momentum'\])")
 _OUTSIDE = "count outside of what is compiled"
 
 
@@ -70,6 +71,16 @@ def on_learning_rate(change: ValueChange, at: Circumstances) -> str | None:
     if change.subject in at.ranges:
         return f"torch leaves it open since its second value; to spare that version, {tensor}"
     return f"each of its values has a version of its own; {tensor}, and the first version serves all of them"
+
+
+def on_momentum(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on the momentum of an optimizer, which some schedulers set along with the learning rate."""
+    if not _MOMENTUM.fullmatch(change.subject) or not NUMBER.fullmatch(change.now):
+        return None
+    versions = "torch leaves it open since its second value" if change.subject in at.ranges else (
+        "each of its values has a version of its own")
+    return (f"{versions}; where a scheduler cycles it (`OneCycleLR`, `CyclicLR`), `cycle_momentum=False` keeps it as "
+            "it is, which is another schedule")
 
 
 def on_value_of_each_object(change: ValueChange, at: Circumstances) -> str | None:

@@ -256,7 +256,7 @@ def _members(text: str) -> Set[str] | None:
 
 
 _RULES: tuple[Rule, ...] = (
-    sizes.on_generated, numbers.on_value_of_each_object, numbers.on_learning_rate, numbers.on_number_of_module,
-    numbers.on_counted, _torchs_hint, sizes.on_special_size, sizes.on_fixed_number, sizes.on_fixed_size,
-    sizes.on_equated_size, sizes.on_open_size, _bound_method, _packed_arguments, _length, _contents, sizes.on_condition,
-    _view, _state, _key, _other_kind, numbers.on_number_of_global, _value)
+    sizes.on_generated, numbers.on_value_of_each_object, numbers.on_learning_rate, numbers.on_momentum,
+    numbers.on_number_of_module, numbers.on_counted, _torchs_hint, sizes.on_special_size, sizes.on_fixed_number,
+    sizes.on_fixed_size, sizes.on_equated_size, sizes.on_open_size, _bound_method, _packed_arguments, _length, _contents,
+    sizes.on_condition, _view, _state, _key, _other_kind, numbers.on_number_of_global, _value)

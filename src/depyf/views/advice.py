@@ -232,6 +232,7 @@ class Adviser:
         first: dict[object, Compilation] = {}
         others: dict[str, RecompileAdvice | None] = {}
         never_served: set[str] = set()
+        unadvised: dict[str, None] = {}
         for subject, advice in self._others(compilations[:_LOOKED_AT]):
             if subject not in never_served:
                 others[subject] = advice
@@ -245,6 +246,8 @@ class Adviser:
                 elif change.subject in never_served:
                     continue  # (a resume function may have it open, which is no help before it)
                 others.pop(change.subject, None)
+                if advice is None and change.lasts and self._looks_at(compilation, change):
+                    unadvised.setdefault(change.subject)
                 if advice is not None:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
@@ -264,8 +267,9 @@ class Adviser:
                  *_lines((each for each in besides if each[1] not in given), ", too")[:MOST]]
         lines.sort(key=lambda line: not line[1])
         subjects |= {code(subject) for subject in others}
-        rest = [code(subject) for subject, advice in others.items()
-                if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
+        rest = [code(subject) for subject in unadvised if code(subject) not in subjects]
+        rest += [code(subject) for subject, advice in others.items()
+                 if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
         missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
         return [text for text, _ in lines] + missing
 
