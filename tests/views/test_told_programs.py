@@ -1252,3 +1252,12 @@ def test_a_number_that_a_call_had_is_told_where_its_version_leaves_it_open(captu
     text = index(capture_program(told_programs.counter_behind_a_wrapper))
     assert re.search(r"\* `\[0/1\]` `.*\.updates`: 0 → 1\n", text)
     assert ".updates`: torch leaves it open since its second value; compile the function with `dynamic=True`" in text
+
+
+@new_enough
+def test_a_long_explanation_of_torchs_is_told_by_its_end(capture_program):
+    text = index(capture_program(told_programs.tested_at_the_end))
+    (block,) = re.findall(r"^```\n(The branch condition involves.*?)^```", text, re.M | re.S)
+    lines = block.splitlines()
+    assert len(lines) < 16 and re.fullmatch(r"\.\.\. \(\d+ lines more: records\.jsonl\)", lines[1])
+    assert lines[-1].startswith("isnan")

@@ -1653,3 +1653,16 @@ def counter_behind_a_wrapper(compiling):
     update = compiling(Averaged().update)
     for _ in range(3):
         update(torch.ones(3))
+
+
+def tested_at_the_end(compiled):
+    def deep(x):
+        for _ in range(20):
+            x = torch.relu(x + 1)
+        if torch.isnan(torch.sum(x)):
+            x = x * 2
+        return x
+
+    run = compiled(deep)
+    for size in (2, 3, 4):
+        run(torch.ones(size))
