@@ -203,6 +203,13 @@ def test_what_holds_of_several_things_is_said_once_and_what_comes_first_stands_f
     assert second.startswith("`x.shape[0]`: mark it dynamic")
 
 
+@pytest.mark.parametrize("hint", [HINT, ""])
+def test_a_whole_number_is_a_tensor_only_where_python_does_not_need_it(hint):
+    """(A level up to which blocks are called, in ``range(self.level)``.)"""
+    text = told("self.net.level", ("1",), "2", hint=hint, cause="x = x * self.level").text
+    assert "where it is only computed with (in a `range`, an index or a test it would break the graph)" in text
+
+
 def test_a_change_without_advice_is_named_beside_advice_on_another():
     """Else one would take the advice to be enough: a scheduler that sets the learning rate and something else."""
     failures = [("x.size()[0]", "4", "6"), ("compute(x)", "2.5", "3.5")]

@@ -1255,6 +1255,15 @@ def test_a_number_that_a_call_had_is_told_where_its_version_leaves_it_open(captu
 
 
 @new_enough
+def test_what_another_object_holds_is_no_change_of_its_own(capture_program):
+    """Two optimizers have other numbers of parameters: no list is to be filled."""
+    text = index(capture_program(told_programs.two_optimizers))
+    assert "`len(self.param_groups[0]['params'])`: 2 → 3" in text  # (as a difference of the versions)
+    assert "`len(self.param_groups[0]['params'])`, too:" not in text
+    assert "so each one has a version of its own; where it is made anew for a call" in text
+
+
+@new_enough
 def test_a_long_explanation_of_torchs_is_told_by_its_end(capture_program):
     text = index(capture_program(told_programs.tested_at_the_end))
     (block,) = re.findall(r"^```\n(The branch condition involves.*?)^```", text, re.M | re.S)
