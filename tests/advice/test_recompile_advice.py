@@ -85,8 +85,15 @@ def test_a_learning_rate_is_to_be_a_tensor():
     assert fixed.startswith("each of its values has a version") and "`lr=torch.tensor(...)`" in fixed
     opened = on_change(change, Circumstances(in_library=True, open=OpenSizes(ranges={change.subject: ""}))).text
     assert opened.startswith("torch leaves it open since its second value") and "`lr=torch.tensor(...)`" in opened
-    assert on_change(ValueChange("self.param_groups[0]['betas'][0]", ("0.1",), "0.05"),
+    assert on_change(ValueChange("self.param_groups[0]['betas'][1]", ("0.1",), "0.05"),
                      Circumstances(in_library=True)) is None
+
+
+@pytest.mark.parametrize("name", ["['betas'][0]", "['momentum']"])
+def test_a_momentum_that_a_scheduler_cycles(name):
+    """(As a tensor it would be a number again: ``OneCycleLR`` sets it anew.)"""
+    change = ValueChange(f"self.param_groups[0]{name}", ("0.95",), "0.93")
+    assert "`cycle_momentum=False`" in on_change(change, Circumstances(in_library=True)).text
 
 
 def test_torchs_setting_is_not_named_where_it_does_not_help():
@@ -202,6 +209,25 @@ def test_what_holds_of_several_things_is_said_once_and_what_comes_first_stands_f
     first, second = Adviser(run).on(again)
     assert first.startswith("`len(log)`, `len(times)`: each length has a version of its own, and it grows")
     assert second.startswith("`x.shape[0]`: mark it dynamic")
+
+
+@pytest.mark.parametrize("hint", [HINT, ""])
+def test_a_whole_number_is_a_tensor_only_where_python_does_not_need_it(hint):
+    """(A level up to which blocks are called, in ``range(self.level)``.)"""
+    text = told("self.net.level", ("1",), "2", hint=hint, cause="x = x * self.level").text
+    assert "where it is only computed with (in a `range`, an index or a test it would break the graph)" in text
+
+
+def test_a_change_without_advice_is_named_beside_advice_on_another():
+    """Else one would take the advice to be enough: a scheduler that sets the learning rate and something else."""
+    failures = [("x.size()[0]", "4", "6"), ("compute(x)", "2.5", "3.5")]
+    again = tuple(Compilation(CompileId(0, number), "f", PLACE, outcome="compiled", guard_failures=(
+        GuardFailure(CompileId(0, 0), "", subject, was, now, subject=subject),))
+        for number, (subject, was, now) in enumerate(failures, 1))
+    run = RunIndex(Capture(compilations=(Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled"), *again)))
+    first, last = Adviser(run).on(again)
+    assert first.startswith("`x.shape[0]`: mark it dynamic")
+    assert last == "that may not be enough: the versions differ in `compute(x)`, too"
 
 
 def test_a_resume_function_begins_at_the_break_before_it():

@@ -68,7 +68,8 @@ def test_what_a_rule_says_in_words_helps(name, tmp_path):
     case = IN_WORDS[name]
     before, after = outcome(case, case.before, tmp_path), outcome(case, case.after, tmp_path)
     sources = Sources(before.capture.sources)
-    advices = [on_break(sources.site(broken)) for each in before.capture.compilations for broken in each.breaks]
+    advices = [on_break(sources.site(broken, each.function)) for each in before.capture.compilations
+               for broken in each.breaks]
     assert case.rule in [advice.rule for advice in advices if advice]
     assert before.breaks and not after.problems
     assert before.printed == after.printed
@@ -270,6 +271,57 @@ def broken_at(text, line, registry_id="GB0170", reason="Data-dependent branching
 def after(text, line, **more):
     advice = on_break(broken_at(text, line, **more))
     return advice and edited(text, advice.edits)
+
+
+@pytest.mark.parametrize(("frame", "line", "in_graph"), [
+    ("step", "    loss = model(x).sum()\n    loss.backward()", True),
+    ("torch_dynamo_resume_in_step_at_9", "    loss = model(x).sum()\n    loss.backward()", False),
+    ("step", "    x.backward()", False),
+    ("step", "    x = model(x).sum()\n    x.backward()", True),
+])
+def test_a_backward_pass_is_traced_only_with_what_computes_the_loss(frame, line, in_graph):
+    """Else torch 2.13 traces nothing, so that parameters have no gradients, and raises no error."""
+    text = f"def step(x):\n{line}\n"
+    place = SourceLocation("/home/a/model.py", text.count("\n"), "step", "loss.backward()")
+    broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.backward() call", registry_id="GB0123", stack=(place,))
+    advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken, frame))
+    assert bool(advice.settings) == in_graph
+    assert ("call `.backward()` in plain Python" in advice.change) != in_graph
+
+
+def test_gradients_of_gradients_need_one_graph():
+    line = "    grad, = torch.autograd.grad(score.sum(), x, create_graph=True)"
+    advice = on_break(broken_at(f"def f(score, x):\n{line}\n", 2, registry_id="GB9186", reason="using"))
+    assert advice.settings and "cannot be differentiated twice" in advice.why
+
+
+@pytest.mark.parametrize(("line", "made"), [
+    ("    x.requires_grad_()", False), ("    y = (x + 1).requires_grad_(True)", True),
+    ("    x = x * 2\n    x.requires_grad_()", True),
+])
+def test_a_tensor_that_the_function_makes_cannot_be_passed_as_it_is(line, made):
+    text = f"def f(x):\n{line}\n"
+    advice = on_break(broken_at(text, text.count("\n"), registry_id="GB8985", reason="requires_grad_()"))
+    assert advice.change.startswith("make this tensor" if made else "call `.requires_grad_()` on the tensor")
+
+
+@pytest.mark.parametrize(("lines", "told"), [
+    (["o.zero_grad()", "y = x * 2"], "before the call of `f`"),
+    (["y = x * 2", "o.zero_grad()"], "after the call of `f`"),
+    (["y = x * 2", "o.zero_grad()", "return y, 1"], "after the call of `f`"),
+    (["y = x * 2", "o.zero_grad()", "y.backward()"], "out of `f`: before its call, if nothing on the lines above has to "
+     "come first, or after it, if nothing on those below needs what it does"),
+    (["if last:", "    o.zero_grad()"], "out of `f`, under the same condition (`last`): before its call, if"),
+    (["if last:", "    pass", "elif x is None:", "    o.zero_grad()"], "condition (`not (last)` and `x is None`): before"),
+    (["for p in o:", "    o.zero_grad()"], "out of what is compiled"),
+])
+def test_a_call_that_torch_skips_keeps_its_order_and_condition(lines, told):
+    """(``zero_grad()`` before a step that adds to gradients loses those of the step before.)"""
+    text = "\n    ".join(["def f(x, o, last):", *lines]) + "\n"
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "zero_grad" in each)
+    site = broken_at(text, line, registry_id="GB0008", reason="Attempted to inline function marked as skipped",
+                     context="qualname: Optimizer.zero_grad, skip reason")
+    assert told in on_break(site).change
 
 
 def test_a_choice_is_written_with_where():

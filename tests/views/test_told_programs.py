@@ -656,7 +656,7 @@ def test_a_break_of_an_attempt_that_was_given_up_is_not_counted(capture_program)
     assert (first, second) == (["GB8985"], ["GB9186"])  # (torch comes to autograd.grad, then has to end the graph before)
     text = index(capture)
     assert "**[2 graph breaks](#graph-breaks) at 2 lines**" in text
-    assert "before the compiled function" in text and "have to be detached" not in text
+    assert "make this tensor, and call `.requires_grad_()`" in text and "have to be detached" not in text
 
 
 @new_enough
@@ -1269,3 +1269,21 @@ def test_recompiles_for_different_things_are_told_one_by_one(capture_program):
     text = index(capture_program(told_programs.counter_in_two_modes))
     rows = text.partition("## Recompiles")[2].partition("To compile less often:")[0]
     assert [line[:9] for line in rows.splitlines() if line.startswith("* ")] == ["* `[0/1]`", "* `[0/2]`", "* `[0/3]`"]
+
+
+@new_enough
+def test_what_another_object_holds_is_no_change_of_its_own(capture_program):
+    """Two optimizers have other numbers of parameters: no list is to be filled."""
+    text = index(capture_program(told_programs.two_optimizers))
+    assert "`len(self.param_groups[0]['params'])`: 2 → 3" in text  # (as a difference of the versions)
+    assert "`len(self.param_groups[0]['params'])`, too:" not in text
+    assert "so each one has a version of its own; where it is made anew for a call" in text
+
+
+@new_enough
+def test_a_long_explanation_of_torchs_is_told_by_its_end(capture_program):
+    text = index(capture_program(told_programs.tested_at_the_end))
+    (block,) = re.findall(r"^```\n(The branch condition involves.*?)^```", text, re.M | re.S)
+    lines = block.splitlines()
+    assert len(lines) < 16 and re.fullmatch(r"\.\.\. \(\d+ lines more: records\.jsonl\)", lines[1])
+    assert lines[-1].startswith("isnan")

@@ -1684,3 +1684,33 @@ def counter_in_two_modes(compiling):
         model.step = step
         with torch.set_grad_enabled(step != 2):
             compiled(torch.ones(3))
+
+
+def stepping(optimizer):
+    optimizer.step()
+
+
+def two_optimizers(compiled):
+    step = compiled(stepping)
+    weights = [[torch.ones(2, requires_grad=True) for _ in range(count)] for count in (2, 3)]
+    optimizers = [torch.optim.SGD(each, lr=0.1) for each in weights]
+    for without in (False, True):
+        for of, optimizer in zip(weights, optimizers):
+            for weight in of:
+                weight.grad = torch.ones(2)
+            if without:
+                of[0].grad = None
+            step(optimizer)
+
+
+def tested_at_the_end(compiled):
+    def deep(x):
+        for _ in range(20):
+            x = torch.relu(x + 1)
+        if torch.isnan(torch.sum(x)):
+            x = x * 2
+        return x
+
+    run = compiled(deep)
+    for size in (2, 3, 4):
+        run(torch.ones(size))

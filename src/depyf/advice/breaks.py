@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..frozen import frozen
-from . import calls, errors, libraries, lists, texts
+from . import backward, calls, errors, libraries, lists, texts
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
@@ -202,22 +202,6 @@ def _on_tolist_inside(site: Site) -> Advice | None:
     return None
 
 
-def _on_autograd(site: Site) -> Advice | None:
-    """Return the advice on a backward pass inside of what is compiled."""
-    keeps = "create_graph=True" in (site.where.text if site.where is not None else "")
-    cost = "the captured graph grows by the backward pass, which the backend then has to differentiate" if keeps else (
-        "tensors of the same graph of gradients that are used after the call have to be detached first")
-    return _setting("trace_autograd_ops", "True", "torch then traces the backward pass into the same graph", cost)(site)
-
-
-def _on_requires_grad(site: Site) -> Advice:
-    """Return the advice on a tensor that is told inside to ask for gradients, and leaves the graph."""
-    return Advice(
-        "requires_grad", "call `.requires_grad_()` on the tensor before the compiled function, and pass that",
-        "torch can then return what is computed of it",
-        "what else the caller computes with that tensor asks for gradients, too")
-
-
 def _on_data_operator(site: Site) -> Advice | None:
     if "_local_scalar_dense" in site.broken.explanation:
         if ".tolist()" in (site.where.text if site.where else ""):
@@ -289,6 +273,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_decision),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
+    Rule(("GB0294",), r"^attempted to trace numpy function", calls.on_skipped),
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),
     Rule(("GB0811",), r"^missing tp_iter$", calls.on_generator),
     Rule(("GB0467",), r"^setattr\(\) on unsupported type", _on_attribute),
@@ -298,8 +283,9 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB4315",), r"^RuntimeError when making fake tensor call", errors.on_failing),
     Rule(("GB0006",), r"^Attempted to call a super\(\) attribute that is not a function", errors.on_exception_made),
     Rule(("GB0091",), r"^Read uninitialized cell", calls.on_named_in_comprehension),
-    Rule(("GB0123", "GB9186"), r"^Unsupported Tensor\.backward\(\)|^using `torch\.autograd\.grad`", _on_autograd),
-    Rule(("GB8985",), r"^requires_grad_\(\) intermediate leaked", _on_requires_grad),
+    Rule(("GB0123",), r"^Unsupported Tensor\.backward\(\)", backward.on_backward),
+    Rule(("GB9186",), r"^using `torch\.autograd\.grad`", backward.on_gradients),
+    Rule(("GB8985",), r"^requires_grad_\(\) intermediate leaked", backward.on_requires_grad),
     Rule(("GB0014",), r"^Attempted to wrap RNN", on_recurrent),
     Rule(("GB8977",), r"^Invalid call to __build_class__", _setting(
         "enable_trace_load_build_class", "True", "torch then traces the definition of the class",

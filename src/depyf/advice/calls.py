@@ -11,6 +11,7 @@ from .branches import unparsed, with_lines
 from .calls_in_loops import on_call_in_loop
 from .made import made_for, reads_made
 from .model import Advice, Edit
+from .moving import moved
 from .source import Function, Site, called, parsed
 
 #: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
@@ -198,7 +199,8 @@ def on_skipped(site: Site) -> Advice | None:
     if bound_method(site.broken):
         return None  # (called before the compiled function or in its graph, torch has nothing against it)
     match = re.search(r"qualname: (?P<what>[\w.]+)", site.broken.context) or re.search(
-        r"(?:function|method|builtin|operator) `(?P<what>[^`]+?)\.?`", site.broken.explanation)
+        r"(?:function|method|builtin|operator) `(?P<what>[^`]+?)\.?`", site.broken.explanation) or re.search(
+        r"numpy function <(?:bound method|built-in method|function) (?P<what>[\w.]+)", site.broken.explanation)
     name = (match["what"] if match is not None else "").rpartition(".")[2]
     if site.statement is None or not name:
         return None
@@ -207,12 +209,7 @@ def on_skipped(site: Site) -> Advice | None:
         return None
     shown, function = unparsed(calls[0]), site.function.name if site.function is not None else "the function"
     if isinstance(site.statement, ast.Expr) and site.statement.value is calls[0]:
-        made = made_for(calls[0], site.function) if site.function is not None else []
-        variables = " and ".join(f"`{each}`" for each in made if each.isidentifier())
-        where = f"after the call of `{function}`, and have that return {variables}" if variables else (
-            f"before or after the call of `{function}`")
-        return Advice("skipped", f"move `{shown}` {where}", "torch does not trace what it calls",
-                      f"it then runs {'' if variables else 'before or '}after all of the function")
+        return moved(site, calls[0])
     # (A test or a ``range`` of a tensor would break the graph.)
     as_tensor = "" if isinstance(site.statement, (ast.If, ast.For)) else ", as a tensor if {}"
     in_loop = on_call_in_loop(site, calls[0], "skipped", "torch does not trace what it calls",

@@ -14,6 +14,9 @@ from .source import last_name, parsed_statement
 #: How torch's hint on a whole number of a module begins.
 _OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be static"
 _LEARNING_RATE = re.compile(r"self\.param_groups\[(?:\d+|\.\.\.|[i-n])\]\['lr'\]")
+_MOMENTUM = re.compile(r"self\.param_groups\[(?:\d+|\.\.\.|[i-n])\]\['(?:betas'\]\[0\]|momentum'\])")
+#: A whole number may be one that Python needs: which layers are called, what a list is cut to.
+WHERE_COMPUTED_WITH = " where it is only computed with (in a `range`, an index or a test it would break the graph)"
 _OUTSIDE = "count outside of what is compiled"
 
 
@@ -26,7 +29,8 @@ def on_number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvi
     if name.isidentifier():  # (no item of a dictionary or list)
         tensor += f', in place of the attribute: `self.register_buffer("{name}", torch.tensor(...), persistent=False)`'
     setting = "" if change.of_global else (
-        "set `torch._dynamo.config.allow_unspec_int_on_nn_module = True`, and torch leaves it open")
+        "set `torch._dynamo.config.allow_unspec_int_on_nn_module = True`, and torch leaves it open where nothing fixes "
+        "it")
     tested = tested_at(change, at)
     if _changes_itself(change):
         ways = [_OUTSIDE, "" if tested else f"in {tensor}"]
@@ -34,7 +38,7 @@ def on_number_of_module(change: ValueChange, at: Circumstances) -> RecompileAdvi
     if tested:
         return RecompileAdvice("each of its values has a version of its own; " + breaks_at_test(tested) + (
             f"; or {setting}" if setting else ""))
-    return RecompileAdvice(f"each of its values has a version of its own; make it {tensor}" + (
+    return RecompileAdvice(f"each of its values has a version of its own; make it {tensor},{WHERE_COMPUTED_WITH}" + (
         f"; or {setting}" if setting else ""))
 
 
@@ -71,6 +75,16 @@ def on_learning_rate(change: ValueChange, at: Circumstances) -> str | None:
     if change.subject in at.open.ranges:
         return f"torch leaves it open since its second value; to spare that version, {tensor}"
     return f"each of its values has a version of its own; {tensor}, and the first version serves all of them"
+
+
+def on_momentum(change: ValueChange, at: Circumstances) -> str | None:
+    """Return advice on the momentum of an optimizer, which some schedulers set along with the learning rate."""
+    if not _MOMENTUM.fullmatch(change.subject) or not NUMBER.fullmatch(change.now):
+        return None
+    versions = "torch leaves it open since its second value" if change.subject in at.open.ranges else (
+        "each of its values has a version of its own")
+    return (f"{versions}; where a scheduler cycles it (`OneCycleLR`, `CyclicLR`), `cycle_momentum=False` keeps it as "
+            "it is, which is another schedule")
 
 
 def on_value_of_each_object(change: ValueChange, at: Circumstances) -> str | None:

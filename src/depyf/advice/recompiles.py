@@ -193,7 +193,8 @@ def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
     if (expected, change.now) in (("there", "missing"), ("missing", "there")):
         return "whether it is there has a version each; let it always be there, `None` where there is nothing"
     if expected == "the same object":
-        return "the version holds for that object alone; make it once, and pass the same one at each call"
+        return ("the version holds for that object alone, so each one has a version of its own; where it is made anew "
+                "for a call, make it once, and pass the same one")
     return None
 
 
@@ -222,7 +223,8 @@ def _value(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | No
     if NUMBER.fullmatch(change.now):
         # (A tensor may be an attribute of anything; only a module can have a buffer.)
         stored = f"{change.subject} = " if change.subject.startswith("self.") else ""
-        return f"make it a tensor, and the first version serves all of its values: `{stored}torch.tensor(...)`"
+        return (f"make it a tensor{numbers.WHERE_COMPUTED_WITH}, and the first version serves all of its values: "
+                f"`{stored}torch.tensor(...)`")
     if re.match(r"[bB]?['\"]", change.now):
         return (f"each of its values has a version of its own; where there are more than the limit, raise it: {LIMIT}")
     return None
@@ -257,7 +259,7 @@ def _members(text: str) -> Set[str] | None:
 
 
 _RULES: tuple[Callable[[ValueChange, Circumstances], RecompileAdvice | str | None], ...] = (
-    sizes.on_generated, numbers.on_value_of_each_object, numbers.on_learning_rate, numbers.on_number_of_module,
-    numbers.on_counted, _torchs_hint, sizes.on_special_size, sizes.on_fixed_number, sizes.on_fixed_size,
-    sizes.on_equated_size, sizes.on_open_size, _bound_method, _packed_arguments, _length, _contents, sizes.on_condition,
-    _view, _state, _key, _other_kind, numbers.on_number_of_global, _value)
+    sizes.on_generated, numbers.on_value_of_each_object, numbers.on_learning_rate, numbers.on_momentum,
+    numbers.on_number_of_module, numbers.on_counted, _torchs_hint, sizes.on_special_size, sizes.on_fixed_number,
+    sizes.on_fixed_size, sizes.on_equated_size, sizes.on_open_size, _bound_method, _packed_arguments, _length,
+    _contents, sizes.on_condition, _view, _state, _key, _other_kind, numbers.on_number_of_global, _value)

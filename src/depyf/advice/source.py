@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from ..frozen import frozen
 from ..records.model import GraphBreak, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library
+from ..torch_text.resumes import is_resume
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _BLOCKS = ("body", "orelse", "finalbody")
@@ -29,6 +31,7 @@ class Site:
         editable: the file is the user's own: not installed.
         compiled: the site in the compiled function itself, from which the one around the statement may have been
             called; ``None`` where torch's stack does not tell.
+        resumed: what torch compiled is a resume function: another graph ended before.
     """
 
     broken: GraphBreak
@@ -40,6 +43,7 @@ class Site:
     module: ast.Module | None = None
     editable: bool = False
     compiled: Site | None = None
+    resumed: bool = False
 
     @cached_property
     def lines(self) -> list[str]:
@@ -87,12 +91,18 @@ class Sources:
             self._trees[filename] = parsed(self.text(filename))
         return self._trees[filename]
 
-    def site(self, broken: GraphBreak) -> Site:
-        """Return the statement that a break is in, as far as the text is known."""
+    def site(self, broken: GraphBreak, code_name: str = "") -> Site:
+        """Return the statement that a break is in, as far as the text is known.
+
+        Args:
+            broken: the break.
+            code_name: torch's name of the code that it compiled, by which resume functions are known.
+        """
         users = [place for place in broken.stack if not is_library(place.filename)]
         inside = broken.stack[len(broken.stack) - broken.depth:]  # (before it stands what called the compiled function)
         compiled = self._place(broken, inside[0]) if inside else None
-        return self._place(broken, users[-1] if users else None, compiled)
+        site = self._place(broken, users[-1] if users else None, compiled)
+        return replace(site, resumed=True) if is_resume(code_name) else site
 
     def _place(self, broken: GraphBreak, where: SourceLocation | None, compiled: Site | None = None) -> Site:
         tree = self.tree(where.filename) if where is not None else None

@@ -194,7 +194,7 @@ class Search:
         sources = self._sources(capture, found.patch)
         for compilation in capture.compilations:
             for broken in compilation.breaks:
-                advice = on_break(sources.site(broken))
+                advice = on_break(sources.site(broken, compilation.function))
                 if advice is not None and advice.is_mechanical:
                     yield advice
 

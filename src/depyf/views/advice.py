@@ -14,6 +14,7 @@ from ..advice.libraries import SET_UP
 from ..advice.recompile_changes import RecompileAdvice, ValueChange, last_part
 from ..advice.recompile_circumstances import Circumstances
 from ..advice.recompiles import on_change
+from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.parsed import parsed_expression
@@ -63,9 +64,14 @@ class Adviser:
         was raised holds there, too.
         """
         if broken not in self._of_breaks:
-            self._of_breaks[broken] = self._on_left_method(broken) or on_break(self.run.source.site(broken))
+            self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
         own = self._of_breaks[broken]
         return own if own is not None or broken.registry_id != _EXCEPTION else self._on_exceptions.get(broken.context)
+
+    def _site(self, broken: GraphBreak) -> Site:
+        """Return the statement that a break is in."""
+        compilation = self._by_id.get(broken.compile_id.key)
+        return self.run.source.site(broken, compilation.function if compilation is not None else "")
 
     def _on_left_method(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a bound method that the break before it in its line left on the stack; else ``None``."""
@@ -88,7 +94,7 @@ class Adviser:
     @cached_property
     def _on_exceptions(self) -> dict[str, Advice]:
         """The advice on exceptions, by torch's words for them."""
-        found = ((broken.context, on_break(self.run.source.site(broken))) for each in self.run.capture.compilations
+        found = ((broken.context, on_break(self._site(broken))) for each in self.run.capture.compilations
                  for broken in each.breaks if broken.registry_id == _EXCEPTION and broken.context)
         return {context: advice for context, advice in found if advice is not None}
 
@@ -227,6 +233,7 @@ class Adviser:
         first: dict[object, Compilation] = {}
         others: dict[str, RecompileAdvice | None] = {}
         never_served: set[str] = set()
+        unadvised: dict[str, None] = {}
         for subject, advice in self._others(compilations[:_LOOKED_AT]):
             if subject not in never_served:
                 others[subject] = advice
@@ -240,6 +247,8 @@ class Adviser:
                 elif change.subject in never_served:
                     continue  # (a resume function may have it open, which is no help before it)
                 others.pop(change.subject, None)
+                if advice is None and change.lasts and self._looks_at(compilation, change):
+                    unadvised.setdefault(change.subject)
                 if advice is not None:
                     # (A resume function gets the sizes that the function gets: one advice on each is enough.)
                     key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
@@ -259,8 +268,9 @@ class Adviser:
                  *((line, ", too") for line in _lines(each for each in besides if each[1] not in given)[:MOST])]
         lines.sort(key=lambda line: not line[0][1].comes_first)
         subjects |= {code(subject) for subject in others}
-        rest = [code(subject) for subject, advice in others.items()
-                if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
+        rest = [code(subject) for subject in unadvised if code(subject) not in subjects]
+        rest += [code(subject) for subject, advice in others.items()
+                 if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
         missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
         return [f"{subject}{too if number else ''}: {prose(advice.text)}"
                 for number, ((subject, advice), too) in enumerate(lines)] + missing
@@ -354,7 +364,11 @@ class Adviser:
             old = self.run.version_of(failure.entry)
             if old is None or new is None:
                 continue
-            for each in version_differences(old, new, self.run.stack_names(compilation), ()):
+            names = self.run.stack_names(compilation)
+            other = in_words(failure.subject, names) if failure.expected == "the same object" else ""
+            for each in version_differences(old, new, names, ()):
+                if other and re.search(rf"(?<![\w.]){re.escape(other)}\b", each.subject):
+                    continue  # (what another object holds is what it is)
                 if not _ORDINARY.search(each.subject) and not each.now.startswith("any"):  # (the new version takes any)
                     fact = old.facts.get(each.subject) or new.facts.get(each.subject)
                     yield each, fact.condition if fact is not None else None

@@ -281,6 +281,11 @@ def _skipped(broken: GraphBreak) -> str:
     return why
 
 
+def _numpy(broken: GraphBreak) -> str:
+    name = _in(r"numpy function <(?:bound method|built-in method|function) (?P<what>[\w.]+)", broken.explanation)
+    return f"torch has no function of its own for NumPy's `{name}`" if name else ""
+
+
 def _text(broken: GraphBreak) -> str:
     if not needs_value(broken.reason, broken.context):
         return ""
@@ -302,6 +307,7 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Failed to trace builtin operator", _builtin),
     (r"^Attempted to (call|inline) function marked as skipped", _skipped),
     (r"^Unsupported method call", _method),
+    (r"^attempted to trace numpy function", _numpy),
     (r"^Unsupported context manager", _named("torch cannot enter the context manager `{}`")),
     (r"^Could not guard on data-dependent expression", _undecided),
     (r"^Could not extract specialized integer from data-dependent expression", _always(_NEEDS_VALUE)),

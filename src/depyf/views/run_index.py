@@ -358,7 +358,8 @@ class RunIndex:
     def fate_of(self, resume_name: str) -> str:
         """Return the fate of a resume function.
 
-        ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"unreached"`` (no call came there), or ``"unknown"``.
+        ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"failed"`` (its compilation did, which ends the call),
+        ``"unreached"`` (no call came there), or ``"unknown"``.
         """
         frame = self.frames.get(resume_name)
         if frame is None:
@@ -366,15 +367,18 @@ class RunIndex:
         if frame.entries:
             return "compiled"
         compiled = {entry.compile_id.frame_key for each in self.frames.values() for entry in each.entries}
-        lost = {c.compile_id.frame_key for c in self.capture.compilations
-                if frame.may_be_of(c.function, c.location) and c.compile_id.frame_key not in compiled}
+        of_it = [c for c in self.capture.compilations
+                 if frame.may_be_of(c.function, c.location) and c.compile_id.frame_key not in compiled]
+        lost = {c.compile_id.frame_key for c in of_it}
         if not lost:
             return "plain" if frame.asked else "unreached"
         alike = _only_asked([each for each in self.frames.values()
                              if not each.entries and frame.may_be_of(each.code_name, each.location)])
         if frame not in alike:
             return "unreached"  # (the other branch was given up)
-        return "plain" if len(lost) >= len(alike) else "unknown"
+        if len(lost) < len(alike):
+            return "unknown"
+        return "failed" if all(c.outcome == "failed" for c in of_it) else "plain"
 
     def knows_code(self, compilation: Compilation) -> bool:
         """Return whether the transformed code was recorded, and with it what it continues in."""

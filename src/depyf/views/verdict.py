@@ -46,8 +46,10 @@ def verdict(run: RunIndex) -> list[str]:
     for summary in units:
         others = together.get(id(summary), [])
         lines += _of_several(run, others) if len(others) > 1 else _of_unit(run, summary)
-    lines += [line for summary in run.summaries for line in _of_rests(run, summary)]
-    lines = list(dict.fromkeys(lines))
+    rests = [each for summary in run.summaries for each in _lost_rests(summary)]
+    lines += [f"{why_plain(run, each)}." for each in rests]
+    failed = [f"{why_plain(run, each)}." for each in rests if each.outcome == "failed"]
+    lines = list(dict.fromkeys([*failed, *lines]))  # (A failed compilation ends the call.)
     if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
                  for number, line in enumerate(lines)] or ["Torch made no graph in this run."]
@@ -176,12 +178,12 @@ def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
     return []
 
 
-def _of_rests(run: RunIndex, summary: FunctionSummary) -> list[str]:
-    """Return a sentence on each part of a function behind a break that torch gave up at the next one."""
+def _lost_rests(summary: FunctionSummary) -> list[Compilation]:
+    """Return the parts of a function behind a break that torch gave up at the next one, or that failed to compile."""
     kept = {c.compile_id.frame_key for c in summary.done}
     lost = {c.compile_id.frame_key: c for c in _lost(c for c in summary.compilations if resumed_function(c.function))
-            if c.compile_id.frame_key not in kept and _break_of_loss([c]) is not None}
-    return [f"{why_plain(run, compilation)}." for compilation in lost.values()]
+            if c.compile_id.frame_key not in kept and (c.outcome == "failed" or _break_of_loss([c]) is not None)}
+    return list(lost.values())
 
 
 def since_then(run: RunIndex, lost: Compilation, name: str = "it") -> str:

@@ -75,15 +75,24 @@ def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) ->
 
 
 def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
-    """Torch's explanations, whole, each once."""
+    """Torch's explanations, each once: of a long computation of what is tested the end, next to the test."""
     lines: list[str] = []
     whole = (broken.explanation or (broken.reason if heading(broken) != broken.reason.rstrip(".") else "")
              for broken, _ in group)
+    told: set[object] = set()
     for text in dict.fromkeys(filter(None, whole)):
         head, _, rest = text.partition("\n")
+        block = rest.splitlines()
+        if len(block) > _EXPLAINED and block[0].startswith(_COMPUTED):
+            block = [block[0], f"... ({len(block) - _EXPLAINED} lines more: records.jsonl)",
+                     *block[1 - _EXPLAINED:]]
+            places = head, *(line for line in block[2:] if _TOLD_PLACE.match(line))
+            if places in told:
+                continue  # (the same lines in another version, in which torch names values otherwise)
+            told.add(places)
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
-        if rest:
-            lines += ["", *fenced(rest)]
+        if block:
+            lines += ["", *fenced("\n".join(block))]
     return lines
 
 
@@ -211,6 +220,9 @@ def _fate_of(run: SectionContext, place: SourceLocation, called: str) -> str:
     return f"what {called} calls there is compiled by itself: {below}" if below else ""
 
 
+#: Of a branch torch tells all that the tested tensor is computed of, under this heading; lines of it that are told.
+_COMPUTED, _EXPLAINED = "The branch condition involves", 13
+_TOLD_PLACE = re.compile(r'# File "')
 #: Torch's headings of breaks that a branch itself makes.
 _IN_BRANCH = re.compile(r"^Data-dependent|Tensor\.item\(\)")
 
@@ -244,7 +256,8 @@ def _resume(run: SectionContext, name: str) -> str:
     frame = run.frames.get(name)
     fate = run.fate_of(name)
     status = {"compiled": "", "unreached": "not reached in this run", "plain": "runs in plain Python",
-              "unknown": "not compiled"}[fate if frame is not None else "unknown"]
+              "failed": "[was not compiled](#not-compiled)", "unknown": "not compiled",
+              }[fate if frame is not None else "unknown"]
     if frame is not None and frame.without_tensors:
         status += f": {NO_TENSORS}"
     remarks = [on_branch(frame.branch).removeprefix(", ") if frame else "", status]
