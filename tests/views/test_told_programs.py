@@ -1252,3 +1252,13 @@ def test_a_number_that_a_call_had_is_told_where_its_version_leaves_it_open(captu
     text = index(capture_program(told_programs.counter_behind_a_wrapper))
     assert re.search(r"\* `\[0/1\]` `.*\.updates`: 0 → 1\n", text)
     assert ".updates`: torch leaves it open since its second value; compile the function with `dynamic=True`" in text
+
+
+@new_enough
+def test_of_a_text_that_is_made_at_a_break_the_break_is_what_to_change(capture_program):
+    """More versions are no help: the next call makes another text."""
+    text = index(capture_program(told_programs.text_made_at_a_break))
+    (told,) = re.findall(r"^\* `decode\(scores\)`: (.*)$", text, re.M)
+    assert told.startswith("Python computes it since the graph before it breaks at `told_programs.py:")
+    assert "run the line and what depends on it outside of what is compiled" in told
+    assert "(line " in text and "numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()" in text

@@ -1653,3 +1653,19 @@ def counter_behind_a_wrapper(compiling):
     update = compiling(Averaged().update)
     for _ in range(3):
         update(torch.ones(3))
+
+
+def text_made_at_a_break(compiling):
+    """What a function decodes in plain Python is a constant of the code behind the break."""
+
+    def decode(scores):
+        numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()
+        return "".join("abc"[number] for number in numbers)
+
+    @compiling
+    def step(scores):
+        text = decode(scores)
+        return scores * len(text + "."), text
+
+    for order in ([0, 1, 2], [2, 1, 0], [1, 1, 0]):
+        step(torch.eye(3)[order])
