@@ -1262,3 +1262,15 @@ def test_of_a_text_that_is_made_at_a_break_the_break_is_what_to_change(capture_p
     assert told.startswith("Python computes it since the graph before it breaks at `told_programs.py:")
     assert "run the line and what depends on it outside of what is compiled" in told
     assert "(line " in text and "numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()" in text
+
+
+@new_enough
+def test_an_array_of_numpys_has_one_name_in_guards_and_recompiles(capture_program):
+    capture = capture_program(told_programs.array_of_numpy)
+    run = RunIndex(capture)
+    assert row(capture).row() == "`torch.as_tensor(signal).shape[1]`: 8 → 3"
+    assert "in this, too" not in index(capture)  # (that would be the same size under another name)
+    assert "* `torch.as_tensor(signal).shape[1]`: compile the function with `dynamic=True`, and one version serves all " \
+        "sizes from 2 on\n" in index(capture)
+    texts = [one.text for c in capture.compilations for one in run.version(c).conditions if "signal" in one.text]
+    assert texts and all("torch.as_tensor(signal)" in text for text in texts)

@@ -1669,3 +1669,14 @@ def text_made_at_a_break(compiling):
 
     for order in ([0, 1, 2], [2, 1, 0], [1, 1, 0]):
         step(torch.eye(3)[order])
+
+
+def array_of_numpy(compiling):
+    """An array is an argument: torch's guards compare the tensor that it takes it for."""
+
+    @compiling
+    def scale(signal):
+        return torch.from_numpy(signal).float() * 2
+
+    for length in (8, 3, 6):
+        scale(torch.ones(2, length).numpy())
