@@ -1274,3 +1274,12 @@ def test_an_array_of_numpys_has_one_name_in_guards_and_recompiles(capture_progra
         "sizes from 2 on\n" in index(capture)
     texts = [one.text for c in capture.compilations for one in run.version(c).conditions if "signal" in one.text]
     assert texts and all("torch.as_tensor(signal)" in text for text in texts)
+
+
+@new_enough
+def test_dates_are_told_to_be_what_torch_does_not_trace(capture_program):
+    text = index(capture_program(told_programs.dates))
+    assert "  * why: torch does not trace `datetime.timedelta`\n" in text
+    assert "* in plain Python: `timedelta(...)`\n" in text  # (which of the two calls, the line does not tell)
+    assert "  * why: torch cannot trace `__rmul__` of `timedelta`, which is written in C\n" in text
+    assert text.count("**change**: compute what is made of dates and times before the compiled function is called") == 2

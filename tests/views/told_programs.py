@@ -1680,3 +1680,14 @@ def array_of_numpy(compiling):
 
     for length in (8, 3, 6):
         scale(torch.ones(2, length).numpy())
+
+
+def dates(compiling):
+    """Features of the calendar, computed inside of what is compiled."""
+    from datetime import datetime, timedelta
+
+    def hours(start, number, daily):
+        step = timedelta(days=1) if daily else timedelta(hours=1)
+        return torch.tensor([(start + place * step).hour for place in range(number)])
+
+    compiling(lambda x, start: x + hours(start, 3, False))(torch.ones(3), datetime(2024, 1, 1))

@@ -292,6 +292,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_decision),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
+    Rule(("GB0147", "GB0808"), r"^Unsupported function call|^vectorcall_maybe on C method", calls.on_dates),
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),
     Rule(("GB0811",), r"^missing tp_iter$", calls.on_generator),
     Rule(("GB0467",), r"^setattr\(\) on unsupported type", _on_attribute),

@@ -190,6 +190,16 @@ def _with(statement: ast.stmt, old: ast.expr, new: ast.expr) -> str:
     return text if before.count(inside) == 1 and parsed(text) is not None else ""
 
 
+def on_dates(site: Site) -> Advice | None:
+    """Return the advice on dates and times of ``datetime``: torch traces neither their making nor their arithmetic."""
+    if not re.search(r"<class 'datetime\.|'datetime\.(?:datetime|date|time|timedelta)' objects", site.broken.context):
+        return None
+    return Advice(
+        "dates", "compute what is made of dates and times before the compiled function is called, and pass that to it, "
+        "as tensors where it changes", "torch does not trace `datetime`: neither the making of its objects nor "
+        "arithmetic with them", "the compiled function has one more parameter for each")
+
+
 def on_skipped(site: Site) -> Advice | None:
     """Return the advice on a function that torch does not trace: call it before the compiled function."""
     special = on_warning(site) or on_deepcopy(site)

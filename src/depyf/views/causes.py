@@ -29,6 +29,8 @@ _ITEM = r"^Unsupported Tensor\.item\(\)"
 #: Torch's headings of breaks at which it needs a number that it holds as a tensor.
 _NEEDS_NUMBER = r"^Data-dependent|^Unsupported Tensor\.item\(\)|^unimplemented builtin op|^constant fold"
 _QUOTED = r"`(?P<what>[^`]+)`"
+#: A class that torch's explanation names.
+_CLASS = r"`<class '(?P<what>[\w.]+)'>`"
 
 
 def cause(broken: GraphBreak) -> str:
@@ -85,6 +87,10 @@ def in_plain_python(broken: GraphBreak) -> str:
     if re.search(r"^Data-dependent (branching|jump)", broken.reason):
         tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
         return f"the choice by {code(ast.get_source_segment(text, tests[0]) or '')}" if len(tests) == 1 else ""
+    calls = _calls(broken, node)
+    functions = {ast.get_source_segment(text, each.func) for each in calls}
+    if len(calls) > 1 and len(functions) == 1:
+        return code(f"{functions.pop()}(...)")
     call = _breaking(broken, node)
     whole = call and ast.get_source_segment(text, call)
     if call is None or not whole:
@@ -131,20 +137,26 @@ def in_two_steps(broken: GraphBreak) -> tuple[str, str] | None:
 
 
 def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
+    match node:
+        case ast.Module([ast.Expr(ast.Call() as call)]) if broken.reason.startswith("logging.Logger method"):
+            return call
+    calls = _calls(broken, node)
+    return calls[0] if len(calls) == 1 else None
+
+
+def _calls(broken: GraphBreak, node: ast.Module) -> list[ast.Call]:
+    """Return the calls of the user's line of which one broke the graph, by the name that torch tells."""
     name = next((name for heading, name in _CALLS if re.search(heading, broken.reason)), None)
-    wanted = name or _in(r"function `(?P<what>[^`]+)`", broken.explanation) or _in(_QUOTED, broken.explanation)
-    if broken.reason.startswith("logging.Logger method"):
-        match node:
-            case ast.Module([ast.Expr(ast.Call() as call)]):
-                return call
+    wanted = name or _in(_CLASS, broken.explanation) or _in(
+        r"function `(?P<what>[^`]+)`", broken.explanation) or _in(_QUOTED, broken.explanation)
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     if _data_operator(broken) and _comes_first("tolist", inside) and not _indexes(node):
         wanted = "tolist"
     wanted = wanted.rstrip(".")  # (torch writes the full stop behind a built-in into its name)
-    calls = [each for each in inside if _called(each) == wanted.rpartition(".")[2]]
+    calls = [each for each in inside if wanted and _called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:
         calls = [each for each in inside if isinstance(each.func, ast.Name) and each.func.id in _NUMBERS]
-    return calls[0] if wanted and len(calls) == 1 else None
+    return calls
 
 
 def _comes_first(name: str, calls: Sequence[ast.Call]) -> bool:
@@ -263,6 +275,11 @@ def _method(broken: GraphBreak) -> str:
     return f"torch cannot trace the method `{names[1]}` of `{names[2]}`" if names else ""
 
 
+def _method_in_c(broken: GraphBreak) -> str:
+    names = re.search(r"method '(\w+)' implemented in C on user-defined type '(\w+)'", broken.explanation)
+    return f"torch cannot trace `{names[1]}` of `{names[2]}`, which is written in C" if names else ""
+
+
 def _builtin(broken: GraphBreak) -> str:
     name = _in(_QUOTED, broken.explanation)
     if name == "print":
@@ -310,6 +327,8 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Operator does not support running with fake tensors",
      _named("the operator `{}` has no implementation for fake tensors, which torch traces with",
             r"unsupported operator: (?P<what>\S+)")),
+    (r"^Unsupported function call", _named("torch does not trace `{}`", _CLASS)),
+    (r"^vectorcall_maybe on C method descriptor", _method_in_c),
     (r"^Attempted to copy\.deepcopy a tensor", _always("torch cannot trace `copy.deepcopy` of a tensor")),
     (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
     (r"^Generator reconstruction with mutations", _always(
