@@ -1283,3 +1283,29 @@ def test_dates_are_told_to_be_what_torch_does_not_trace(capture_program):
     assert "* in plain Python: `timedelta(...)`\n" in text  # (which of the two calls, the line does not tell)
     assert "  * why: torch cannot trace `__rmul__` of `timedelta`, which is written in C\n" in text
     assert text.count("**change**: compute what is made of dates and times before the compiled function is called") == 2
+
+
+@before_2_15
+def test_of_an_error_behind_a_break_the_reader_is_told_first(capture_program):
+    def failing(compiled):
+        with pytest.raises(AssertionError):
+            told_programs.array_in_inference_mode(compiled)
+
+    text = index(capture_program(failing))
+    assert re.match(r"\*\*`array_in_inference_mode\.scale` from line \d+ on was not compiled: `AssertionError`: ",
+                    text.splitlines()[2])
+    assert "  * how to fix it: pass `torch.from_numpy(signal)` in place of the array, or call the function in " in text
+    capture = capture_program(told_programs.array_given_as_a_tensor)
+    assert {c.outcome for c in capture.compilations} == {"compiled"}
+
+
+@new_enough
+def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_program):
+    def failing(compiled):
+        with pytest.raises(torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+            told_programs.numbers_of_symbols(compiled)
+
+    text = index(capture_program(failing))
+    assert re.search(r"`GuardOnDataDependentSymNode` at line \d+ \(`return numbers\.tolist\(\)`\): Could not guard on "
+                     r"data-dependent expression Eq\(u\d+, 0\) .*\(Size-like symbols: u\d+\)\.\*\*\n", text)
+    assert "  * how to fix it: have the compiled function return what this line needs, and run the line and" in text

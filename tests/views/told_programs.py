@@ -1691,3 +1691,39 @@ def dates(compiling):
         return torch.tensor([(start + place * step).hour for place in range(number)])
 
     compiling(lambda x, start: x + hours(start, 3, False))(torch.ones(3), datetime(2024, 1, 1))
+
+
+def array_in_inference_mode(compiling):
+    """An error of torch 2.13's, behind a break: what it traced for the array its own guards refuse."""
+
+    @compiling
+    def scale(signal):
+        torch._dynamo.graph_break()
+        return torch.from_numpy(signal).float() * 2
+
+    with torch.inference_mode():
+        scale(torch.ones(2, 3).numpy())
+
+
+def array_given_as_a_tensor(compiling):
+    """The same after the change."""
+
+    @compiling
+    def scale(signal):
+        torch._dynamo.graph_break()
+        return signal.float() * 2
+
+    with torch.inference_mode():
+        scale(torch.from_numpy(torch.ones(2, 3).numpy()))
+
+
+def numbers_of_symbols(compiling):
+    """With symbols for sizes torch raises an error where the numbers of such a tensor are taken."""
+
+    @compiling
+    def decode(scores):
+        numbers = torch.unique_consecutive(scores.argmax(-1))
+        return numbers.tolist()
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        decode(torch.eye(3))

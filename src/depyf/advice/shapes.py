@@ -56,8 +56,18 @@ def on_numbers_taken(site: Site) -> Advice | None:
     ``None`` where nothing does.
     """
     call = _taken_apart(site)
-    if call is None:
-        return None
+    return _taken_outside(site, call) if call is not None else None
+
+
+def on_refused_numbers(site: Site) -> Advice | None:
+    """Return the advice on a ``.tolist()`` at which torch raised an error since only the data tells the size."""
+    inside = ast.walk(site.statement) if site.statement is not None and " in unbind)" in site.broken.reason else ()
+    calls = [each for each in inside if isinstance(each, ast.Call) and called(each) == "tolist"]
+    return _taken_outside(site, calls[0]) if len(calls) == 1 else None
+
+
+def _taken_outside(site: Site, call: ast.Call) -> Advice:
+    """Return the advice to take the numbers of a tensor outside of what is compiled."""
     return Advice(
         "numbers_of_unknown_size", "have the compiled function return what this line needs, and run the line and what "
         "depends on it outside of what is compiled",
