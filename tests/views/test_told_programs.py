@@ -1309,3 +1309,9 @@ def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_
     assert re.search(r"`GuardOnDataDependentSymNode` at line \d+ \(`return numbers\.tolist\(\)`\): Could not guard on "
                      r"data-dependent expression Eq\(u\d+, 0\) .*\(Size-like symbols: u\d+\)\.\*\*\n", text)
     assert "  * how to fix it: have the compiled function return what this line needs, and run the line and" in text
+
+
+@new_enough
+def test_what_runs_in_plain_python_is_named_in_a_statement_of_several_lines(capture_program):
+    text = index(capture_program(told_programs.loss_over_lines))
+    assert "  * in plain Python: `F.ctc_loss(...)`\n" in text

@@ -1727,3 +1727,17 @@ def numbers_of_symbols(compiling):
 
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
         decode(torch.eye(3))
+
+
+def loss_over_lines(compiling):
+    """An operator that torch names by its own name, in a statement of several lines."""
+    import torch.nn.functional as F
+
+    @compiling
+    def loss(scores, targets):
+        log_probs = F.log_softmax(scores, dim=-1)
+        return F.ctc_loss(log_probs, targets, torch.full((1,), 6),
+                          torch.full((1,), 2),
+                          zero_infinity=True)
+
+    loss(torch.ones(6, 1, 3), torch.tensor([[1, 2]]))

@@ -31,6 +31,8 @@ _NEEDS_NUMBER = r"^Data-dependent|^Unsupported Tensor\.item\(\)|^unimplemented b
 _QUOTED = r"`(?P<what>[^`]+)`"
 #: A class that torch's explanation names.
 _CLASS = r"`<class '(?P<what>[\w.]+)'>`"
+#: An operator of torch's that its explanation names, ``aten._ctc_loss.Tensor``.
+_OPERATOR = r"Operator `\w+\.(?P<what>\w+)\.\w+`"
 
 
 def cause(broken: GraphBreak) -> str:
@@ -78,12 +80,16 @@ def operation(broken: GraphBreak) -> str:
     return (ast.get_source_segment(text, call) or "") if call is not None else ""
 
 
-def in_plain_python(broken: GraphBreak) -> str:
+def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
     """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``, ``print(...)``.
 
     ``""`` where torch does not tell.
+
+    Args:
+        broken: has the line.
+        whole_statement: the text of a statement of several lines that the line is in.
     """
-    text, node = _parsed(broken)
+    text, node = _parsed(broken, whole_statement)
     if re.search(r"^Data-dependent (branching|jump)", broken.reason):
         tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
         return f"the choice by {code(ast.get_source_segment(text, tests[0]) or '')}" if len(tests) == 1 else ""
@@ -147,7 +153,8 @@ def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
 def _calls(broken: GraphBreak, node: ast.Module) -> list[ast.Call]:
     """Return the calls of the user's line of which one broke the graph, by the name that torch tells."""
     name = next((name for heading, name in _CALLS if re.search(heading, broken.reason)), None)
-    wanted = name or _in(_CLASS, broken.explanation) or _in(
+    operator = _in(_OPERATOR, broken.explanation).strip("_").removeprefix("linalg_")
+    wanted = name or operator or _in(_CLASS, broken.explanation) or _in(
         r"function `(?P<what>[^`]+)`", broken.explanation) or _in(_QUOTED, broken.explanation)
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     if _data_operator(broken) and _comes_first("tolist", inside) and not _indexes(node):
@@ -173,9 +180,9 @@ def _indexes(node: ast.AST) -> bool:
     return any(isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Constant) for each in ast.walk(node))
 
 
-def _parsed(broken: GraphBreak) -> tuple[str, ast.Module]:
+def _parsed(broken: GraphBreak, whole_statement: str = "") -> tuple[str, ast.Module]:
     """Return the user's line and what it says, where it is a statement by itself."""
-    text = broken.location.text.strip() if broken.location else ""
+    text = whole_statement or (broken.location.text.strip() if broken.location else "")
     for each in (text, f"{text} pass"):
         try:
             return each, ast.parse(each)
