@@ -58,3 +58,15 @@ def test_a_size_that_is_equal_to_an_open_one_is_open():
 
 def test_negative_numbers_stand_without_brackets():
     assert in_words("(((-1)*L['step']) / 10) == (-0.1)") == "-step / 10 == -0.1"
+
+
+def test_what_a_backward_graph_fixed_is_told_with_the_place_that_asked():
+    """Inductor's lowering of a convolution's backward pass asks for the strides; torch names no line for the fixing."""
+    made = symbol("s53", "L['x'].size()[2]")
+    asked = [SymbolDecision("guarded", "Eq(s53, 12)"),
+             SymbolDecision("guarded", "Eq(s53, 12)", location=SourceLocation("/torch/_inductor/kernel/conv.py", 1091))]
+    fixed = SymbolDecision("fixed", "s53", "L['x'].size()[2]", "12", reason="range_refined_to_singleton")
+    (told,) = fixed_symbols(Compilation(CompileId(0, 1), symbols=(made, *asked, fixed)), None)
+    assert (told.value, told.location) == ("12", asked[1].location)
+    (told,) = fixed_symbols(Compilation(CompileId(0, 1), symbols=(made, asked[0], fixed)), None)
+    assert told == fixed

@@ -29,6 +29,7 @@ from depyf.records.model import (
     UserFunction,
 )
 from depyf.views.causes import in_plain_python, in_two_steps
+from depyf.views.changes import value
 from depyf.views.diff.difference import difference
 from depyf.views.findings import findings
 from depyf.views.index.index import index
@@ -243,6 +244,18 @@ def test_dynamic_shapes_and_caches():
                  "condition `x.shape[0] <= 4096`, `model.py:6` (torch: `s0 <= 4096`)", "condition `x.shape[0] != 2`", "`fx_graph` 1 miss, 1 hit, 1 bypass",
                  "Bypassed because: not picklable (1)."):
         assert part in text, part
+
+
+def test_a_number_that_sympy_rounds_is_the_one_that_was_seen():
+    symbols = (SymbolDecision("created", "zf20", "L['scale']", "27.721529006958008", "[-oo, oo]"),
+               SymbolDecision("guarded", "Eq(zf20, 27.721529006958)"),
+               SymbolDecision("fixed", "zf20", "L['scale']", "27.7215290069580", "", "solve"))
+    text = index(capture_of(compilation(symbols=symbols)))
+    assert "* fixed at the value that they have: `scale` = `27.721529006958008` in `[0/0]`\n" in text
+
+
+def test_any_value_is_told_in_words():
+    assert value("any") == "any" and value("'any'") == "`'any'`"
 
 
 def test_a_symbol_that_nothing_uses_is_left_out():

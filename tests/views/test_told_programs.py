@@ -1287,3 +1287,66 @@ def test_a_long_explanation_of_torchs_is_told_by_its_end(capture_program):
     lines = block.splitlines()
     assert len(lines) < 16 and re.fullmatch(r"\.\.\. \(\d+ lines more: records\.jsonl\)", lines[1])
     assert lines[-1].startswith("isnan")
+
+
+@new_enough
+def test_of_a_text_that_is_made_at_a_break_the_break_is_what_to_change(capture_program):
+    """More versions are no help: the next call makes another text."""
+    text = index(capture_program(told_programs.text_made_at_a_break))
+    (told,) = re.findall(r"^\* `decode\(scores\)`: (.*)$", text, re.M)
+    assert told.startswith("Python computes it since the graph before it breaks at `told_programs.py:")
+    assert "run the line and what depends on it outside of what is compiled" in told
+    assert "(line " in text and "numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()" in text
+
+
+@new_enough
+def test_an_array_of_numpys_has_one_name_in_guards_and_recompiles(capture_program):
+    capture = capture_program(told_programs.array_of_numpy)
+    run = RunIndex(capture)
+    assert row(capture).row() == "`torch.as_tensor(signal).shape[1]`: 8 → 3"
+    assert "in this, too" not in index(capture)  # (that would be the same size under another name)
+    assert "* `torch.as_tensor(signal).shape[1]`: compile the function with `dynamic=True`, and one version serves all " \
+        "sizes from 2 on\n" in index(capture)
+    texts = [one.text for c in capture.compilations for one in run.version(c).conditions if "signal" in one.text]
+    assert texts and all("torch.as_tensor(signal)" in text for text in texts)
+
+
+@new_enough
+def test_dates_are_told_to_be_what_torch_does_not_trace(capture_program):
+    text = index(capture_program(told_programs.dates))
+    assert "  * why: torch does not trace `datetime.timedelta`\n" in text
+    assert "* in plain Python: `timedelta(...)`\n" in text  # (which of the two calls, the line does not tell)
+    assert "  * why: torch cannot trace `__rmul__` of `timedelta`, which is written in C\n" in text
+    assert text.count("**change**: compute what is made of dates and times before the compiled function is called") == 2
+
+
+@before_2_15
+def test_of_an_error_behind_a_break_the_reader_is_told_first(capture_program):
+    def failing(compiled):
+        with pytest.raises(AssertionError):
+            told_programs.array_in_inference_mode(compiled)
+
+    text = index(capture_program(failing))
+    assert re.match(r"\*\*`array_in_inference_mode\.scale` from line \d+ on was not compiled: `AssertionError`: ",
+                    text.splitlines()[2])
+    assert "  * how to fix it: pass `torch.from_numpy(signal)` in place of the array, or call the function in " in text
+    capture = capture_program(told_programs.array_given_as_a_tensor)
+    assert {c.outcome for c in capture.compilations} == {"compiled"}
+
+
+@new_enough
+def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_program):
+    def failing(compiled):
+        with pytest.raises(torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+            told_programs.numbers_of_symbols(compiled)
+
+    text = index(capture_program(failing))
+    assert re.search(r"`GuardOnDataDependentSymNode` at line \d+ \(`return numbers\.tolist\(\)`\): Could not guard on "
+                     r"data-dependent expression Eq\(u\d+, 0\) .*\(Size-like symbols: u\d+\)\.\*\*\n", text)
+    assert "  * how to fix it: have the compiled function return what this line needs, and run the line and" in text
+
+
+@new_enough
+def test_what_runs_in_plain_python_is_named_in_a_statement_of_several_lines(capture_program):
+    text = index(capture_program(told_programs.loss_over_lines))
+    assert "  * in plain Python: `F.ctc_loss(...)`\n" in text

@@ -1714,3 +1714,91 @@ def tested_at_the_end(compiled):
     run = compiled(deep)
     for size in (2, 3, 4):
         run(torch.ones(size))
+
+
+def text_made_at_a_break(compiling):
+    """What a function decodes in plain Python is a constant of the code behind the break."""
+
+    def decode(scores):
+        numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()
+        return "".join("abc"[number] for number in numbers)
+
+    @compiling
+    def step(scores):
+        text = decode(scores)
+        return scores * len(text + "."), text
+
+    for order in ([0, 1, 2], [2, 1, 0], [1, 1, 0]):
+        step(torch.eye(3)[order])
+
+
+def array_of_numpy(compiling):
+    """An array is an argument: torch's guards compare the tensor that it takes it for."""
+
+    @compiling
+    def scale(signal):
+        return torch.from_numpy(signal).float() * 2
+
+    for length in (8, 3, 6):
+        scale(torch.ones(2, length).numpy())
+
+
+def dates(compiling):
+    """Features of the calendar, computed inside of what is compiled."""
+    from datetime import datetime, timedelta
+
+    def hours(start, number, daily):
+        step = timedelta(days=1) if daily else timedelta(hours=1)
+        return torch.tensor([(start + place * step).hour for place in range(number)])
+
+    compiling(lambda x, start: x + hours(start, 3, False))(torch.ones(3), datetime(2024, 1, 1))
+
+
+def array_in_inference_mode(compiling):
+    """An error of torch 2.13's, behind a break: what it traced for the array its own guards refuse."""
+
+    @compiling
+    def scale(signal):
+        torch._dynamo.graph_break()
+        return torch.from_numpy(signal).float() * 2
+
+    with torch.inference_mode():
+        scale(torch.ones(2, 3).numpy())
+
+
+def array_given_as_a_tensor(compiling):
+    """The same after the change."""
+
+    @compiling
+    def scale(signal):
+        torch._dynamo.graph_break()
+        return signal.float() * 2
+
+    with torch.inference_mode():
+        scale(torch.from_numpy(torch.ones(2, 3).numpy()))
+
+
+def numbers_of_symbols(compiling):
+    """With symbols for sizes torch raises an error where the numbers of such a tensor are taken."""
+
+    @compiling
+    def decode(scores):
+        numbers = torch.unique_consecutive(scores.argmax(-1))
+        return numbers.tolist()
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        decode(torch.eye(3))
+
+
+def loss_over_lines(compiling):
+    """An operator that torch names by its own name, in a statement of several lines."""
+    import torch.nn.functional as F
+
+    @compiling
+    def loss(scores, targets):
+        log_probs = F.log_softmax(scores, dim=-1)
+        return F.ctc_loss(log_probs, targets, torch.full((1,), 6),
+                          torch.full((1,), 2),
+                          zero_infinity=True)
+
+    loss(torch.ones(6, 1, 3), torch.tensor([[1, 2]]))

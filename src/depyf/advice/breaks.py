@@ -24,7 +24,7 @@ from .random_numbers import is_number, on_drawn
 from .readings import on_reading
 from .recurrent import on_packed, on_packing, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
-from .shapes import on_shape
+from .shapes import gives_unknown_size, on_numbers_taken, on_refused_numbers, on_shape
 from .source import Site, called, is_own
 from .tensor_indices import in_steps, is_indexed_by_tensors, numbers_among_indices, on_count, on_elements
 from .while_loops import on_while
@@ -100,6 +100,9 @@ def _on_scalar(site: Site) -> Advice | None:
     as_key = texts.on_looked_up(site)
     if as_key is not None:
         return as_key
+    taken = on_numbers_taken(site) if site.statement is not None and gives_unknown_size(site.statement) else None
+    if taken is not None:
+        return taken
     if site.statement is not None and numbers_among_indices(site.statement):
         return _on_indices(site, site.statement)
     advice, behind = _scalars(site), test_in_loop(site)
@@ -256,6 +259,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
     Rule((), r"^Could not extract specialized integer from data-dependent expression",
          lambda site: on_count(site) or on_elements(site, wants_number=False)),
+    Rule((), r"^Could not guard on data-dependent expression", on_refused_numbers),
     Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_key),
     Rule((), r"^only integers, slices .*\(got SymInt\)", _on_refused_index),
     Rule((), r"^Could not guard on data-dependent expression", on_turn),
@@ -274,6 +278,8 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
     Rule(("GB0294",), r"^attempted to trace numpy function", calls.on_skipped),
+    Rule((), r"^Guard failed on the same frame it was created", calls.on_array_in_inference_mode),
+    Rule(("GB0147", "GB0808"), r"^Unsupported function call|^vectorcall_maybe on C method", calls.on_dates),
     Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),
     Rule(("GB0811",), r"^missing tp_iter$", calls.on_generator),
     Rule(("GB0467",), r"^setattr\(\) on unsupported type", _on_attribute),

@@ -191,6 +191,28 @@ def _with(statement: ast.stmt, old: ast.expr, new: ast.expr) -> str:
     return text if before.count(inside) == 1 and parsed(text) is not None else ""
 
 
+def on_array_in_inference_mode(site: Site) -> Advice | None:
+    """Return the advice on an array of numpy's that torch 2.13 cannot take as an argument in inference mode."""
+    array = re.search(r"'___from_numpy\((?P<name>[A-Za-z_]\w*)\)' dispatch key set mismatch\. expected [^)]*"
+                      r"\bADInplaceOrView\)", site.broken.reason)
+    if array is None:
+        return None
+    return Advice(
+        "array", f"pass `torch.from_numpy({array['name']})` in place of the array, or call the function in "
+        "`torch.no_grad()` rather than `torch.inference_mode()`", "torch's guards take the array for a tensor that "
+        "`torch.inference_mode()` made, and it traced another", "none")
+
+
+def on_dates(site: Site) -> Advice | None:
+    """Return the advice on dates and times of ``datetime``: torch traces neither their making nor their arithmetic."""
+    if not re.search(r"<class 'datetime\.|'datetime\.(?:datetime|date|time|timedelta)' objects", site.broken.context):
+        return None
+    return Advice(
+        "dates", "compute what is made of dates and times before the compiled function is called, and pass that to it, "
+        "as tensors where it changes", "torch does not trace `datetime`: neither the making of its objects nor "
+        "arithmetic with them", "the compiled function has one more parameter for each")
+
+
 def on_skipped(site: Site) -> Advice | None:
     """Return the advice on a function that torch does not trace: call it before the compiled function."""
     special = on_warning(site) or on_deepcopy(site)

@@ -2,6 +2,9 @@
 
 rows = x.nonzero()                  set torch._dynamo.config.capture_dynamic_output_shape_ops = True
 loss = F.ctc_loss(lp, y, n, m)      call it outside of what is compiled: the setting does nothing there
+
+ids = torch.unique_consecutive(x)   leave both lines out of what is compiled: with the setting torch 2.13 raises an
+words = [V[i] for i in ids.tolist()]    error at the second one
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from .later_tests import later_test, next_test, on_size
 from .masks import with_mask
 from .model import Advice
 from .source import Site, called
+from .uses import names_set
 
 #: The operator that torch names; without a namespace in front of it, it is of none that is known.
 _OPERATOR = re.compile(r"Operator `(?P<namespace>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)`")
@@ -32,6 +36,9 @@ def on_shape(site: Site) -> Advice:
     if operator is not None and (is_on or operator["namespace"] == "aten" and (
             operator["name"] not in _GIVE_SYMBOLS or operator["overload"] == "out")):
         return _outside(site, operator)
+    taken = on_numbers_taken(site)
+    if taken is not None:
+        return taken
     next_one = next_test(site, on_size)
     with_all = with_mask(site, next_one) if next_one is not None else None
     if with_all is not None:
@@ -41,6 +48,62 @@ def on_shape(site: Site) -> Advice:
         "a branch that depends on the size of the result breaks the graph again")
     return Advice("capture_dynamic_output_shape_ops", f"set `{_SETTING}`",
                   "the size of the result is then a symbol of the graph", cost, settings=(_SETTING,), next_break=test)
+
+
+def on_numbers_taken(site: Site) -> Advice | None:
+    """Return the advice on a line whose result ``.tolist()`` takes apart, though only the data tells its size.
+
+    ``None`` where nothing does.
+    """
+    call = _taken_apart(site)
+    return _taken_outside(site, call) if call is not None else None
+
+
+def on_refused_numbers(site: Site) -> Advice | None:
+    """Return the advice on a ``.tolist()`` at which torch raised an error since only the data tells the size."""
+    inside = ast.walk(site.statement) if site.statement is not None and " in unbind)" in site.broken.reason else ()
+    calls = [each for each in inside if isinstance(each, ast.Call) and called(each) == "tolist"]
+    return _taken_outside(site, calls[0]) if len(calls) == 1 else None
+
+
+def _taken_outside(site: Site, call: ast.Call) -> Advice:
+    """Return the advice to take the numbers of a tensor outside of what is compiled."""
+    return Advice(
+        "numbers_of_unknown_size", "have the compiled function return what this line needs, and run the line and what "
+        "depends on it outside of what is compiled",
+        f"only the data tells how many numbers `{unparsed(call, site.text)}` (line {call.lineno}) takes, and where "
+        "torch has a symbol for that it raises an error there", "what follows the line is no part of the graph")
+
+
+def gives_unknown_size(node: ast.AST) -> bool:
+    """Return whether an operator of torch's is called whose result has a size that only the data tells, by its name."""
+    return any(isinstance(each, ast.Call) and called(each) in _GIVE_SYMBOLS for each in ast.walk(node))
+
+
+def _taken_apart(site: Site) -> ast.Call | None:
+    """Return the first ``.tolist()`` of what a line computes; ``None`` where there is none.
+
+    That is one in the line itself, or the next one of a variable that the line assigns.
+    """
+    statement = site.statement
+    if statement is None:
+        return None
+    for node in ast.walk(statement):
+        match node:
+            case ast.Call(ast.Attribute(inner, "tolist"), [], []) if gives_unknown_size(inner):
+                return node
+    if not isinstance(statement, ast.Assign) or site.function is None:
+        return None
+    names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    behind = (each for each in ast.walk(site.function) if isinstance(each, ast.stmt)
+              and each.lineno > (statement.end_lineno or statement.lineno))
+    for each in sorted(behind, key=lambda each: each.lineno):
+        for node in ast.walk(each):
+            match node:
+                case ast.Call(ast.Attribute(ast.Name(name), "tolist"), [], []) if name in names:
+                    return node
+        names -= names_set(each)
+    return None
 
 
 def _outside(site: Site, operator: re.Match[str]) -> Advice:

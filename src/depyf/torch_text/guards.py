@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from ..records.model import Guard, SourceLocation
 from .parsed import parsed_expression
-from .user_expressions import FRAME_PATH
+from .user_expressions import FRAME_PATH, FROM_NUMPY
 
 #: (Managers of a dictionary's keys and values say no ``accessed_by``.)
 _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
@@ -215,6 +215,7 @@ def _printed(condition: str) -> str:
         condition = enum["left"] + enum["member"]
     # Only whole names of torch's helpers lose their underscores, never a part of the user's names or strings.
     if "___" in condition:
+        condition = condition.replace(FROM_NUMPY, "torch.as_tensor(")
         condition = re.sub(r"(?<![\w'\"])___(?=[a-z]\w*\()", "", condition)
     if is_expression(condition):
         return _with_sorted_sets(condition) if "{" in condition and _SET.search(condition) else condition

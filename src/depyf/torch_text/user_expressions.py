@@ -34,10 +34,14 @@ def user_expression(source: str, names: Mapping[str, str] | None = None) -> str:
     """
     if ".__dict__[" in source:
         source = _MEMBER_OF_DICTIONARY.sub(r".\1", source)
+    if FROM_NUMPY in source:
+        source = source.replace(FROM_NUMPY, "torch.as_tensor(")
     plain = None if names else _plain(source)
     return _rewritten(source, tuple(sorted((names or {}).items()))) if plain is None else plain
 
 
+#: The call of torch's helper of guards by which it takes an array of numpy's for a tensor.
+FROM_NUMPY = "___from_numpy("
 #: By which torch reads members of a module whose attributes are set while it is traced.
 _MEMBER_OF_DICTIONARY = re.compile(r"\.__dict__\['(_modules|_parameters|_buffers)'\](?=\[')")
 _KEYWORDS = "|".join(keyword.kwlist)

@@ -294,7 +294,9 @@ class Adviser:
         advice = on_change(_value_change(change), self._circumstances.of(compilation))
         if advice is not None and advice.comes_first and not self._looks_at(compilation, change):
             return None
-        if advice is None and _comes_of_break(change) and (begin := self._break_before(compilation)):
+        # (More versions are no help where each call makes another text.)
+        is_text = re.match(r"[bB]?['\"]", change.now) is not None
+        if (advice is None or is_text) and _comes_of_break(change) and (begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
         return advice
 

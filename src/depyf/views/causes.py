@@ -29,6 +29,10 @@ _ITEM = r"^Unsupported Tensor\.item\(\)"
 #: Torch's headings of breaks at which it needs a number that it holds as a tensor.
 _NEEDS_NUMBER = r"^Data-dependent|^Unsupported Tensor\.item\(\)|^unimplemented builtin op|^constant fold"
 _QUOTED = r"`(?P<what>[^`]+)`"
+#: A class that torch's explanation names.
+_CLASS = r"`<class '(?P<what>[\w.]+)'>`"
+#: An operator of torch's that its explanation names, ``aten._ctc_loss.Tensor``.
+_OPERATOR = r"Operator `\w+\.(?P<what>\w+)\.\w+`"
 
 
 def cause(broken: GraphBreak) -> str:
@@ -76,15 +80,23 @@ def operation(broken: GraphBreak) -> str:
     return (ast.get_source_segment(text, call) or "") if call is not None else ""
 
 
-def in_plain_python(broken: GraphBreak) -> str:
+def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
     """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``, ``print(...)``.
 
     ``""`` where torch does not tell.
+
+    Args:
+        broken: has the line.
+        whole_statement: the text of a statement of several lines that the line is in.
     """
-    text, node = _parsed(broken)
+    text, node = _parsed(broken, whole_statement)
     if re.search(r"^Data-dependent (branching|jump)", broken.reason):
         tests = [each.test for each in ast.walk(node) if isinstance(each, (ast.If, ast.While, ast.IfExp, ast.Assert))]
         return f"the choice by {code(ast.get_source_segment(text, tests[0]) or '')}" if len(tests) == 1 else ""
+    calls = _calls(broken, node)
+    functions = {ast.get_source_segment(text, each.func) for each in calls}
+    if len(calls) > 1 and len(functions) == 1:
+        return code(f"{functions.pop()}(...)")
     call = _breaking(broken, node)
     whole = call and ast.get_source_segment(text, call)
     if call is None or not whole:
@@ -131,20 +143,27 @@ def in_two_steps(broken: GraphBreak) -> tuple[str, str] | None:
 
 
 def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:
+    match node:
+        case ast.Module([ast.Expr(ast.Call() as call)]) if broken.reason.startswith("logging.Logger method"):
+            return call
+    calls = _calls(broken, node)
+    return calls[0] if len(calls) == 1 else None
+
+
+def _calls(broken: GraphBreak, node: ast.Module) -> list[ast.Call]:
+    """Return the calls of the user's line of which one broke the graph, by the name that torch tells."""
     name = next((name for heading, name in _CALLS if re.search(heading, broken.reason)), None)
-    wanted = name or _in(r"function `(?P<what>[^`]+)`", broken.explanation) or _in(_QUOTED, broken.explanation)
-    if broken.reason.startswith("logging.Logger method"):
-        match node:
-            case ast.Module([ast.Expr(ast.Call() as call)]):
-                return call
+    operator = _in(_OPERATOR, broken.explanation).strip("_").removeprefix("linalg_")
+    wanted = name or operator or _in(_CLASS, broken.explanation) or _in(
+        r"function `(?P<what>[^`]+)`", broken.explanation) or _in(_QUOTED, broken.explanation)
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     if _data_operator(broken) and _comes_first("tolist", inside) and not _indexes(node):
         wanted = "tolist"
     wanted = wanted.rstrip(".")  # (torch writes the full stop behind a built-in into its name)
-    calls = [each for each in inside if _called(each) == wanted.rpartition(".")[2]]
+    calls = [each for each in inside if wanted and _called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:
         calls = [each for each in inside if isinstance(each.func, ast.Name) and each.func.id in _NUMBERS]
-    return calls[0] if wanted and len(calls) == 1 else None
+    return calls
 
 
 def _comes_first(name: str, calls: Sequence[ast.Call]) -> bool:
@@ -161,9 +180,9 @@ def _indexes(node: ast.AST) -> bool:
     return any(isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Constant) for each in ast.walk(node))
 
 
-def _parsed(broken: GraphBreak) -> tuple[str, ast.Module]:
+def _parsed(broken: GraphBreak, whole_statement: str = "") -> tuple[str, ast.Module]:
     """Return the user's line and what it says, where it is a statement by itself."""
-    text = broken.location.text.strip() if broken.location else ""
+    text = whole_statement or (broken.location.text.strip() if broken.location else "")
     for each in (text, f"{text} pass"):
         try:
             return each, ast.parse(each)
@@ -263,6 +282,11 @@ def _method(broken: GraphBreak) -> str:
     return f"torch cannot trace the method `{names[1]}` of `{names[2]}`" if names else ""
 
 
+def _method_in_c(broken: GraphBreak) -> str:
+    names = re.search(r"method '(\w+)' implemented in C on user-defined type '(\w+)'", broken.explanation)
+    return f"torch cannot trace `{names[1]}` of `{names[2]}`, which is written in C" if names else ""
+
+
 def _builtin(broken: GraphBreak) -> str:
     name = _in(_QUOTED, broken.explanation)
     if name == "print":
@@ -316,6 +340,8 @@ _KINDS: tuple[tuple[str, Callable[[GraphBreak], str]], ...] = (
     (r"^Operator does not support running with fake tensors",
      _named("the operator `{}` has no implementation for fake tensors, which torch traces with",
             r"unsupported operator: (?P<what>\S+)")),
+    (r"^Unsupported function call", _named("torch does not trace `{}`", _CLASS)),
+    (r"^vectorcall_maybe on C method descriptor", _method_in_c),
     (r"^Attempted to copy\.deepcopy a tensor", _always("torch cannot trace `copy.deepcopy` of a tensor")),
     (r"^Attempted to wrap RNN", _always("torch does not trace `nn.RNN`, `nn.GRU` and `nn.LSTM`")),
     (r"^Generator reconstruction with mutations", _always(

@@ -297,7 +297,7 @@ def value(text: str) -> str:
     text = one_line(text).removeprefix("__main__.")
     if not text:
         return ""
-    if _RANGE.search(text) or re.fullmatch(r"-?\d+(\.\d+)?", text):
+    if text == "any" or _RANGE.search(text) or re.fullmatch(r"-?\d+(\.\d+)?", text):
         return text
     return code(text) if _is_python(text) else prose(text)
 

@@ -218,7 +218,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
         return _at_limit(run, compilation, name)
     failure = compilation.failure
     if compilation.outcome == "failed":
-        reason = prose(graph_break(compilation.compile_id, failure.reason).reason) if failure else ""
+        reason = prose(_first_paragraph(failure.reason, compilation)) if failure else ""
         kind = code(failure.kind) if failure and failure.kind else "an error"
         at = f" at {_at(run, failure.location, compilation)}" if failure and failure.location else ""
         return f"{name} was not compiled: {kind}{at}" + (f": {reason}" if reason else "")
@@ -234,6 +234,12 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     which = f"the call that {code(str(compilation.compile_id))} began with" if _versions_before(run, compilation) \
         else "its first call"
     return f"{name} runs in plain Python: torch found no tensor operation on the path of {which}"
+
+
+def _first_paragraph(message: str, compilation: Compilation) -> str:
+    """Return the message of an error without what torch says behind it of how to look closer, and stacks."""
+    first, reason = message.partition("\n\n")[0], graph_break(compilation.compile_id, message).reason
+    return first.rstrip(". ") if reason.startswith(first) else reason
 
 
 def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from ....frozen import frozen
 from ....records.model import Frame, Guard, SourceLocation
 from ....torch_text.parsed import parsed_expression
-from ....torch_text.user_expressions import user_expression
+from ....torch_text.user_expressions import FROM_NUMPY, user_expression
 from .arithmetic import plain_signs, plain_sums
 from .keys import Keys
 
@@ -349,7 +349,7 @@ def with_torchs_helpers(text: str) -> str:
     def device(match: re.Match[str]) -> str:
         return f"torch.device({':'.join(filter(None, (match['type'], match['index'])))!r})"
 
-    text = text.replace("___from_numpy(", "torch.as_tensor(")
+    text = text.replace(FROM_NUMPY, "torch.as_tensor(")
     return _DEVICE.sub(device, text) if "device(" in text else text
 
 

@@ -24,7 +24,8 @@ from ....torch_text.user_expressions import user_expression
 from .arithmetic import least, polynomial
 from .conditions import Condition, Tensor, orders_of_dimensions, tensor_check
 
-_SIZE = r"[A-Za-z_][^\s()]*\.shape\[\d+\]"
+#: (An array of numpy's is compared as the tensor that torch takes it for.)
+_SIZE = r"(?:torch\.as_tensor\([^\s()]*\)|[A-Za-z_][^\s()]*)\.shape\[\d+\]"
 _LOW = re.compile(rf"(?P<low>-?\d+) <= (?P<size>{_SIZE})(?: <= (?P<high>\d+))?")
 _HIGH = re.compile(rf"(?P<size>{_SIZE}) <= (?P<high>\d+)")
 _SAME = re.compile(rf"(?P<size>{_SIZE}) == (?P<of>.*\.shape\[\d+\].*)")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
+from ....advice.branches import unparsed
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name, resumed_function
@@ -190,7 +192,17 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
     if len(tested) == 1 and _IN_BRANCH.search(broken.reason):  # (of a test of several parts, the one that broke it)
         return f"the choice by {code(tested.pop())}"
-    return in_plain_python(broken) or "the operation of this line that torch could not trace"
+    told = in_plain_python(broken, _whole_statement(run, broken))
+    return told or "the operation of this line that torch could not trace"
+
+
+def _whole_statement(run: SectionContext, broken: GraphBreak) -> str:
+    """Return the text of the statement of several lines that broke the graph; ``""`` for one of one line."""
+    site = run.source.site(broken)
+    node = site.statement
+    if site.where != broken.location or not isinstance(node, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)):
+        return ""
+    return unparsed(node, site.text) if node.lineno < (node.end_lineno or node.lineno) else ""
 
 
 def _fate_of(run: SectionContext, place: SourceLocation, called: str) -> str:

@@ -69,8 +69,9 @@ def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
     numbers: dict[str, list[str]] = {}
     for decision, compilation in decisions:
         what, value = _subjects(run, decision, compilation), _number(decision.value)
-        if decision.symbol.startswith("z") and value == _first_seen(decision, compilation):
-            numbers.setdefault(f"{what} = {code(value)}", []).append(code(str(compilation.compile_id)))
+        first = _first_seen(decision, compilation)
+        if decision.symbol.startswith("z") and _is_rounded(value, first):
+            numbers.setdefault(f"{what} = {code(first)}", []).append(code(str(compilation.compile_id)))
         else:
             values.setdefault(what, {}).setdefault(value, []).append((decision, compilation))
     texts = []
@@ -110,6 +111,14 @@ def _number(text: str) -> str:
 def _first_seen(decision: SymbolDecision, compilation: Compilation) -> str:
     return next((_number(each.value) for each in compilation.symbols
                  if each.kind == "created" and each.symbol == decision.symbol), "")
+
+
+def _is_rounded(text: str, number: str) -> bool:
+    """Return whether a text of sympy's, which writes 15 digits, is of a number."""
+    try:
+        return text == number or f"{float(text):.14g}" == f"{float(number):.14g}"
+    except ValueError:
+        return False
 
 
 def _open(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
