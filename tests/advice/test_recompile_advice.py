@@ -67,7 +67,7 @@ def test_a_counter_that_python_tests_is_no_tensor(tested, hint):
     assert counted.comes_first and "count outside of what is compiled" in counted.text
     assert "tensor" not in counted.text and (SETTING in counted.text) == bool(hint)
     other = on_change(ValueChange("self.calls", ("1",), "2", hint=hint, cause="y = x * self.calls"), at).text
-    assert "a tensor in its place would break the graph at the test of it (at `m.py:9`)" in other
+    assert "make the test of it (at `m.py:9`) before the call" in other
     assert "register_buffer" not in other
 
 

@@ -1669,9 +1669,10 @@ class Renderer(nn.Module):
 
 
 def counters_at_each_call(compiling):
+    """Neither of the two counters may be left as it is."""
     model = Renderer()
     compiled = compiling(model)
-    for step in range(4):
+    for step in range(5):
         model.step = step
         compiled(torch.ones(3))
 

@@ -109,8 +109,8 @@ def tested_at(change: ValueChange, at: Circumstances) -> str:
 
 def breaks_at_test(place: str) -> str:
     """Return the advice on a number that a test at a place reads, so that it cannot become a tensor."""
-    return (f"a tensor in its place would break the graph at the test of it (at {place}): pass what that test gives, "
-            "computed before the call, and the number as a tensor")
+    return (f"make the test of it (at {place}) before the call, and pass its outcome; where other lines need the "
+            "number, pass that as a tensor, too (which at the test would break the graph)")
 
 
 def _changes_itself(change: ValueChange) -> bool:

@@ -272,7 +272,9 @@ class Adviser:
         rest += [code(subject) for subject, advice in others.items()
                  if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
         missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
-        return [f"{subject}{too if number else ''}: {prose(advice.text)}"
+        # (Where one that comes first is beside what torch names, no version fits before all of them are done.)
+        besides_first = lines[0][1]
+        return [f"{subject}{(too or besides_first) if number else ''}: {prose(advice.text)}"
                 for number, ((subject, advice), too) in enumerate(lines)] + missing
 
     def _told_apart(

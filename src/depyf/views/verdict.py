@@ -311,7 +311,11 @@ def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
     if not values:
         return ""
     subject = max(values, key=lambda each: (len(values[each]), times[each]))  # (of two, the first of this call)
-    return f": {own[subject].sentence()}" if subject in own else f". They differ most in {code(subject)}"
+    as_many = max(3, len(values[subject]) - 1)
+    also = [code(each) for each, had in values.items() if each != subject and len(had) >= as_many]
+    if subject in own:
+        return f": {own[subject].sentence()}" + (f"; the versions differ in {some(also, MOST)}, too" if also else "")
+    return f". They differ most in {some([code(subject), *also], MOST)}"
 
 
 def _place(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
