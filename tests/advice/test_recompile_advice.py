@@ -125,7 +125,7 @@ def test_a_size_that_another_one_fixes():
     assert text.startswith("`mask.shape[1]` has the same value and had not changed yet")
     assert text.endswith("`torch._dynamo.mark_dynamic(x, 2)`, `torch._dynamo.mark_dynamic(mask, 1)`")
     at = Circumstances(fixed=FixedSizes(places=at.fixed.places))
-    assert "marked as dynamic or not" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
+    assert "also with `dynamic=True` (marked as dynamic it is an error)" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
 
 
 def test_a_size_of_which_an_expression_is_one_number():

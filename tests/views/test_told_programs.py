@@ -1352,3 +1352,8 @@ def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_
 def test_what_runs_in_plain_python_is_named_in_a_statement_of_several_lines(capture_program):
     text = index(capture_program(told_programs.loss_over_lines))
     assert "  * in plain Python: `F.ctc_loss(...)`\n" in text
+
+
+def test_a_method_under_no_grad_is_called_by_the_program(capture_program):
+    text = index(capture_program(told_programs.counter_under_no_grad))
+    assert "* `self.filled`: the compiled function changes it itself (`self.filled += 3`)" in text

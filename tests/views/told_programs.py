@@ -1803,3 +1803,25 @@ def loss_over_lines(compiling):
                           zero_infinity=True)
 
     loss(torch.ones(6, 1, 3), torch.tensor([[1, 2]]))
+
+
+class Queue(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.filled = 0
+
+    @torch.no_grad()
+    def enqueue(self, x):
+        self.filled += 3
+        return x + self.filled
+
+    def forward(self, x):
+        for _ in range(2):
+            torch._dynamo.graph_break()
+            x = self.enqueue(x)
+        return x
+
+
+def counter_under_no_grad(compiled):
+    """The counting method is compiled by itself; its caller on the stack is torch's decorator."""
+    compiled(Queue())(torch.ones(3))

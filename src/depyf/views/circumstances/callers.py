@@ -12,8 +12,8 @@ from ..run_index import RunIndex
 from ..verdict import is_outermost, wrapper_in
 from .program_files import is_installed
 
-#: Files through which torch calls a function of the user's.
-_OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$)")
+#: Files through which torch calls a function of the user's; the last for one under ``@torch.no_grad()``.
+_OF_TORCH = re.compile(r"torch[\\/](?:_dynamo[\\/]|nn[\\/]modules[\\/]module\.py$|utils[\\/]_contextlib\.py$)")
 
 
 def compiled_caller(run: RunIndex, compilation: Compilation) -> tuple[str, Compilation | None]:
