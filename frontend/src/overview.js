@@ -94,7 +94,7 @@ function branch(known) {
   return known ? h("span", { class: "soft" }, " where ", code(known[0]), known[1] ? " is true" : " is false") : null;
 }
 
-const FATES = { __proto__: null, unreached: "not reached in this run", plain: "runs in plain Python", unknown: "no compiled version" };
+const FATES = { __proto__: null, unreached: "not reached in this run", plain: "runs in plain Python", failed: "was not compiled", unknown: "no compiled version" };
 
 function entryFlow(run, entry, frames, shown, app) {
   const guards = run.docs[entry.guardsDoc];

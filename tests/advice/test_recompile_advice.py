@@ -125,7 +125,7 @@ def test_a_size_that_another_one_fixes():
     assert text.startswith("`mask.shape[1]` has the same value and had not changed yet")
     assert text.endswith("`torch._dynamo.mark_dynamic(x, 2)`, `torch._dynamo.mark_dynamic(mask, 1)`")
     at = Circumstances(fixed=FixedSizes(places=at.fixed.places))
-    assert "also with `dynamic=True` (marked as dynamic it is an error)" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
+    assert "also with `dynamic=True` (marked as dynamic it can be an error)" in on_change(ValueChange("x.shape[2]", ("10",), "11"), at).text
 
 
 def test_a_size_of_which_an_expression_is_one_number():
@@ -215,7 +215,7 @@ def test_what_holds_of_several_things_is_said_once_and_what_comes_first_stands_f
 def test_a_whole_number_is_a_tensor_only_where_python_does_not_need_it(hint):
     """(A level up to which blocks are called, in ``range(self.level)``.)"""
     text = told("self.net.level", ("1",), "2", hint=hint, cause="x = x * self.level").text
-    assert "where it is only computed with (in a `range`, an index or a test it would break the graph)" in text
+    assert "where it only meets tensors in arithmetic (as a size, in a `range`, an index or a test it would break the graph)" in text
 
 
 def test_a_change_without_advice_is_named_beside_advice_on_another():

@@ -142,6 +142,10 @@ def test_a_symbol_that_torch_refused_as_an_index_stands_alone():
     (["if x is not None:", "    p.step(y.item())"], None),
     (["q.step(y.item())"], None),  # (of which the file does not tell)
     (["p.step(y)"], None),
+    (["if q:", "    return y", "p.step(y.item())", "return y"], None),
+    (["n = y.item()", "y = y / 4", "p.step(n)", "return y"], None),
+    (["p.step(y.item())", "y[0] = 5", "return y"], None),
+    (["p.step(y.item(), lambda: y)", "return y"], None),
 ])
 def test_a_decision_of_which_the_rest_needs_nothing_is_made_outside(lines, told):
     text = "\n    ".join(["def f(x, p, q):", "y = x.sum()", *lines])
@@ -150,6 +154,16 @@ def test_a_decision_of_which_the_rest_needs_nothing_is_made_outside(lines, told)
     reason = "Could not guard on data-dependent expression" if "n = " in text else "Unsupported Tensor.item() call"
     advice = advice_at(f"{text}\n{classes if 'p.step' in text else ''}\n", at, reason)
     assert (None if advice is None or advice.rule != "decision" else advice.change) == told
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_where_torch_does_not_tell_the_compiled_function_no_call_is_moved_out_of_it(depth):
+    """(``depth`` is 0 where it is not known, as in older dumps.)"""
+    text = "def f(x, p):\n    p.step(x.item())\n    return x\n"
+    place = SourceLocation("m.py", 2, "f", "p.step(x.item())")
+    broken = GraphBreak(CompileId(0, 0), "Could not guard on data-dependent expression", stack=(place,), depth=depth)
+    site = Sources([SourceFile("m.py", text)]).site(broken)
+    assert site.compiled_site is None and on_break(site) is None
 
 
 @pytest.mark.parametrize(("lines", "search"), [
@@ -278,6 +292,14 @@ def after(text, line, **more):
     ("torch_dynamo_resume_in_step_at_9", "    loss = model(x).sum()\n    loss.backward()", False),
     ("step", "    x.backward()", False),
     ("step", "    x = model(x).sum()\n    x.backward()", True),
+    ("step", "    (x / 4).backward()", False),
+    ("step", "    x = x / 4\n    x.backward()", False),
+    ("step", "    loss = x + model(x).sum()\n    loss.backward()", False),
+    ("step", "    loss = x.sum()\n    loss.backward()", False),
+    ("step", "    x[0].backward()", False),
+    ("step", "    LOSS.backward()", False),
+    ("step", "    scaler.scale(x).backward()", False),
+    ("step", "    loss = self.criterion(model(x), y)\n    loss.backward()", True),
 ])
 def test_a_backward_pass_is_traced_only_with_what_computes_the_loss(frame, line, in_graph):
     """Else torch 2.13 traces nothing, so that parameters have no gradients, and raises no error."""
@@ -285,8 +307,9 @@ def test_a_backward_pass_is_traced_only_with_what_computes_the_loss(frame, line,
     place = SourceLocation("/home/a/model.py", text.count("\n"), "step", "loss.backward()")
     broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.backward() call", registry_id="GB0123", stack=(place,))
     advice = on_break(Sources([SourceFile(place.filename, text)]).site(broken, frame))
-    assert bool(advice.settings) == in_graph
+    assert advice.rule == ("trace_autograd_ops" if in_graph else "backward")
     assert ("call `.backward()` in plain Python" in advice.change) != in_graph
+    assert not advice.settings, "no run shows that gradients are missing, where results do not depend on them"
 
 
 def test_gradients_of_gradients_need_one_graph():
@@ -312,8 +335,16 @@ def test_a_tensor_that_the_function_makes_cannot_be_passed_as_it_is(line, made):
     (["y = x * 2", "o.zero_grad()", "y.backward()"], "out of `f`: before its call, if nothing on the lines above has to "
      "come first, or after it, if nothing on those below needs what it does"),
     (["if last:", "    o.zero_grad()"], "out of `f`, under the same condition (`last`): before its call, if"),
-    (["if last:", "    pass", "elif x is None:", "    o.zero_grad()"], "condition (`not (last)` and `x is None`): before"),
+    (["if last:", "    pass", "elif x is None:", "    o.zero_grad()"], "condition (`not last` and `x is None`): before"),
     (["for p in o:", "    o.zero_grad()"], "out of what is compiled"),
+    (["try:", "    y = x * 2", "except KeyError:", "    o.zero_grad()"], "move `o.zero_grad()` out of what is compiled"),
+    (["if last:", "    return x", "y = x * 2", "o.zero_grad()", "return y"],
+     "after the call of `f`, unless `f` ended before this line"),
+    (["y = x * 2", "o.zero_grad(y)", "return y"], "after the call of `f`, and have that return `y`"),
+    (["n = len(x)", "if n > 3:", "    o.zero_grad()"],
+     "after the call of `f`, under the same condition (`n > 3`), and have that return `n`"),
+    (["o.zero_grad(x)", "x = x * 2", "return x"], "before the call of `f`"),
+    (["y = x * 2", "o.zero_grad(y)", "y = y + 1", "return y"], "divide `f` here"),
 ])
 def test_a_call_that_torch_skips_keeps_its_order_and_condition(lines, told):
     """(``zero_grad()`` before a step that adds to gradients loses those of the step before.)"""
@@ -1221,3 +1252,24 @@ def test_arguments_of_print_that_may_hold_open_sizes_are_formatted(line, types, 
         f"def f(y, thing):\n    {line}\n", 2, registry_id="GB0059", reason="Failed to trace builtin operator",
         explanation=f"Dynamo does not know how to trace builtin operator `print` with argument types {types} (has_kwargs"))
     assert f"write `{change}`" in advice.change
+
+
+@pytest.mark.parametrize(("lines", "taken"), [
+    (["return x[x > 0].tolist()"], True),
+    (["return x[~m].tolist()"], True),
+    (["return torch.unique(x).tolist()"], True),
+    (["return torch.where(m)[0].tolist()"], True),
+    (["return x.nonzero().flatten().tolist()"], True),
+    (["a, b = x.nonzero(as_tuple=True)", "return a.tolist()"], True),
+    (["ids = torch.unique_consecutive(x)", "return ids.tolist()"], True),
+    (["return x.nonzero().amax(0).tolist()"], False),
+    (["return WORDS.index(x.item()).tolist()"], False),
+    (["return torch.where(m, x, 0).tolist()"], False),
+    (["ids = x.nonzero()", "ids = m", "return ids.tolist()"], False),
+    (["ids = x.nonzero().sum(0)", "return ids.tolist()"], False),
+])
+def test_numbers_of_which_only_the_data_tells_how_many_are_taken_outside(lines, taken):
+    """With a symbol for the size torch 2.13 raises an error at ``.tolist()``."""
+    text = "\n    ".join(["def f(x, m):", *lines]) + "\n"
+    advice = advice_at(text, 2, "Dynamic shape operator", "GB0036")
+    assert (advice is not None and advice.rule == "numbers_of_unknown_size") == taken

@@ -13,6 +13,8 @@ from .source import Site
 
 _SETTING = "torch._dynamo.config.trace_autograd_ops = True"
 _RULE = "trace_autograd_ops"
+#: Methods of tensors whose result is one number.
+_REDUCTIONS = frozenset({"sum", "mean", "max", "min", "norm", "item", "prod"})
 _TRACED = "torch then traces the backward pass into the same graph"
 
 
@@ -31,8 +33,10 @@ def on_backward(site: Site) -> Advice:
     """Return the advice on ``.backward()``: the setting, where the loss is made in the graph."""
     loss = _loss(site)
     if not _comes_from_outside(site, loss):
-        return _with_setting(_TRACED, "tensors of the same graph of gradients that are used after the call have to be "
-                                      "detached first")
+        # (Nothing that can be tried: where gradients are missing, the results may be the same.)
+        return Advice(_RULE, f"set `{_SETTING}`", _TRACED, "where another tensor than a parameter comes into the graph "
+                      "from outside, no gradient flows on through it, and no error is raised; tensors of the same "
+                      "graph of gradients that are used after the call have to be detached first")
     text = f"`{ast.unparse(loss)}`" if loss is not None else "the loss"
     return Advice(
         "backward", f"compile what computes {text} as a function of its own, which returns it, and call `.backward()` "
@@ -44,9 +48,9 @@ def on_backward(site: Site) -> Advice:
 
 
 def on_requires_grad(site: Site) -> Advice:
-    """Return the advice on a tensor that is told inside to ask for gradients, and leaves the graph."""
+    """Return the advice on a tensor that is made to require gradients inside, and leaves the graph."""
     why = "torch can then return what is computed of it"
-    cost = "what else the caller computes with that tensor asks for gradients, too"
+    cost = "what else the caller computes with that tensor requires gradients, too"
     if _is_made(site):
         return Advice(
             "requires_grad", "make this tensor, and call `.requires_grad_()` on it, in plain Python, and compile what "
@@ -60,8 +64,23 @@ def _with_setting(why: str, cost: str) -> Advice:
 
 
 def _comes_from_outside(site: Site, loss: ast.expr | None) -> bool:
-    """Return whether what is differentiated may not be computed in the graph that ends here: an earlier one did it."""
-    return site.resumed or loss is not None and site.function is not None and _is_parameter(loss, site.function)
+    """Return whether what is differentiated may be computed of tensors that come into the graph from outside.
+
+    Inside it is what the function itself makes by a call, ``loss = (weight * x).sum()``, without a break before.
+    """
+    if site.resumed or site.function is None or site.statement is None or not isinstance(loss, ast.Name):
+        return True
+    made = [each.value for each in ast.walk(site.function) if isinstance(each, ast.Assign)
+            and each.lineno < site.statement.lineno
+            and any(isinstance(target, ast.Name) and target.id == loss.id for target in each.targets)]
+    match made[-1:]:
+        case [ast.Call(ast.Attribute(owner, method))] if method in _REDUCTIONS:
+            while isinstance(owner, (ast.Attribute, ast.Subscript)):
+                owner = owner.value
+            return _is_parameter(owner, site.function)
+        case [ast.Call()]:
+            return False
+    return True
 
 
 def _loss(site: Site) -> ast.expr | None:

@@ -15,7 +15,7 @@ from . import backward, calls, errors, libraries, lists, texts
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
-from .decisions import on_decision, on_tested_number
+from .decisions import on_decision, on_skipped_decision, on_tested_number
 from .keys import on_key
 from .later_tests import Depends, later_index, later_item, later_test, numbers_of, on_number, test_in_loop
 from .masks import on_number_of_chosen
@@ -274,7 +274,7 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0007", "GB0008", "GB0156", "GB0208"), r"marked as skipped|^Unsupported method call|returned non-Tensor$",
          on_reading),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_packing),
-    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_decision),
+    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_skipped_decision),
     Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
     Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
     Rule(("GB0294",), r"^attempted to trace numpy function", calls.on_skipped),

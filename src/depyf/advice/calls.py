@@ -200,7 +200,8 @@ def on_array_in_inference_mode(site: Site) -> Advice | None:
     return Advice(
         "array", f"pass `torch.from_numpy({array['name']})` in place of the array, or call the function in "
         "`torch.no_grad()` rather than `torch.inference_mode()`", "torch's guards take the array for a tensor that "
-        "`torch.inference_mode()` made, and it traced another", "none")
+        "`torch.inference_mode()` made, and it traced another",
+        "what the function does with the array has to be possible with a tensor: its own `torch.from_numpy` is not")
 
 
 def on_dates(site: Site) -> Advice | None:

@@ -11,45 +11,59 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import replace
 
+from ..torch_text.resumes import plain_name
 from .branches import unparsed
 from .later_tests import may_be_number, test_of
-from .made import is_in_place, made_for, path_of
+from .made import changed_from, made_for, path_of
 from .model import Advice
+from .moving import ends_before
 from .scalars import has_scalars
 from .source import Function, Site, called
 
 
 def on_decision(site: Site) -> Advice | None:
     """Return the advice on a break inside of a call in the compiled function; ``None`` where it has to stay there."""
-    place = site.compiled
-    if place is None or place.function is None or place.statement not in place.function.body:
+    place = site.compiled_site
+    if place is None or place.where is None or place.function is None or not place.editable or (
+            place.statement not in place.function.body) or place.function.name != plain_name(place.where.function):
         return None
     return _behind(place)
+
+
+def on_skipped_decision(site: Site) -> Advice | None:
+    """Return the advice on a call that torch skips, where it is given a number out of a tensor; else ``None``."""
+    advice = on_decision(site)
+    return replace(advice, why="torch does not trace what it calls, and outside of a graph the number has a value") if (
+        advice is not None and ".item()" in advice.change) else None
 
 
 def on_tested_number(site: Site) -> Advice | None:
     """Return the advice on a call with a number out of a tensor, where the file tells that a branch depends on it."""
     call = _call(site.statement)
-    if call is None or site.module is None or site.compiled is None or site.compiled.where != site.where:
+    if call is None or site.module is None or site.compiled_site is None or site.compiled_site.where != site.where:
         return None
     return on_decision(site) if any(
-        test_of(function, name) is not None for function, name in _receivers(call, site.module)) else None
+        test_of(function, name) is not None for function, name in _receivers(call, site.module)
+        if function is not site.function) else None
 
 
 def _behind(place: Site) -> Advice | None:
     """Return the advice to do a statement of the compiled function where that is called."""
     statement, function = place.statement, place.function
     call = _call(statement)
-    if statement is None or function is None or call is None:
+    if statement is None or function is None or call is None or ends_before(function, statement):
         return None
-    moved = _WithNumbers(function).visit(copy.deepcopy(statement))
+    with_numbers = _WithNumbers(function)
+    moved = with_numbers.visit(copy.deepcopy(statement))
     numbers = [each for each in _arguments(moved) if has_scalars(each)]
     needed = list(dict.fromkeys(name for each in numbers for name in made_for(each, function)))
     others = [call.func, *(each for each in _arguments(moved) if each not in numbers)]
     if not numbers or not all(name.isidentifier() for name in needed) or any(
-            made_for(each, function) for each in others) or not _is_last_use(statement, others, needed, function):
+            made_for(each, function) or isinstance(each, ast.Lambda) for each in others) or any(
+            changed_from(function, each, needed) for each in (statement, *with_numbers.taken)) or not _is_last_use(
+            statement, others, function):
         return None
     names = " and ".join(f"`{name}`" for name in needed if not all(
         any(isinstance(part, ast.Name) and part.id == name for part in _parts(each)) for each in _returns(function)))
@@ -57,7 +71,7 @@ def _behind(place: Site) -> Advice | None:
         "decision", f"run `{unparsed(moved, place.text)}` where `{function.name}` is called"
         + (f", and have that return {names}" if names else ""),
         "outside of a graph the number has a value, by which Python can decide",
-        f"it runs after all of `{function.name}`")
+        f"it runs after all of `{function.name}`: nothing behind the line may need what it changes")
 
 
 def _call(statement: ast.stmt | None) -> ast.Call | None:
@@ -74,28 +88,26 @@ def _arguments(statement: ast.stmt) -> list[ast.expr]:
     return [*call.args, *(each.value for each in call.keywords)] if call is not None else []
 
 
-def _is_last_use(statement: ast.stmt, others: list[ast.expr], needed: Sequence[str], function: Function) -> bool:
-    """Return whether the rest of a function leaves alone what a call needs, changes and returns, but for returning it.
+def _is_last_use(statement: ast.stmt, others: list[ast.expr], function: Function) -> bool:
+    """Return whether the rest of a function leaves alone what a call changes and returns, but for returning it.
 
     Args:
         statement: the one that the call is all of, with what its result is assigned to.
         others: what is called, and its arguments but for the numbers: the call may change them.
-        needed: variables that the numbers are taken from. They may be read, and not be set.
         function: the compiled one.
     """
     results = {each.id for each in getattr(statement, "targets", ())}
     method, *arguments = map(path_of, others)
-    changed = {method.rpartition(".")[0], *arguments} - {""}
+    owner = method.rpartition(".")[0]
+    changed = {owner, *arguments} - {""}
     later = [each for after in function.body[function.body.index(statement) + 1:] for each in ast.walk(after)]
     returned = {id(part) for each in _returns(function) for part in _parts(each)}
     for each in later:
         match each:
-            case ast.Name(name, ast.Store()) if name in needed:
-                return False
-            case ast.Call(ast.Attribute(ast.Name(name), changing)) if name in needed and is_in_place(changing):
-                return False
             case ast.Name(name) if name in results and id(each) not in returned:
                 return False
+            case ast.Call(ast.Attribute(ast.Name("self"))) if owner.startswith("self."):
+                return False  # (Another method may need what changed.)
             case ast.Name() | ast.Attribute() if ast.unparse(each) in changed:
                 return False
     return True
@@ -113,17 +125,25 @@ def _parts(statement: ast.Return) -> list[ast.expr]:
 
 
 class _WithNumbers(ast.NodeTransformer):
-    """Writes what a number is taken from for the variable that it is assigned to: ``loss.item()`` for ``value``."""
+    """Writes what a number is taken from for the variable that it is assigned to: ``loss.item()`` for ``value``.
+
+    Attributes:
+        taken: the assignments of these variables.
+    """
 
     def __init__(self, function: Function) -> None:
+        self.taken: list[ast.stmt] = []
         self._set = Counter(each.id for each in ast.walk(function)
                             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
-        self._values = {each.targets[0].id: each.value for each in ast.walk(function) if isinstance(each, ast.Assign)
-                        and isinstance(each.targets[0], ast.Name)}
+        self._assigned = {each.targets[0].id: each for each in ast.walk(function) if isinstance(each, ast.Assign)
+                          and isinstance(each.targets[0], ast.Name)}
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        value = self._values.get(node.id) if isinstance(node.ctx, ast.Load) and self._set[node.id] == 1 else None
-        return copy.deepcopy(value) if value is not None and may_be_number(value) else node
+        found = self._assigned.get(node.id) if isinstance(node.ctx, ast.Load) and self._set[node.id] == 1 else None
+        if found is None or not may_be_number(found.value):
+            return node
+        self.taken.append(found)
+        return copy.deepcopy(found.value)
 
 
 def _receivers(call: ast.Call, module: ast.Module) -> list[tuple[Function, str]]:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 from .source import Function
 from .uses import ADDING, SETTING, own_variables
@@ -41,6 +41,30 @@ def made_for(node: ast.expr, function: Function, before: int | None = None) -> l
     made = _made_in(function, node, before)
     return list(dict.fromkeys(text for read, names in _read_in(node) if (text := path_of(read)) and _is_of(
         text, names, made)))
+
+
+def changed_from(function: Function, statement: ast.stmt, names: Sequence[str]) -> bool:
+    """Return whether a function sets or changes variables or attributes behind a statement of it, as far as it tells.
+
+    Args:
+        function: the one around the statement.
+        statement: what stands on its lines or before it does not count.
+        names: the variables and attributes.
+    """
+    roots = {name.partition(".")[0] for name in names}
+    for node in ast.walk(function):
+        if getattr(node, "lineno", 0) <= (statement.end_lineno or statement.lineno):
+            continue
+        match node:
+            case ast.Name(name, ast.Store() | ast.Del()) if name in roots:
+                return True
+            case ast.Attribute(_, _, ast.Store() | ast.Del()) | ast.Subscript(_, _, ast.Store() | ast.Del()) if (
+                    path_of(node).partition(".")[0] in roots):
+                return True
+            case ast.Call(ast.Attribute(owner, method)) if is_in_place(method) and path_of(owner).partition(
+                    ".")[0] in roots:
+                return True
+    return False
 
 
 def _is_of(text: str, names: Set[str], made: Set[str]) -> bool:

@@ -13,7 +13,7 @@ import ast
 
 from .branches import unparsed
 from .loops import loops_of
-from .made import made_for
+from .made import changed_from, made_for
 from .model import Advice
 from .source import Function, Site, blocks
 
@@ -22,32 +22,49 @@ _WHY = "torch does not trace what it calls"
 
 def moved(site: Site, call: ast.Call) -> Advice:
     """Return the advice to make a call, which is the whole statement, outside of the compiled function."""
-    shown, name = unparsed(call), site.function.name if site.function is not None else "the function"
-    if site.function is None or site.statement is None or loops_of(site):
-        return Advice("skipped", f"move `{shown}` out of what is compiled", _WHY,
-                      "what it does comes at another time than now")
-    tests = _tests_around(site.function, site.statement)
-    condition = f", under the same condition ({' and '.join(f'`{each}`' for each in tests)})" if tests else ""
-    variables = " and ".join(f"`{each}`" for each in made_for(call, site.function) if each.isidentifier())
+    shown, function, statement = unparsed(call), site.function, site.statement
+    somewhere = Advice("skipped", f"move `{shown}` out of what is compiled", _WHY, "it runs at another time")
+    in_another = site.compiled_site is not None and site.compiled_site.function is not function
+    tests = _tests_around(function, statement) if function is not None and statement is not None else None
+    if function is None or statement is None or tests is None or in_another or loops_of(site):
+        return somewhere
+    needed = [each for node in (call, *tests) for each in made_for(node, function, before=statement.lineno)]
+    if changed_from(function, statement, needed):
+        if tests:
+            return somewhere
+        return Advice(
+            "skipped", f"divide `{function.name}` here: compile what comes before this line and what comes after it as "
+            f"functions of their own, and call `{shown}` between them", f"{_WHY}, and `{function.name}` changes what "
+            "the call reads, before the line and after it", "two compiled functions in place of one; what both need is "
+            "returned by the first")
+    condition = f", under the same condition ({' and '.join(f'`{unparsed(each)}`' for each in tests)})" if tests else ""
+    unless = f", unless `{function.name}` ended before this line" if ends_before(function, statement) else ""
+    variables = " and ".join(f"`{each}`" for each in dict.fromkeys(needed) if each.isidentifier())
     if variables:
         return Advice(
-            "skipped", f"move `{shown}` after the call of `{name}`{condition}, and have that return {variables}", _WHY,
-            "it then runs after all of the function")
-    place, when = _place(site.function, site.statement, name)
-    return Advice("skipped", f"move `{shown}` {place}{condition}{when}", _WHY,
+            "skipped", f"move `{shown}` after the call of `{function.name}`{condition}{unless}, and have that return "
+            f"{variables}", _WHY, "it then runs after all of the function")
+    place, when = _place(function, statement)
+    return Advice("skipped", f"move `{shown}` {place}{condition}{unless}{when}", _WHY,
                   "it then runs before or after all of the function")
 
 
-def _place(function: Function, statement: ast.stmt, name: str) -> tuple[str, str]:
+def ends_before(function: Function, statement: ast.stmt) -> bool:
+    """Return whether a call of a function may end on a line before a statement."""
+    return any(isinstance(each, (ast.Return, ast.Raise)) and each.lineno < statement.lineno
+               for each in ast.walk(function))
+
+
+def _place(function: Function, statement: ast.stmt) -> tuple[str, str]:
     """Return where a call can be made, and when that is the same program, as far as its place tells."""
     body = [each for each in function.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
     if statement is body[0]:
-        return f"before the call of `{name}`", ""
+        return f"before the call of `{function.name}`", ""
     last = body[-2:-1] if _returns_names(body[-1]) else body[-1:]
     if statement in last:
-        return f"after the call of `{name}`", ""
-    return f"out of `{name}`", (": before its call, if nothing on the lines above has to come first, or after it, if "
-                                "nothing on those below needs what it does")
+        return f"after the call of `{function.name}`", ""
+    return f"out of `{function.name}`", (": before its call, if nothing on the lines above has to come first, or after "
+                                         "it, if nothing on those below needs what it does")
 
 
 def _returns_names(statement: ast.stmt) -> bool:
@@ -60,15 +77,22 @@ def _returns_names(statement: ast.stmt) -> bool:
     return False
 
 
-def _tests_around(function: Function, statement: ast.stmt) -> list[str]:
-    """Return the tests of a function on which a statement in it depends, the outermost first."""
-    tests: list[str] = []
+def _tests_around(function: Function, statement: ast.stmt) -> list[ast.expr] | None:
+    """Return the tests of a function on which a statement in it depends, the outermost first.
+
+    ``None`` where it depends on something else: an error that is caught, a context, a pattern.
+    """
+    tests: list[ast.expr] = []
     around: ast.AST | None = function
     while around is not None and around is not statement:
         inner, block = next(((each, block) for block in blocks(around) for each in block
                              if each.lineno <= statement.lineno <= (each.end_lineno or each.lineno)), (None, None))
-        if isinstance(around, ast.If) and inner is not None:
-            text = unparsed(around.test)
-            tests.append(text if block is around.body else f"not ({text})")
+        match around:
+            case ast.If(test) if inner is not None:
+                tests.append(test if block is around.body else ast.UnaryOp(ast.Not(), test))
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if around is function:
+                pass
+            case _:
+                return None
         around = inner
     return tests

@@ -16,7 +16,8 @@ _OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be 
 _LEARNING_RATE = re.compile(r"self\.param_groups\[(?:\d+|\.\.\.|[i-n])\]\['lr'\]")
 _MOMENTUM = re.compile(r"self\.param_groups\[(?:\d+|\.\.\.|[i-n])\]\['(?:betas'\]\[0\]|momentum'\])")
 #: A whole number may be one that Python needs: which layers are called, what a list is cut to.
-WHERE_COMPUTED_WITH = " where it is only computed with (in a `range`, an index or a test it would break the graph)"
+WHERE_COMPUTED_WITH = (" where it only meets tensors in arithmetic (as a size, in a `range`, an index or a test it "
+                       "would break the graph)")
 _OUTSIDE = "count outside of what is compiled"
 
 

@@ -81,7 +81,8 @@ def on_fixed_size(change: ValueChange, at: Circumstances) -> str | None:
         return _fixed_in_one_version(subject, place, at)
     if size or subject not in at.open.ranges:
         return (f"what is computed with it fixes it (at {place}), so each value has a version of its own, also with "
-                f"`dynamic=True` (marked as dynamic it is an error); call the function with fewer values, or {limit}")
+                "`dynamic=True` (marked as dynamic it can be an error); call the function with fewer values, or "
+                f"{limit}")
     return None
 
 

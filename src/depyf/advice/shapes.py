@@ -76,8 +76,23 @@ def _taken_outside(site: Site, call: ast.Call) -> Advice:
 
 
 def gives_unknown_size(node: ast.AST) -> bool:
-    """Return whether an operator of torch's is called whose result has a size that only the data tells, by its name."""
-    return any(isinstance(each, ast.Call) and called(each) in _GIVE_SYMBOLS for each in ast.walk(node))
+    """Return whether the result of an operator whose size only the data tells is all of an expression, by its text.
+
+    It may be an item of that, or another view or type: ``x.nonzero().flatten()``, ``torch.where(m)[0]``, ``x[x > 0]``.
+    """
+    match node:
+        case ast.Subscript(_, ast.Compare() | ast.UnaryOp(ast.Invert())):
+            return True
+        case ast.Subscript(owner) | ast.Call(ast.Attribute(owner, "flatten" | "squeeze" | "view" | "reshape" | "cpu"
+                                                           | "long" | "int" | "float" | "detach" | "clone" | "to")):
+            return gives_unknown_size(owner)
+        case ast.Call(ast.Attribute(ast.Name("torch"), "where"), [_], []):
+            return True
+        case ast.Call(ast.Attribute(ast.Name("torch"), name)):
+            return name in _GIVE_SYMBOLS | {"unique"}
+        case ast.Call(ast.Attribute(_, name)):
+            return name in _GIVE_SYMBOLS | {"unique"} and name != "index"
+    return False
 
 
 def _taken_apart(site: Site) -> ast.Call | None:
@@ -92,11 +107,12 @@ def _taken_apart(site: Site) -> ast.Call | None:
         match node:
             case ast.Call(ast.Attribute(inner, "tolist"), [], []) if gives_unknown_size(inner):
                 return node
-    if not isinstance(statement, ast.Assign) or site.function is None:
+    if not isinstance(statement, ast.Assign) or site.function is None or not gives_unknown_size(statement.value):
         return None
-    names = {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    names = {each.id for target in statement.targets for each in (
+        target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name)}
     behind = (each for each in ast.walk(site.function) if isinstance(each, ast.stmt)
-              and each.lineno > (statement.end_lineno or statement.lineno))
+              and not hasattr(each, "body") and each.lineno > (statement.end_lineno or statement.lineno))
     for each in sorted(behind, key=lambda each: each.lineno):
         for node in ast.walk(each):
             match node:

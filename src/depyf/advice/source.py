@@ -29,7 +29,7 @@ class Site:
         text: the text of the file, ``""`` where it is not known.
         module: the syntax tree of the file.
         editable: the file is the user's own: not installed.
-        compiled: the site in the compiled function itself, from which the one around the statement may have been
+        compiled_site: the site in the compiled function itself, from which the one around the statement may have been
             called; ``None`` where torch's stack does not tell.
         resumed: what torch compiled is a resume function: another graph ended before.
     """
@@ -42,7 +42,7 @@ class Site:
     text: str = ""
     module: ast.Module | None = None
     editable: bool = False
-    compiled: Site | None = None
+    compiled_site: Site | None = None
     resumed: bool = False
 
     @cached_property
@@ -99,7 +99,8 @@ class Sources:
             code_name: torch's name of the code that it compiled, by which resume functions are known.
         """
         users = [place for place in broken.stack if not is_library(place.filename)]
-        inside = broken.stack[len(broken.stack) - broken.depth:]  # (before it stands what called the compiled function)
+        # (Before it stands what called the compiled function.)
+        inside = broken.stack[len(broken.stack) - broken.depth:] if 0 < broken.depth <= len(broken.stack) else ()
         compiled = self._place(broken, inside[0]) if inside else None
         site = self._place(broken, users[-1] if users else None, compiled)
         return replace(site, resumed=True) if is_resume(code_name) else site
@@ -107,7 +108,7 @@ class Sources:
     def _place(self, broken: GraphBreak, where: SourceLocation | None, compiled: Site | None = None) -> Site:
         tree = self.tree(where.filename) if where is not None else None
         if where is None or tree is None:
-            return Site(broken, where, *_of_line(where), compiled=compiled)
+            return Site(broken, where, *_of_line(where), compiled_site=compiled)
         statement, following = statement_at(tree, where.line)
         return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
                     is_own(where.filename), compiled)

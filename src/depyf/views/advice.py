@@ -371,7 +371,7 @@ class Adviser:
             names = self.run.stack_names(compilation)
             other = in_words(failure.subject, names) if failure.expected == "the same object" else ""
             for each in version_differences(old, new, names, ()):
-                if other and re.search(rf"(?<![\w.]){re.escape(other)}\b", each.subject):
+                if other and re.search(rf"(?<![\w.]){re.escape(other)}(?!\w)", each.subject):
                     continue  # (what another object holds is what it is)
                 if not _ORDINARY.search(each.subject) and not each.now.startswith("any"):  # (the new version takes any)
                     fact = old.facts.get(each.subject) or new.facts.get(each.subject)

@@ -358,7 +358,7 @@ class RunIndex:
     def fate_of(self, resume_name: str) -> str:
         """Return the fate of a resume function.
 
-        ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"failed"`` (its compilation did, which ends the call),
+        ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"failed"`` (its compilation did),
         ``"unreached"`` (no call came there), or ``"unknown"``.
         """
         frame = self.frames.get(resume_name)

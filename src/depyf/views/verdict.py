@@ -49,7 +49,7 @@ def verdict(run: RunIndex) -> list[str]:
     rests = [each for summary in run.summaries for each in _lost_rests(summary)]
     lines += [f"{why_plain(run, each)}." for each in rests]
     failed = [f"{why_plain(run, each)}." for each in rests if each.outcome == "failed"]
-    lines = list(dict.fromkeys([*failed, *lines]))  # (A failed compilation ends the call.)
+    lines = list(dict.fromkeys([*failed, *lines]))  # (A failed compilation mostly ends the call.)
     if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
                  for number, line in enumerate(lines)] or ["Torch made no graph in this run."]
@@ -238,7 +238,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
 
 def _first_paragraph(message: str, compilation: Compilation) -> str:
     """Return the message of an error without what torch says behind it of how to look closer, and stacks."""
-    first, reason = message.partition("\n\n")[0], graph_break(compilation.compile_id, message).reason
+    first, reason = message.strip().partition("\n\n")[0], graph_break(compilation.compile_id, message).reason
     return first.rstrip(". ") if reason.startswith(first) else reason
 
 

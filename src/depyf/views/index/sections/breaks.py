@@ -89,7 +89,7 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
             block = [block[0], f"... ({len(block) - _EXPLAINED} lines more: records.jsonl)",
                      *block[1 - _EXPLAINED:]]
             places = head, *(line for line in block[2:] if _TOLD_PLACE.match(line))
-            if places in told:
+            if len(places) > 1 and places in told:
                 continue  # (the same lines in another version, in which torch names values otherwise)
             told.add(places)
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
