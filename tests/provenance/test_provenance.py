@@ -405,7 +405,7 @@ def test_of_gradients_for_several_lines_it_is_not_said_for_which(second, told):
         GraphStage("Forward_graph", 0, GRADIENTS_LATER), GraphStage("Backward_graph", 0, GRADIENTS_BACKWARD))
     provenance = Provenance(CompiledGraph("g", "g", IDS, "aot_eager", stages))
     assert f"{told}  cos, mul -> f32[2]" in outline(provenance, provenance.stages[1], "g")
-    assert f"        8 B  mul  f32[2]  {told}" in saved_for_backward(provenance, provenance.stages[1])
+    assert f"        8 B  mul  f32[2]  {told}: mul" in saved_for_backward(provenance, provenance.stages[1])
     captured = outline(provenance, provenance.stages[0], "g")
     assert "m.py:3  autograd_grad, getitem -> f32[2]" in captured
     assert "m.py:1  sin, grad_increment_nesting, cos -> f32[2]" in captured  # (torch names no line for the second)

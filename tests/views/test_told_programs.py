@@ -1242,7 +1242,7 @@ def test_a_number_behind_a_global_name_is_passed_as_an_argument(capture_program)
 def test_an_item_that_is_tested_becomes_no_tensor_and_a_call_that_computes_nothing_is_left_out(capture_program):
     text = index(capture_program(told_programs.item_of_a_list_that_is_tested))
     tested, scaled = re.findall(r"^\* `lens\[0\]`: (.*)$", text, re.M)
-    assert "would break the graph at the test of it (at `told_programs.py:" in tested
+    assert "make the test of it (at `told_programs.py:" in tested
     assert scaled.startswith("make it a tensor")
     assert "  * how to fix it, where other calls of it compute with tensors: leave out those that do not" in text
 
