@@ -24,7 +24,7 @@ from .random_numbers import is_number, on_drawn
 from .readings import on_reading
 from .recurrent import on_packed, on_packing, on_recurrent
 from .scalars import has_scalars, in_arithmetic, without_scalar
-from .shapes import gives_unknown_size, on_numbers_taken, on_refused_numbers, on_shape
+from .shapes import on_numbers_taken, on_refused_numbers, on_shape
 from .source import Site, called, is_own
 from .tensor_indices import in_steps, is_indexed_by_tensors, numbers_among_indices, on_count, on_elements
 from .while_loops import on_while
@@ -100,7 +100,7 @@ def _on_scalar(site: Site) -> Advice | None:
     as_key = texts.on_looked_up(site)
     if as_key is not None:
         return as_key
-    taken = on_numbers_taken(site) if site.statement is not None and gives_unknown_size(site.statement) else None
+    taken = on_numbers_taken(site)
     if taken is not None:
         return taken
     if site.statement is not None and numbers_among_indices(site.statement):

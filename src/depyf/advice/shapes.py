@@ -75,7 +75,7 @@ def _taken_outside(site: Site, call: ast.Call) -> Advice:
         "torch has a symbol for that it raises an error there", "what follows the line is no part of the graph")
 
 
-def gives_unknown_size(node: ast.AST) -> bool:
+def _gives_unknown_size(node: ast.AST) -> bool:
     """Return whether the result of an operator whose size only the data tells is all of an expression, by its text.
 
     It may be an item of that, or another view or type: ``x.nonzero().flatten()``, ``torch.where(m)[0]``, ``x[x > 0]``.
@@ -85,7 +85,7 @@ def gives_unknown_size(node: ast.AST) -> bool:
             return True
         case ast.Subscript(owner) | ast.Call(ast.Attribute(owner, "flatten" | "squeeze" | "view" | "reshape" | "cpu"
                                                            | "long" | "int" | "float" | "detach" | "clone" | "to")):
-            return gives_unknown_size(owner)
+            return _gives_unknown_size(owner)
         case ast.Call(ast.Attribute(ast.Name("torch"), "where"), [_], []):
             return True
         case ast.Call(ast.Attribute(ast.Name("torch"), name)):
@@ -105,9 +105,9 @@ def _taken_apart(site: Site) -> ast.Call | None:
         return None
     for node in ast.walk(statement):
         match node:
-            case ast.Call(ast.Attribute(inner, "tolist"), [], []) if gives_unknown_size(inner):
+            case ast.Call(ast.Attribute(inner, "tolist"), [], []) if _gives_unknown_size(inner):
                 return node
-    if not isinstance(statement, ast.Assign) or site.function is None or not gives_unknown_size(statement.value):
+    if not isinstance(statement, ast.Assign) or site.function is None or not _gives_unknown_size(statement.value):
         return None
     names = {each.id for target in statement.targets for each in (
         target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name)}
