@@ -9,20 +9,21 @@ from __future__ import annotations
 import ast
 
 from .model import Advice
-from .source import Site
+from .source import Function, Site
+from .uses import kept_parameters
 
 _SETTING = "torch._dynamo.config.trace_autograd_ops = True"
 _RULE = "trace_autograd_ops"
 #: Methods of tensors whose result is one number.
 _REDUCTIONS = frozenset({"sum", "mean", "max", "min", "norm", "item", "prod"})
 _TRACED = "torch then traces the backward pass into the same graph"
+_COST = "tensors of the same graph of gradients that are used after the call have to be detached first"
 
 
 def on_gradients(site: Site) -> Advice:
     """Return the advice on ``torch.autograd.grad``."""
     if "create_graph=True" not in (site.where.text if site.where is not None else ""):
-        return _with_setting(_TRACED, "tensors of the same graph of gradients that are used after the call have to be "
-                                      "detached first")
+        return _with_setting(_TRACED, _COST)
     return _with_setting(
         f"{_TRACED}; a compiled graph of AOTAutograd (`aot_eager`, `inductor`) cannot be differentiated twice, which "
         "is an error (`double backward`) when the gradients of these gradients are computed",
@@ -35,8 +36,8 @@ def on_backward(site: Site) -> Advice:
     if not _comes_from_outside(site, loss):
         # (Nothing that can be tried: where gradients are missing, the results may be the same.)
         return Advice(_RULE, f"set `{_SETTING}`", _TRACED, "where another tensor than a parameter comes into the graph "
-                      "from outside, no gradient flows on through it, and no error is raised; tensors of the same "
-                      "graph of gradients that are used after the call have to be detached first")
+                      "from outside, no gradient flows on through it, and no error is raised; "
+                      + _COST)
     text = f"`{ast.unparse(loss)}`" if loss is not None else "the loss"
     return Advice(
         "backward", f"compile what computes {text} as a function of its own, which returns it, and call `.backward()` "
@@ -90,11 +91,9 @@ def _loss(site: Site) -> ast.expr | None:
     return calls[0] if len(calls) == 1 else None
 
 
-def _is_parameter(node: ast.expr, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_parameter(node: ast.expr, function: Function) -> bool:
     """Return whether an expression is a parameter that the function gives no other value."""
-    stored = {each.id for each in ast.walk(function) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-    parameters = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
-    return isinstance(node, ast.Name) and node.id in parameters - stored
+    return isinstance(node, ast.Name) and node.id in kept_parameters(function)
 
 
 def _is_made(site: Site) -> bool:

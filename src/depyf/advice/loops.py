@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from .source import Function, Site, blocks
+from .source import Function, Site, path_to
 
 Loop = ast.For | ast.AsyncFor | ast.While
 
@@ -19,13 +19,9 @@ def loops_of(site: Site) -> list[Loop]:
 
 def loops_around(function: Function, line: int) -> list[Loop]:
     """Return the loops of a function that repeat a line of it, the outermost first."""
-    found: list[Loop] = []
-    around: ast.AST | None = function
-    while around is not None:
-        inner, block = next(((statement, block) for block in blocks(around) for statement in block
-                             if statement.lineno <= line <= (statement.end_lineno or statement.lineno)), (None, None))
-        if isinstance(around, Loop) and (block is around.body or isinstance(around, ast.While)
-                                         and around.lineno <= line < around.body[0].lineno):
-            found.append(around)
-        around = inner
+    steps = list(path_to(function, line))
+    found: list[Loop] = [around for around, block, _ in steps if isinstance(around, Loop) and block is around.body]
+    last = steps[-1][-1] if steps else None
+    if isinstance(last, ast.While) and line < last.body[0].lineno:
+        found.append(last)
     return found

@@ -15,7 +15,7 @@ from .branches import unparsed
 from .loops import loops_of
 from .made import changed_from, made_for
 from .model import Advice
-from .source import Function, Site, blocks
+from .source import Function, Site, path_to
 
 _WHY = "torch does not trace what it calls"
 
@@ -83,16 +83,10 @@ def _tests_around(function: Function, statement: ast.stmt) -> list[ast.expr] | N
     ``None`` where it depends on something else: an error that is caught, a context, a pattern.
     """
     tests: list[ast.expr] = []
-    around: ast.AST | None = function
-    while around is not None and around is not statement:
-        inner, block = next(((each, block) for block in blocks(around) for each in block
-                             if each.lineno <= statement.lineno <= (each.end_lineno or each.lineno)), (None, None))
+    for around, block, _ in path_to(function, statement.lineno):
         match around:
-            case ast.If(test) if inner is not None:
+            case ast.If(test):
                 tests.append(test if block is around.body else ast.UnaryOp(ast.Not(), test))
-            case ast.FunctionDef() | ast.AsyncFunctionDef() if around is function:
-                pass
-            case _:
+            case _ if around is not function:
                 return None
-        around = inner
     return tests

@@ -161,16 +161,21 @@ def statement_at(tree: ast.AST, line: int) -> tuple[ast.stmt | None, ast.stmt | 
     return None, None
 
 
-def function_at(tree: ast.Module, line: int) -> Function | None:
-    """Return the innermost function around a line."""
-    found: Function | None = None
+def path_to(tree: ast.AST, line: int) -> Iterator[tuple[ast.AST, list[ast.stmt], ast.stmt]]:
+    """Yield the steps from a tree down to a line: what holds the next statement, its block in that, and itself."""
     around: ast.AST | None = tree
     while around is not None:
-        around = next((statement for block in blocks(around) for statement in block
-                       if statement.lineno <= line <= (statement.end_lineno or statement.lineno)), None)
-        if isinstance(around, Function):
-            found = around
-    return found
+        step = next(((block, statement) for block in blocks(around) for statement in block
+                     if statement.lineno <= line <= (statement.end_lineno or statement.lineno)), None)
+        if step is None:
+            return
+        yield around, *step
+        around = step[1]
+
+
+def function_at(tree: ast.Module, line: int) -> Function | None:
+    """Return the innermost function around a line."""
+    return next((inner for *_, inner in reversed(list(path_to(tree, line))) if isinstance(inner, Function)), None)
 
 
 def called(call: ast.Call) -> str:

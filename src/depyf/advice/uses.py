@@ -32,6 +32,11 @@ def own_variables(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
                   for name in each.names}
 
 
+def kept_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the parameters of a function to which its lines give no other value."""
+    return {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)} - names_set(function)
+
+
 def set_by_key(tree: ast.AST) -> list[ast.expr]:
     """Return what has an item that is set by a key."""
     return [node.value for node in ast.walk(tree)

@@ -46,10 +46,9 @@ def verdict(run: RunIndex) -> list[str]:
     for summary in units:
         others = together.get(id(summary), [])
         lines += _of_several(run, others) if len(others) > 1 else _of_unit(run, summary)
-    rests = [each for summary in run.summaries for each in _lost_rests(summary)]
-    lines += [f"{why_plain(run, each)}." for each in rests]
-    failed = [f"{why_plain(run, each)}." for each in rests if each.outcome == "failed"]
-    lines = list(dict.fromkeys([*failed, *lines]))  # (A failed compilation mostly ends the call.)
+    rests = {f"{why_plain(run, each)}.": each for summary in run.summaries for each in _lost_rests(summary)}
+    failed = [line for line, each in rests.items() if each.outcome == "failed"]
+    lines = list(dict.fromkeys([*failed, *lines, *rests]))  # (A failed compilation mostly ends the call.)
     if _made_nothing(run) and not wrapped:
         lines = [f"Nothing of your program was compiled. {line}" if not number else line
                  for number, line in enumerate(lines)] or ["Torch made no graph in this run."]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ...advice.recompile_circumstances import Arguments
-from ...advice.uses import names_set
+from ...advice.uses import kept_parameters
 from ...records.model import Compilation
 from ...torch_text.resumes import resumed_function
 from ..dump.guards.versions import signature
@@ -37,7 +37,4 @@ def _packed(run: RunIndex, compilation: Compilation) -> dict[str, str]:
 def _passed_on(run: RunIndex, caller: Compilation) -> frozenset[str]:
     """Return the parameters of a function to which its lines give no other value."""
     definition = run.source.function_at(caller.location) if caller.location is not None else None
-    if definition is None:
-        return frozenset()
-    parameters = frozenset(each.arg for each in ast.walk(definition.node.args) if isinstance(each, ast.arg))
-    return parameters - names_set(definition.node)
+    return frozenset(kept_parameters(definition.node)) if definition is not None else frozenset()
