@@ -127,6 +127,7 @@ provenance: $(VENV)/.ready
 
 # What watching costs a fresh process, beside TORCH_TRACE and TORCH_COMPILE_DEBUG.
 bench-cold: $(VENV)/.ready
+	$(PY) -m pip install -q tlparse==0.4.3
 	$(PY) benchmarks/cold.py --write docs/measured/cold.md
 	for caches in empty full; do $(PY) benchmarks/cold.py --backend inductor --models electra opt phi3 --rounds 3 \
 		--caches $$caches --append --write docs/measured/cold.md; done

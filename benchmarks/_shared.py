@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import datetime
 import math
-import os
 import pathlib
 import re
 import shutil
@@ -18,9 +17,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from depyf.bytecode.code import Code
-
-# Benchmarks read the files of a dump right after the block that they are made of; what measures who makes them says so.
-os.environ.setdefault("DEPYF_FILES", "now")
 
 AnyCode = TypeVar("AnyCode", CodeType, "Code")
 

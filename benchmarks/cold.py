@@ -1,22 +1,15 @@
-"""What watching costs a fresh process, from the first call to the end of all writing (``make bench-cold``).
+"""What watching costs a fresh process: processor time until all files are there (``make bench-cold``).
 
-    python benchmarks/cold.py [--rounds 5] [--models bert ...] [--peers depyf TORCH_TRACE ...] [--backend eager]
-        [--caches off] [--write FILE]
+    python benchmarks/cold.py [--rounds 5] [--models bert ...] [--peers depyf "TORCH_TRACE, tlparse" ...]
+        [--backend eager] [--caches off] [--write FILE]
 
-Each run is a process of its own: plain, inside ``prepare_debug`` (once more with ``files="now"``), with ``TORCH_TRACE``
-and with ``TORCH_COMPILE_DEBUG``, in turns; the order is turned round each round.  "Seconds" are from before the first
-call at two input lengths to the end of ``prepare_debug``, where the program goes on; importing torch and transformers
-and making the model comes before.  "Files there" is the same until the process that makes the files is done, too (the
-program waits for it here, so that a next run begins when nothing else runs).  Ratios are medians of those within a
-round; below the table stand the geometric means of all of them, with standard errors, and of those of depyf to
-``TORCH_TRACE`` within a round: single ratios scatter by more than what is to be told.  Then come those of the shortest
-run of each model: what disturbs a run only makes it longer.  The next ones leave out the time of Python's garbage
-collector: a collection of all objects takes 0.2 s, and a model has one more or one less of them inside of what is
-measured by a few thousand objects.  The last ones are of processor time, of the program's own process alone: with
-``inductor`` most of the seconds belong to the C++ compiler.  torch's compile caches are off,
-empty (a folder of its own for each run) or full (of the same peer's first run, which is not counted).  "Entering and
-leaving" is ``prepare_debug`` round nothing, with torch imported and depyf not.  Modules are compiled to ``.pyc``
-before, as an installer does.  No texts of earlier runs are kept (``DEPYF_CACHE=off``).
+Each run is a process of its own: plain, inside ``prepare_debug``, with ``TORCH_TRACE`` (and ``tlparse`` of its log
+afterwards: only then is there something to read), with ``TORCH_COMPILE_DEBUG``. They take turns, in reversed order each
+second round. Counted is the processor time, of child processes too, from before the first call at two input lengths to
+where all files exist; importing torch and transformers and making the model comes before. Ratios are medians of those
+within a round; below the table are the geometric means of all of them with standard errors, and those of processor time
+of the program alone, without ``tlparse``. torch's compile caches are off, empty (a folder for each run) or full (of the
+same peer's first run, which is not counted). Modules are compiled to ``.pyc`` before, as an installer does.
 """
 
 from __future__ import annotations
@@ -24,12 +17,13 @@ from __future__ import annotations
 import argparse
 import compileall
 import contextlib
-import gc
 import json
 import logging
 import os
 import pathlib
 import platform
+import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -46,30 +40,28 @@ SOURCE = pathlib.Path(__file__).resolve().parents[1] / "src"
 MODELS = ("bert", "electra", "gpt2", "opt", "llama", "phi3", "mixtral", "t5", "deberta-v2", "resnet", "vit", "whisper")
 #: A run that makes the model and does not call it (``instructions.py``).
 NOT_CALLED = "not called"
-PEERS = ("depyf", "depyf, now", "TORCH_TRACE", "TORCH_COMPILE_DEBUG")
-#: The second figure of runs with depyf.
-THERE = "depyf, files there"
+TRACE = "TORCH_TRACE, tlparse"
+PEERS = ("depyf", TRACE, "TORCH_COMPILE_DEBUG")
 LENGTHS = (8, 12)
 HEAD = """# What watching costs a fresh process
 
-From the first call to where the program goes on, each run in a process of its own. Ratios to the plain run, medians of
-the rounds (`benchmarks/cold.py` says how). "depyf": as it is by default, where a process beside the program makes the
-files; "files there": until that one is done, too. "depyf, now": the program makes them (`prepare_debug(files="now")`).
+Processor time from the first call to where all files exist, each run in a process of its own. Ratios to the plain run,
+medians of the rounds (`benchmarks/cold.py` says how).
 """
 
 
-class Collecting:
-    """Adds up the seconds that the garbage collector takes."""
+class Seconds(NamedTuple):
+    """Seconds of one run: of processor time until all files exist, of the program's alone, and on the clock."""
 
-    def __init__(self) -> None:
-        self.seconds = self._begun = 0.0
-        gc.callbacks.append(self._at)
+    busy: float
+    program: float
+    wall: float
 
-    def _at(self, phase: str, info: dict[str, int]) -> None:
-        if phase == "start":
-            self._begun = time.perf_counter()
-        else:
-            self.seconds += time.perf_counter() - self._begun
+
+def processor_time() -> float:
+    """Return the seconds of processor time of this process and of its ended children."""
+    return sum(usage.ru_utime + usage.ru_stime
+               for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
 def child(name: str, backend: str, peer: str) -> None:
@@ -86,61 +78,39 @@ def child(name: str, backend: str, peer: str) -> None:
 
         model = ARCHITECTURES[name].make().eval()
         inputs = [ARCHITECTURES[name].inputs(length) for length in LENGTHS]
-    collecting = Collecting()
     with torch.no_grad():
-        begun, busy = time.perf_counter(), time.process_time()
+        begun, busy = time.perf_counter(), processor_time()
         block: Any = contextlib.nullcontext()
-        if peer.startswith("depyf"):
+        if peer == "depyf":
             import depyf
 
-            block = depyf.prepare_debug("dump", files="now" if peer == "depyf, now" else "background")
+            block = depyf.prepare_debug("dump", files="now")
         with block:
             if model is not None and peer != NOT_CALLED:
                 compiled = torch.compile(model, backend=backend)
                 for one in inputs:
                     compiled(**one)
-        left, busy = time.perf_counter() - begun, time.process_time() - busy
-        collected = collecting.seconds
-        if peer == "depyf":
-            block.wait()
-        print(json.dumps([left, time.perf_counter() - begun, left - collected, busy]))
-
-
-class Seconds(NamedTuple):
-    """What one process took.
-
-    Attributes:
-        left: until the program went on.
-        there: until all files were there.
-        uncollected: until the program went on, without the garbage collector.
-        busy: processor time of the process until the program went on.
-    """
-
-    left: float
-    there: float
-    uncollected: float
-    busy: float
+        print(json.dumps([processor_time() - busy, time.perf_counter() - begun]))
 
 
 def environment_of(peer: str, folder: str) -> dict[str, str]:
-    """Return the environment of a process without compile caches that is watched so.
+    """Return the environment of a process without compile caches that is watched by a peer.
 
     Args:
         peer: what watches.
         folder: of what it writes.
     """
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "DEPYF_CACHE": "off",
-                   "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
                    "PYTHONPATH": os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])}
-    if peer == "TORCH_TRACE":
+    if peer in (TRACE, "TORCH_TRACE"):
         environment["TORCH_TRACE"] = os.path.join(folder, "trace")
     elif peer == "TORCH_COMPILE_DEBUG":
         environment["TORCH_COMPILE_DEBUG"] = "1"
     return environment
 
 
-def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> Seconds:
-    """Return what one process took.
+def run(name: str, backend: str, peer: str, caches: str | None = None) -> Seconds:
+    """Return what one run took.
 
     Args:
         name: of the model; empty: none.
@@ -157,69 +127,57 @@ def seconds(name: str, backend: str, peer: str, caches: str | None = None) -> Se
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
         if done.returncode:
             raise SystemExit(f"{name} {peer} failed:\n{done.stderr[-3000:]}")
-        return Seconds(*json.loads(done.stdout.splitlines()[-1]))
+        program, wall = json.loads(done.stdout.splitlines()[-1])
+        return Seconds(program + (parsing(folder) if peer == TRACE else 0), program, wall)
 
 
-def measure(
-    name: str, backend: str, rounds: int, caches: str, peers: Sequence[str],
-) -> tuple[dict[str, list[float]], ...]:
-    """Return the seconds of plain runs and of each column, by round; the same without the collector; processor time."""
-    runs = ("plain", *peers)
+def parsing(folder: str) -> float:
+    """Return the processor time of ``tlparse`` on the log of a run."""
+    tlparse = shutil.which("tlparse", path=os.path.dirname(sys.executable)) or shutil.which("tlparse")
+    if tlparse is None:
+        raise SystemExit("tlparse is not installed: pip install tlparse")
+    logs = list(pathlib.Path(folder, "trace").glob("*.log"))
+    before = processor_time()
+    subprocess.run([tlparse, str(logs[0]), "--no-browser", "-o", os.path.join(folder, "parsed")], check=True,
+                   capture_output=True)
+    assert os.path.exists(os.path.join(folder, "parsed", "index.html"))
+    return processor_time() - before
+
+
+def measure(name: str, backend: str, rounds: int, caches: str, peers: Sequence[str]) -> dict[str, list[Seconds]]:
+    """Return the runs of a model, plain and of each peer, by round."""
+    names = ("plain", *peers)
     with tempfile.TemporaryDirectory() as folder:
-        folders = {run: None if caches == "off" else os.path.join(folder, str(number)) if caches == "full" else ""
-                   for number, run in enumerate(runs)}
+        folders = {peer: None if caches == "off" else os.path.join(folder, str(number)) if caches == "full" else ""
+                   for number, peer in enumerate(names)}
         if caches == "full":
-            for run in runs:
-                seconds(name, backend, run, folders[run])
-        taken: dict[str, list[float]] = {column: [] for column in ("plain", *columns(peers))}
-        uncollected: dict[str, list[float]] = {run: [] for run in runs}
-        busy: dict[str, list[float]] = {run: [] for run in runs}
+            for peer in names:
+                run(name, backend, peer, folders[peer])
+        result: dict[str, list[Seconds]] = {peer: [] for peer in names}
         for number in range(rounds):
-            order = runs if number % 2 == 0 else runs[::-1]
-            times = {run: seconds(name, backend, run, folders[run]) for run in order}
-            for column, each in taken.items():
-                each.append(times["depyf"].there if column == THERE else times[column].left)
-            for run in runs:
-                uncollected[run].append(times[run].uncollected)
-                busy[run].append(times[run].busy)
-    return taken, uncollected, busy
+            for peer in names if number % 2 == 0 else names[::-1]:
+                result[peer].append(run(name, backend, peer, folders[peer]))
+    return result
 
 
-def to_plain(taken: dict[str, list[float]], column: str) -> list[float]:
-    """Return the ratios of a column to the plain run of the same round."""
-    return [seconds / plain for seconds, plain in zip(taken[column], taken["plain"])]
+def ratios(runs: dict[str, list[Seconds]], peer: str, field: str = "busy", to: str = "plain") -> list[float]:
+    """Return the ratios of a peer to another one within the rounds."""
+    return [getattr(one, field) / getattr(other, field) for one, other in zip(runs[peer], runs[to])]
 
 
-def columns(peers: Sequence[str]) -> list[str]:
-    """Return the columns of the table for some peers."""
-    return [column for peer in peers for column in ([peer, THERE] if peer == "depyf" else [peer])]
-
-
-def ratios_of_all(models: Sequence[dict[str, list[float]]], shown: Sequence[str]) -> dict[str, list[float]]:
-    """Return the ratios within the rounds of all models, those of depyf to ``TORCH_TRACE`` among them."""
-    ratios = {column: [ratio for taken in models for ratio in to_plain(taken, column)] for column in shown}
-    if {"depyf", "TORCH_TRACE"} <= set(shown):
-        ratios["depyf to TORCH_TRACE"] = [
-            ours / trace for ours, trace in zip(ratios["depyf"], ratios["TORCH_TRACE"])]
-    return ratios
-
-
-def means(measured: Sequence[tuple[dict[str, list[float]], ...]], shown: Sequence[str]) -> str:
-    """Return what the runs of all models say together, without the garbage collector, and in processor time."""
-    both = {"depyf", "TORCH_TRACE"} <= set(shown)
-    models, uncollected, busy = zip(*measured)
-    runs = [column for column in shown if column != THERE]
-    ratios = ratios_of_all(models, shown)
-    shortest = {column: [min(taken[column]) / min(taken["plain"]) for taken in models] for column in shown}
-    if both:
-        shortest["depyf to TORCH_TRACE"] = [min(taken["depyf"]) / min(taken["TORCH_TRACE"]) for taken in models]
-    return "".join(
-        f"Geometric means of {what}, and their standard errors: "
-        + "; ".join(f"{column} {geometric_mean(each)}" for column, each in of.items()) + ".\n"
-        for what, of in ((f"all {len(ratios[shown[0]])} runs of each", ratios),
-                         ("the ratios of the shortest run of each model", shortest),
-                         ("all runs without the garbage collector", ratios_of_all(uncollected, runs)),
-                         ("the processor time of all runs", ratios_of_all(busy, runs))))
+def means(models: Sequence[dict[str, list[Seconds]]], peers: Sequence[str]) -> str:
+    """Return what the runs of all models say together."""
+    lines = []
+    for what, field in (("Processor time until all files exist", "busy"), ("Processor time of the program", "program"),
+                        ("Seconds on the clock of the program", "wall")):
+        pairs = [(peer, "plain") for peer in peers]
+        if field == "busy" and {"depyf", TRACE} <= set(peers):
+            pairs.append(("depyf", TRACE))
+        lines.append(f"{what}, geometric means of the ratios and standard errors: " + "; ".join(
+            f"{peer}{'' if to == 'plain' else f' to {to}'} "
+            f"{geometric_mean([ratio for runs in models for ratio in ratios(runs, peer, field, to)])}"
+            for peer, to in pairs) + ".\n")
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -238,28 +196,26 @@ def main() -> None:
         child(*chosen.child)
         return
     compileall.compile_dir(SOURCE, quiet=2)
-    seconds(chosen.models[0], chosen.backend, "plain")  # (torch's own modules are compiled by the first who comes)
-    entering = statistics.median(seconds("", chosen.backend, "depyf").left for _ in range(chosen.rounds))
-    shown = columns(chosen.peers)
+    run(chosen.models[0], chosen.backend, "plain")  # (torch's own modules are compiled by the first who comes)
+    entering = statistics.median(run("", chosen.backend, "depyf").wall for _ in range(chosen.rounds))
     rows: list[tuple[str, ...]] = []
-    medians: dict[str, list[float]] = {column: [] for column in shown}
     measured = []
     for name in chosen.models:
-        measured.append(measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers))
-        taken = measured[-1][0]
-        for column in shown:
-            medians[column].append(statistics.median(to_plain(taken, column)))
-        plain = statistics.median(taken["plain"])
-        rows.append((name, f"{plain:.2f} s", *(f"{medians[column][-1]:.2f}" for column in shown)))
+        runs = measure(name, chosen.backend, chosen.rounds, chosen.caches, chosen.peers)
+        measured.append(runs)
+        rows.append((name, f"{statistics.median(each.busy for each in runs['plain']):.2f} s",
+                     *(f"{statistics.median(ratios(runs, peer)):.3f}" for peer in chosen.peers)))
         print(*rows[-1], flush=True)
-    rows.append(("**median**", "", *(f"**{statistics.median(medians[column]):.2f}**" for column in shown)))
+    rows.append(("**median**", "", *(
+        f"**{statistics.median(statistics.median(ratios(runs, peer)) for runs in measured):.3f}**"
+        for peer in chosen.peers)))
     words = [word for word in sys.argv[1:] if word not in ("--append", "--write", chosen.write)]
     caches = "" if chosen.caches == "off" else f", compile caches {chosen.caches}"
     part = (
         f"## {chosen.backend}{caches}\n\n{dated()}, Python {platform.python_version()}, torch {version('torch')}, "
         f"{os.cpu_count()} cores, {chosen.rounds} rounds. Command: "
         f"`{' '.join(['python benchmarks/cold.py', *words])}`.\n\n"
-        + table(("model", "plain", *shown), rows) + f"\n{means(measured, shown)}"
+        + table(("model", "plain", *chosen.peers), rows) + f"\n{means(measured, chosen.peers)}"
         + f"\nEntering and leaving `prepare_debug` with nothing compiled: {1000 * entering:.0f} ms.\n")
     print(part)
     if chosen.write:

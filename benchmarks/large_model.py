@@ -4,10 +4,9 @@
         [--write FILE]
 
 Plain and watched runs take turns, each in a process of its own without compile caches. "Compile time" is wall time
-from the first call to the end of its backward; "all" is to the end of ``prepare_debug``, where the program goes on.
-"Files there after": how long the process beside it takes then until all files are there. Memory is the peak of the
-program's process. The outline is that of the captured graph. Ratios are medians of those within a round; below the
-table stands their geometric mean with its standard error, for single ones scatter by more than what is to be told.
+from the first call to the end of its backward; "all" is to the end of ``prepare_debug``, where all files exist. Memory
+is the peak of the program's process. The outline is that of the captured graph. Ratios are medians of those within a
+round; below the table is their geometric mean with its standard error, as single ones scatter.
 
 Processes of their own differ by a fifth on a busy machine. ``--together``: plain and watched runs take turns in one
 process instead, each with a model of its own, so that neighbours meet the same machine; the ratio is that of medians.
@@ -40,7 +39,6 @@ class Run:
 
     compiling: float
     leaving: float
-    there: float
     memory: float
     outline: int = 0
     size: int = 0
@@ -65,7 +63,7 @@ def measured(step: Callable[[], None], folder: str) -> Run:
     """Return what a first call takes, watched where there is a folder."""
     import depyf
 
-    watching = depyf.prepare_debug(folder, files="background") if folder else None
+    watching = depyf.prepare_debug(folder, files="now") if folder else None
     if watching is not None:
         watching.__enter__()
     begun = time.perf_counter()
@@ -75,10 +73,7 @@ def measured(step: Callable[[], None], folder: str) -> Run:
     if watching is not None:
         watching.__exit__(None, None, None)
     leaving = time.perf_counter() - begun
-    if watching is not None:
-        watching.wait()
-    there = time.perf_counter() - begun
-    return Run(compiling, leaving, there, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return Run(compiling, leaving, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def warmed_up(backend: str) -> None:
@@ -100,7 +95,7 @@ def together(layers: int, backend: str, rounds: int) -> str:
     """Measure runs that take turns in this process; return a line of text."""
     import torch
 
-    os.environ.update({"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", "DEPYF_CACHE": "off"})
+    os.environ.update({"TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"})
     warmed_up(backend)
     times: dict[bool, list[float]] = {False: [], True: []}
     for number in range(rounds + 1):  # (the first round is not counted)
@@ -149,7 +144,7 @@ def printing(layers: int) -> str:
 
 
 def apart(layers: int, backend: str, watched: bool) -> Run:
-    environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", "DEPYF_CACHE": "off"}
+    environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--layers", str(layers), "--backend", backend, "--one",
                    os.path.join(folder, "dump") if watched else ""]
@@ -206,7 +201,7 @@ def main() -> None:
         f"{middle(seen.compiling / plain.compiling for plain, seen in pairs):.3f}",
         f"{middle((seen.compiling + seen.leaving) / plain.compiling for plain, seen in pairs):.3f}",
         f"{middle(seen.memory / plain.memory for plain, seen in pairs):.3f}",
-        f"{middle(seen.there for _, seen in pairs):.2f} s", f"{watched.size / 1e6:.1f} MB", watched.outline)]
+        f"{watched.size / 1e6:.1f} MB", watched.outline)]
     import torch
     import transformers
 
@@ -214,7 +209,7 @@ def main() -> None:
             f"{transformers.__version__}, {os.cpu_count()} cores, medians of {chosen.rounds} rounds. Command: "
             "`make large`.\n\n" + table(
                 ("model", "backend", "compile time, plain", "ratio while compiling", "ratio, all", "peak memory, ratio",
-                 "files there after", "dump", "lines of the outline"), rows)
+                 "dump", "lines of the outline"), rows)
             + "\nThe geometric mean of the ratios while compiling, with its standard error: "
             f"{geometric_mean([seen.compiling / plain.compiling for plain, seen in pairs])}; the ratio of the shortest "
             f"runs: {min(seen.compiling for _, seen in pairs) / min(plain.compiling for plain, _ in pairs):.3f}.\n")

@@ -6,8 +6,8 @@ Each part is a process of its own; a tiny function is compiled with the eager ba
 follows each compilation.
 
 * ``plain``: without the tool, as the measure for what torch itself leaves behind.
-* ``watched``: inside one ``prepare_debug``, whose files another process makes when it is left.
-* ``watched, now``: likewise, and the program makes the files, so that it reads all records back.
+* ``watched``: inside one ``prepare_debug``, which reads all records back and writes the files when it ends.
+* ``watched, later``: likewise, with records only.
 * ``cycles``: ``prepare_debug`` is entered, compiles once, and is left, again and again.
 
 At ten points of each: resident memory, time per compilation since the last one, open file handles. At the end: whether
@@ -39,8 +39,8 @@ from depyf.capture.torch_private import private_api
 
 BEGIN, END = "<!-- long run -->", "<!-- end of long run -->"
 POINTS = 10
-#: Parts inside one block, and who makes their files.
-WATCHED = {"watched": "background", "watched, now": "now"}
+#: Parts inside one block, and when their files are made.
+WATCHED = {"watched": "now", "watched, later": "later"}
 
 
 def double(x: torch.Tensor) -> torch.Tensor:
@@ -89,20 +89,18 @@ def part(name: str, count: int, folder: str) -> dict[str, Any]:
     process = psutil.Process()
     compile_once()  # what torch makes once
     if name != "plain":
-        with depyf.prepare_debug(os.path.join(folder, "first"), files=WATCHED.get(name, "now")) as block:
+        with depyf.prepare_debug(os.path.join(folder, "first"), files=WATCHED.get(name, "now")):
             compile_once()
-        block.wait()
     gc.collect()
     hooks, handles = hooks_of_torch(), process.num_fds()
     result: dict[str, Any] = {"begin": process.memory_info().rss / 2**20}
     if name == "plain":
         result["points"] = measure(compile_once, count)
     elif name in WATCHED:
-        with depyf.prepare_debug(os.path.join(folder, "dump"), files=WATCHED[name]) as block:
+        with depyf.prepare_debug(os.path.join(folder, "dump"), files=WATCHED[name]):
             result["points"] = measure(compile_once, count)
             begun = time.process_time()
         result["end of the block, s"] = time.process_time() - begun
-        block.wait()
     else:
         def cycle() -> None:
             with tempfile.TemporaryDirectory(dir=folder) as own, depyf.prepare_debug(os.path.join(own, "d")):

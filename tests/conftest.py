@@ -5,10 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-# Tests look at files right after the block that they are made of; what makes them beside the program has its own tests.
-os.environ["DEPYF_FILES"] = "now"
-# Texts of an earlier run would hide what the decompiler does now.
-os.environ["DEPYF_CACHE"] = "off"
 # The width of the terminal that the tests were started in is not theirs. (pytest-xdist sets it, too.)
 os.environ.pop("COLUMNS", None)
 

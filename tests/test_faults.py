@@ -5,6 +5,7 @@ import collections
 import contextlib
 import errno
 import gc
+import io
 import logging
 import os
 import re
@@ -92,6 +93,16 @@ def state_of_torch():
                 if type(each).__name__ != "LazyTraceHandler"]
     return (values, handlers,
             list(torch._dynamo.convert_frame._bytecode_hooks.values()))
+
+
+@contextlib.contextmanager
+def messages():
+    """A list that gets the warnings and lines of ours."""
+    ours = []
+    with warnings.catch_warnings(record=True) as seen, contextlib.redirect_stderr(io.StringIO()) as lines:
+        warnings.simplefilter("always")
+        yield ours
+    ours += [each for each in (*(str(w.message) for w in seen), *lines.getvalue().splitlines()) if "depyf" in each]
 
 
 @contextlib.contextmanager
@@ -422,12 +433,13 @@ def test_a_full_disk_at_each_write(program, when, tmp_path, monkeypatch):
     assert {store.FILE, "index.md", "notes.txt"} <= set(counting.names) and len(counting.names) >= 8
     for number in range(len(counting.names)):
         disk = Disk(lambda n: n == number, when)
-        with warned(1):
+        with messages() as ours:
             path, values = written_with(disk, tmp_path / str(number), monkeypatch, program)
         assert same(plain, values)
         assert not [name for name in os.listdir(path) if name.endswith(".partial")]
         lost = disk.names[number]
         absent = set(whole - kinds(path))
+        assert [f"missing in {path}: {lost}" in each for each in ours] == [True] * bool(absent), (ours, absent)
         # Graphs are written again when they are linked, notes when there is more to say.
         # (An outline tells of lines in the file of its graph.)
         name = re.sub(r"\d+", "N", lost)
@@ -442,11 +454,12 @@ def test_a_full_disk_at_each_write(program, when, tmp_path, monkeypatch):
 @pytest.mark.parametrize("when", ["open", "write", "close"])
 def test_a_disk_that_is_full_from_then_on(when, tmp_path, monkeypatch):
     counting = Disk(lambda number: False)
-    _, plain = written_with(counting, tmp_path / "whole", monkeypatch, small_program)
+    whole, plain = written_with(counting, tmp_path / "whole", monkeypatch, small_program)
     for number in range(len(counting.names)):
-        with warned(1):
+        with messages() as ours:
             path, values = written_with(
                 Disk(lambda n: n >= number, when), tmp_path / str(number), monkeypatch, small_program)
+        assert len(ours) == bool(kinds(whole) - kinds(path)), ours
         assert same(plain, values)
         # What was written before is there, as a whole.
         assert {name for name in counting.names[:number] if name.endswith(".py")} <= {
@@ -460,29 +473,32 @@ def found_number(names):
 
 
 def test_a_directory_that_becomes_read_only(tmp_path, monkeypatch):
-    with warned(1):
+    with messages() as ours:
         _, values = written_with(
             Disk(lambda number: True, "open", errno.EROFS), tmp_path / "d", monkeypatch, small_program)
     assert same(small_program(), values)
+    assert ["missing in" in each for each in ours] == [True], ours
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
 def test_a_directory_without_permission_to_write(tmp_path):
-    with warned(1):
+    with messages() as ours:
         with depyf.prepare_debug(str(tmp_path / "d")):
             (tmp_path / "d").chmod(0o555)
             values = small_program()
     (tmp_path / "d").chmod(0o755)
     assert same(small_program(), values)
+    assert ["missing in" in each for each in ours] == [True], ours
 
 
 def test_a_directory_that_is_taken_away(tmp_path):
-    with warned(1):
+    with messages() as ours:
         with depyf.prepare_debug(str(tmp_path / "d")):
             shutil.rmtree(tmp_path / "d")
             (tmp_path / "d").write_text("a file now")
             values = small_program()
     assert same(small_program(), values)
+    assert ["missing in" in each for each in ours] == [True], ours
     assert (tmp_path / "d").read_text() == "a file now"
 
 

@@ -18,7 +18,7 @@ FLOORS = (
     "cfg",
     "decompiler",
     "records",
-    "torch_text",
+    "torch_text | termination",
     "provenance",
     "finishing",
     "advice",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
@@ -16,6 +17,7 @@ from .guarded import guarded_call, warn_of
 from .harmless import say
 from .inspected import tell_inspect
 from .link.sessions import session_ended, session_started
+from .termination import at_sigterm, postponed
 from .unwarned import unwarned
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from .views.dump.directory import Directory
     from .views.dump.folder import Folder
     from .views.dump.later import RecordsOnly
+    from .views.progress import Progress
 
 
 class prepare_debug:
@@ -50,10 +53,10 @@ class prepare_debug:
             the program runs on; ``checked_calls.txt`` says what was found, and a line on standard error.
         page: write the page ``index.html``. ``None``: unless that takes over two seconds;
             ``depyf report DIR`` makes it then.
-        files: who makes the files to read of what was recorded while the program ran. ``"background"``: a process of
-            its own, begun when the block is left; the program goes on meanwhile, and depyf's own readers wait for it
-            (:meth:`wait`). ``"now"``: this process, before the block is left. ``"later"``: ``depyf report DIR``, or any
-            of depyf's commands that reads the directory. ``None``: ``DEPYF_FILES``, or else ``"background"``.
+        files: when the files to read are made of what was recorded. ``"now"`` (``"background"`` means the same): before
+            the block is left, so that the next line of the program finds them. ``"later"``: by ``depyf report DIR``, or
+            any of depyf's commands that reads the directory, or :meth:`wait`; for programs that are always watched.
+            ``None``: ``DEPYF_FILES``, or else ``"now"``.
 
     Raises:
         TypeError, ValueError: wrong arguments.
@@ -61,6 +64,9 @@ class prepare_debug:
         TorchTooOld: it is older than 2.2.
         DirectoryError: the directory cannot be used.
     """
+
+    #: Whether a terminal shows what is being written.
+    shows_progress = True
 
     def __init__(
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
@@ -88,6 +94,7 @@ class prepare_debug:
         self._debugged = False
         self._untested = ""
         self._trouble = ""  # why the run could not be watched
+        self._bar: Progress | None = None
         self._wait: Callable[[], None] | None = None  # ends the wait for the first compilation
         self._session: Session | None = None
 
@@ -110,6 +117,7 @@ class prepare_debug:
         self._debug = session_started(self.path)
         self._process = os.getpid()
         self._on = True
+        self._leave_sigterm = self._at_sigterm()
         guarded_call(lambda: self._warn_once(self._untested), None, self._failed)
         if self.check:
             guarded_call(self._begin_checks, None, self._failed)
@@ -216,9 +224,12 @@ class prepare_debug:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self._on:
-            return
-        self._on = False
+        with postponed():
+            if self._on:
+                self._on = False
+                self._end()
+
+    def _end(self) -> None:
         if self._wait is not None:
             guarded_call(self._wait, None, self._failed)
         session, self._session = self._session, None
@@ -237,9 +248,10 @@ class prepare_debug:
             if session is not None:
                 session.detach()
             session_ended(self._debug)
+            self._leave_sigterm()
 
     def wait(self) -> None:
-        """Wait until the files are there; make them where nobody is at it (``files="later"``).
+        """Make the files if that was left for later (``files="later"``).
 
         Raises:
             RuntimeError: the block was not left yet.
@@ -263,13 +275,14 @@ class prepare_debug:
         self._folder.write("index.md", index_of_nothing(facts, notes, self._trouble))
         if notes:
             self._folder.write(NOTES, "\n".join(notes) + "\n")
+        self._folder.say_missing()
         if rank_and_world() is not None:
             from .views import ranks
 
             ranks.rank_ended(self.path)
 
     def _write(self, session: Session) -> None:
-        """End the session, and make the files of what was recorded, or have them made."""
+        """End the session, and make the files of what was recorded."""
         from .link.sessions import RunningStage
         from .records import store
 
@@ -282,9 +295,9 @@ class prepare_debug:
                 f"torch {_torch_version()} lacks {len(session.lacking)} of the names that depyf uses; `depyf doctor` "
                 "shows what is lost")
         # (Records that could not be written are in this process only. An error of ours is better told by it.)
-        if self.files != "now" and not session.warned and store.is_unwritten(self.path):
+        if self.files == "later" and not session.warned and store.is_unwritten(self.path):
             session.close()
-            self._write_elsewhere(session.events.count())
+            self._leave_for_later(session.events.count())
         else:
             session.attempt(lambda: self._write_now(session), None)
 
@@ -309,38 +322,52 @@ class prepare_debug:
         if session.warned and os.path.exists(os.path.join(self.path, store.FILE)):
             capture = session.attempt(lambda: store.filled(whole, store.read(self.path)), whole)
         linker = self._debug.linker
-        self._written(write(
-            capture, self.path, session._report, linker.notes if linker is not None else (), self._progress,
-            self._folder))
+        try:
+            self._written(write(
+                capture, self.path, session._report, linker.notes if linker is not None else (), self._progress,
+                self._folder))
+        finally:
+            if self._bar is not None:
+                with contextlib.suppress(Exception):
+                    self._bar.clear()
         session.attempt(lambda: ranks.rank_ended(self.path), None)
 
-    def _write_elsewhere(self, compilations: int) -> None:
+    def _leave_for_later(self, compilations: int) -> None:
         from .records.environment import environment
-        from .run_files import make, start
+        from .run_files import make
         from .views.dump.folder import INDEX
         from .views.dump.later import index_of_records
 
         path = self.path
-        begun = self.files == "background"
-        self._folder.write(INDEX, index_of_records(environment(), begun))
-        if begun and not start(path):
-            make(path)
+        self._folder.write(INDEX, index_of_records(environment()))
+        self._folder.say_missing()
         self._debug.write = lambda: make(path)
         self._kept(compilations)
 
+    def _progress(self, what: str, done: int, total: int) -> None:
+        """Show what is being written, on a terminal and after a second."""
+        with contextlib.suppress(Exception):  # (standard error may be closed, or the program's own)
+            if self._bar is None:
+                from .views.progress import Progress
+
+                self._bar = Progress(2, sys.stderr, self.shows_progress and sys.stderr is not None, delay=1)
+            self._bar.done, self._bar.total = done, total
+            self._bar.show(f"depyf: writing {what}")
+
     # --- for those who watch a whole program ---
+    def _at_sigterm(self) -> Callable[[], None]:
+        """Have the block ended when the process is about to end by SIGTERM; return what takes this back."""
+        return at_sigterm(lambda: self.__exit__(None, None, None))
+
     def _put_elsewhere(self, notice: str) -> None:
         """Take note that the directory held an earlier run."""
         self._say(notice)
-
-    def _progress(self, what: str, done: int, total: int) -> None:
-        """Take note of what is being written (:data:`depyf.views.dump.files.Progress`)."""
 
     def _written(self, capture: Capture) -> None:
         """Take note of what was written."""
 
     def _kept(self, compilations: int) -> None:
-        """Take note that the files are made elsewhere of the records of so many compilations."""
+        """Take note that only the records of so many compilations were written."""
 
 
 def _torch_version() -> str:
@@ -348,19 +375,15 @@ def _torch_version() -> str:
 
 
 def _files_wanted(given: str | None) -> str:
-    """Return who makes the files.
+    """Return when the files are made: ``"now"`` or ``"later"``.
 
     Raises:
-        ValueError: it is not known.
+        ValueError: it is neither.
     """
-    known = ("background", "now", "later")
-    if given is None:
-        given = os.environ.get("DEPYF_FILES") or known[0]
-        if given not in known:
-            raise ValueError(f"DEPYF_FILES={given!r} is not known; give one of {', '.join(known)}")
-    if given not in known:
-        raise ValueError(f"files={given!r} is not known; give one of {', '.join(map(repr, known))}")
-    return given
+    name, value = ("files", given) if given is not None else ("DEPYF_FILES", os.environ.get("DEPYF_FILES") or "now")
+    if value not in ("now", "later", "background"):
+        raise ValueError(f"{name}={value!r} is not known; give 'now' or 'later'")
+    return "now" if value == "background" else value
 
 
 def _under_debugger() -> bool:

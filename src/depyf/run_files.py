@@ -1,21 +1,17 @@
-"""The files of a run, made of its records: by the process that was watched, or by another one.
+"""The files of a run, made of its records.
 
-write(capture, path)     now, in this process
-start(path)              by a process of its own, which the program need not wait for; readers of the dump do
-make(path)               what is still to be made of a dump that somebody wants to read
+write(capture, path)     all of them, now
+make(path)               those of a run that was only recorded, when somebody wants to read it
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .guarded import guarded_call
-from .records import making, store
+from .records import store
 from .records.model import Capture
 
 if TYPE_CHECKING:
@@ -37,7 +33,7 @@ def say(error: Exception) -> None:
 
 def write(
     capture: Capture, path: str, report: Report = say, notes: Iterable[str] = (), progress: Progress | None = None,
-    before: Folder | None = None, processes: int = 1,
+    before: Folder | None = None,
 ) -> Capture:
     """Write all files of a run that came to its end; return it as it was recorded.
 
@@ -50,7 +46,6 @@ def write(
         notes: more than those of the run.
         progress: called with what is being written.
         before: wrote files of it while the run went on.
-        processes: that may work at once.
     """
     from .finishing.functions import finished
     from .views.dump import files
@@ -59,8 +54,7 @@ def write(
     recorded = capture.unwritten.recorded if capture.unwritten is not None else None
     options = recorded.options if recorded is not None else ()
     shown = progress or files.silent
-    whole = finished(
-        capture, lambda action, otherwise: guarded_call(action, otherwise, report), processes, shown)
+    whole = finished(capture, lambda action, otherwise: guarded_call(action, otherwise, report), shown)
     directory = Directory(path)
     if before is not None:
         directory.goes_on_with(before)
@@ -70,9 +64,11 @@ def write(
     made = sum(len(frame.entries) for function in whole.functions for frame in function.frames)
     lacking = capture.unwritten is not None and made < len(capture.unwritten.bytecodes)
     page = True if PAGE in options else False if NO_PAGE in options else None
-    return files.write_views(
+    final = files.write_views(
         files.write_artefacts(chosen, directory), directory, report, notes, clean=KEEP_WILD not in options, page=page,
         progress=shown, records=not lacking)
+    directory.say_missing()
+    return final
 
 
 def choice_of(include: Iterable[str], exclude: Iterable[str], backends: Iterable[str], stages: Iterable[str]) -> (
@@ -108,56 +104,11 @@ def _remove_others(chosen: Capture, directory: Folder) -> None:
             directory.remove(name)
 
 
-# --- by a process of its own ------------------------------------------------------------------------
-def start(path: str) -> bool:
-    """Have the files of a dump made by a process of its own, which outlives this one; return whether there is one.
-
-    It is nobody's child: the program finds no process that it did not start. It runs at low priority.
-    """
-    if not making.can_lock() or not sys.executable:
-        return False
-    try:
-        lock = making.lock(path)
-    except OSError:
-        return False
-    try:
-        folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        program = "import sys; sys.path.insert(0, sys.argv[2]); from depyf.run_files import main; main(sys.argv[1])"
-        # The shell ends at once, so that its child has no parent here. What it is told comes as arguments.
-        command = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh",
-                   sys.executable, "-ESs", "-c", program, os.path.abspath(path), folder]
-        subprocess.run(command, pass_fds=(lock,), start_new_session=True, check=True,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    except (OSError, subprocess.SubprocessError):
-        making.unlock(path)
-        return False
-    finally:
-        os.close(lock)
-    return True
-
-
-def main(path: str) -> None:
-    """Make the files of a dump. The lock on it is held by this process since it was started."""
-    try:
-        os.nice(10)
-    except OSError:
-        pass
-    try:
-        from .finishing.texts import processes_here
-
-        write(store.read(path), path, progress=lambda what, done, total: making.tell(path, what, done, total),
-              processes=processes_here())
-    finally:
-        making.unlock(path)
-    _write_index_of_ranks(path)  # which waits for the locks of other ranks
-
-
 def make(path: str) -> None:
-    """Make what is still to be made of a dump that somebody wants to read: by whoever is at it, or here.
+    """Make the files of a recorded run that has none yet (``files="later"``).
 
-    Where that cannot be done, the records are read as they are.
+    Where that fails, the records can be read as they are.
     """
-    making.wait(path)
     if store.is_unwritten(path):
         guarded_call(lambda: write(store.read(path), path), None, say)
         _write_index_of_ranks(path)

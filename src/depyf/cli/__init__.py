@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from .. import __version__
 from .status import INTERRUPTED, refused
 from .streams import harmless_streams
-from .waiting import waiting_shown
 
 #: In the order in which ``depyf --help`` shows them.
 COMMANDS = ("run", "explain", "fix", "diff", "check", "fits", "repro", "open", "report", "decompile", "doctor")
@@ -69,8 +68,7 @@ def _status(words: list[str]) -> int:
         words = ["run", *spelled_out(words[1:])]
     given = parser(*words[:1]).parse_args(words)
     try:
-        with waiting_shown():
-            status: int = given.run(given)
+        status: int = given.run(given)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:

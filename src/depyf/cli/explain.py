@@ -72,14 +72,11 @@ def explain(given: argparse.Namespace) -> int:
 
 def _written_index(path: str) -> str | None:
     """Return the index that lies in the dump of one process and tells the whole; ``None`` where it is to be made."""
-    from ..records import making
     from ..records.run_directory import directory_of, rank_folders
     from ..views.index.written import read
 
     directory = directory_of(path)
-    if rank_folders(directory) or os.path.exists(os.path.join(directory, making.FILE)):
-        return None
-    return read(directory)
+    return None if rank_folders(directory) else read(directory)
 
 
 def _show(given: argparse.Namespace, text: str, path: str) -> int:

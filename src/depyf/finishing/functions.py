@@ -30,7 +30,6 @@ from ..torch_text.legal import legal_graph
 from ..torch_text.resumes import is_resume, resumed_function
 from .branch_conditions import branch_condition
 from .frames import Meaning, make_frame
-from .kept_texts import KeptTexts, default_folder
 from .stack_values import expressions_on_stack
 from .texts import Attempt, Texts
 
@@ -41,14 +40,13 @@ Key = tuple[int, int]
 
 
 def finished(
-    capture: Capture, attempt: Attempt, processes: int = 1, progress: Progress = lambda what, done, total: None,
+    capture: Capture, attempt: Attempt, progress: Progress = lambda what, done, total: None,
 ) -> Capture:
     """Return a run with its functions, whose texts are written now.
 
     Args:
         capture: what was recorded; as it is, if nothing is to be written.
         attempt: runs each part; what fails is left out.
-        processes: that may work at once.
         progress: called with what is being made.
     """
     unwritten = capture.unwritten
@@ -56,11 +54,10 @@ def finished(
         return capture
     recorded = unwritten.recorded
     unsimplified = recorded is not None and EndOfRecording.UNSIMPLIFIED in recorded.options
-    texts = Texts(_version(capture), unsimplified, attempt, KeptTexts(default_folder()))
-    attempt(lambda: texts.make(
-        unwritten.bytecodes, processes, lambda done, total: progress("functions", done, total)), None)
+    number = len(unwritten.bytecodes)
+    texts = Texts(_version(capture), unsimplified, attempt, lambda done: progress("functions", done, number))
+    attempt(lambda: texts.make(unwritten.bytecodes), None)
     functions = Functions(unwritten, _version(capture), attempt, texts).all()
-    attempt(texts.close, None)
     graphs = tuple(attempt(lambda: _legal(graph), graph) for graph in capture.graphs)
     whole = replace(capture, functions=(*capture.functions, *functions), graphs=graphs, unwritten=None)
     if recorded is None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 
 from ..guarded import guarded_call
-from ..records import making, store
+from ..records import store
 from ..records.model import Capture
 
 
@@ -16,14 +15,12 @@ def read_records(path: str) -> Capture:
     Raises:
         RecordsError: as :func:`depyf.records.store.read`.
     """
-    making.wait(path if os.path.isdir(path) else os.path.dirname(path) or ".")
     capture = store.read(path)
     if capture.unwritten is None:
         return capture
     from .functions import finished  # (the decompiler: few need it)
-    from .texts import processes_here
 
-    return finished(capture, lambda action, otherwise: guarded_call(action, otherwise, _say), processes_here())
+    return finished(capture, lambda action, otherwise: guarded_call(action, otherwise, _say))
 
 
 def _say(error: Exception) -> None:

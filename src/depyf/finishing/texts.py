@@ -1,27 +1,48 @@
-"""Texts of transformed code: each is made once, the long ones are kept on disk, many are made by several processes."""
+"""Texts of transformed code; where there are many, worker processes make them.
+
+A worker is a Python that sees nothing of the program: isolated (``-I -S``, so neither the working directory nor
+``PYTHONPATH`` is on its path), in a session of its own, without the program's open files. It gets records and returns
+texts, both pickled, and is joined before :meth:`Texts.make` returns.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing
+from typing import Any, NamedTuple
 
 from ..bytecode.code import Code
 from ..bytecode.packed import unpacked
+from ..decompiler import decompile_code
 from ..guarded import guarded_call
-from ..records.model import Bytecode
-from .kept_texts import SHORTEST, KeptTexts, Written, key_of
+from ..records.model import Bytecode, CodeText
+from .decompiled import decompiled_bytecode
+from .frames import code_text
 
 #: Runs an action and returns what it returns; where it raises, reports that and returns the second argument.
 Attempt = Callable[[Callable[[], Any], Any], Any]
-#: Bytes of bytecode for which further processes are worth their start: about a second's work.
-_MANY = 30_000
-#: More processes than these wait for each other.
-_MOST_PROCESSES = 16
+#: Bytes of bytecode from which workers are worth their start: about two seconds of work.
+_MANY = 60_000
+_MOST_WORKERS = 16
+_WORKER = "import sys; sys.path.append(sys.argv[1]); from depyf.finishing.texts import work; work()"
+
+
+class Written(NamedTuple):
+    """The text of transformed code.
+
+    Attributes:
+        source, exact, arguments: as of :class:`~depyf.records.model.TransformedCode`.
+    """
+
+    source: CodeText
+    exact: CodeText | None
+    arguments: tuple[str, ...]
 
 
 class Texts:
@@ -29,154 +50,123 @@ class Texts:
 
     Args:
         version: of the Python that made the code.
-        unsimplified: a text with nothing simplified is wanted, too.
+        unsimplified: write a text with nothing simplified, too.
         attempt: runs what may fail.
-        kept: texts of earlier runs.
+        progress: called with the number of finished texts, each time that another one is begun.
     """
 
     def __init__(
         self, version: tuple[int, int], unsimplified: bool, attempt: Attempt,
-        kept: KeptTexts,
+        progress: Callable[[int], None] = lambda done: None,
     ) -> None:
         self._version = version
         self._unsimplified = unsimplified
         self._attempt = attempt
-        self._kept = kept
-        self._made: dict[str, Written] = {}
+        self._progress = progress
+        self._done = 0
+        self._made: dict[int, Written] = {}  # by the identity of the record
 
     def of(self, bytecode: Bytecode) -> Written:
-        """Return the text of what Dynamo made.
+        """Return the text of a transformed code.
 
         Raises:
-            ValueError: a name that stands in the text is no name, or the code cannot be read.
+            ValueError: a name in the record is no identifier, or the code cannot be read.
         """
-        code, key = self._read(bytecode)
-        known = self._known(key, code)
-        if known is None:
-            known = self._new(bytecode, code, self._attempt)
-            self._keep(key, code, known)
-        return known
+        made = self._made.get(id(bytecode))
+        if made is not None:
+            return made
+        self._count()
+        return _written(bytecode, _code_of(bytecode, self._version), self._unsimplified, self._attempt)
 
-    def make(self, bytecodes: Iterable[Bytecode], processes: int, progress: Callable[[int, int], None]) -> None:
-        """Make texts by several processes, where there is enough to do. What fails there is left to :meth:`of`.
-
-        Args:
-            bytecodes: what is wanted.
-            processes: at most; 1: nothing is done here.
-            progress: called with how many are done, and of how many.
-        """
-        if processes < 2:
+    def make(self, bytecodes: Sequence[Bytecode]) -> None:
+        """Have workers make the texts, where that is worth it. :meth:`of` makes those that they do not."""
+        sizes = {id(each): len(code.bytecode) for each in bytecodes
+                 if (code := guarded_call(lambda: _code_of(each, self._version), None, _ignore)) is not None}
+        # (The longest first, so that no worker is left with one at the end.)
+        wanted = sorted((each for each in bytecodes if id(each) in sizes), key=lambda each: -sizes[id(each)])
+        workers = min(available_workers(), len(wanted))
+        if workers < 2 or sum(sizes.values()) < _MANY:
             return
-        lacking: dict[str, tuple[Bytecode, Code]] = {}
-        for bytecode in bytecodes:
-            read = guarded_call(lambda: self._read(bytecode), None, lambda _: None)
-            if read is not None and self._known(read[1], read[0]) is None:
-                lacking.setdefault(read[1], (bytecode, read[0]))
-        if len(lacking) < 2 or sum(len(code.bytecode) for _, code in lacking.values()) < _MANY:
-            return
-        # The longest come first, so that no process is left with one at the end.
-        tasks = sorted(lacking.items(), key=lambda each: -len(each[1][1].bytecode))
-        made = _by_processes(self._alone, [bytecode for _, (bytecode, _) in tasks], min(processes, len(tasks)))
-        for number, written in enumerate(made):
-            progress(number, len(tasks))
-            if written is not None:
-                key, (_, code) = tasks[number]
-                self._keep(key, code, written)
+        with closing(_by_workers(self._version, self._unsimplified, wanted, workers)) as texts:
+            for bytecode, written in zip(wanted, texts):
+                if written is not None:
+                    self._count()
+                    self._made[id(bytecode)] = written
 
-    def close(self) -> None:
-        """Say that no more texts are wanted."""
-        self._kept.close()
-
-    def _read(self, bytecode: Bytecode) -> tuple[Code, str]:
-        for name in (bytecode.text_name, *bytecode.shown.values(), *(each.shown for each in bytecode.resumes)):
-            if not name.isidentifier():  # (records may come from anywhere)
-                raise ValueError(f"{name!r} is no name of Python")
-        code = unpacked(bytecode.transformed, self._version)
-        return code, key_of(bytecode, code, self._unsimplified)
-
-    def _known(self, key: str, code: Code) -> Written | None:
-        if key not in self._made and len(code.bytecode) >= SHORTEST:
-            kept = self._kept.get(key)
-            if kept is not None:
-                self._made[key] = kept
-        return self._made.get(key)
-
-    def _keep(self, key: str, code: Code, written: Written) -> None:
-        if not written.is_proven():
-            return  # (an error of ours may be another one the next time)
-        self._made[key] = written
-        if len(code.bytecode) >= SHORTEST:
-            self._kept.put(key, written)
-
-    def _new(self, bytecode: Bytecode, code: Code, attempt: Attempt) -> Written:
-        from ..decompiler import decompile_code  # (not wanted where all texts are kept)
-        from .decompiled import decompiled_bytecode
-        from .frames import code_text
-
-        source, exact = code_text(decompiled_bytecode(bytecode, code, attempt)), None
-        if self._unsimplified and source.fidelity == "equivalent":
-            exact = code_text(decompile_code(code, name=bytecode.text_name, rename=bytecode.shown))
-        return Written(source, exact, code.varnames[: code.argcount + code.kwonlyargcount])
-
-    def _alone(self, bytecode: Bytecode) -> Written | None:
-        """Return a text, in another process; ``None`` where there is something to report."""
-        errors: list[Exception] = []
-        code = unpacked(bytecode.transformed, self._version)
-        written: Written | None = guarded_call(
-            lambda: self._new(bytecode, code, lambda action, otherwise: guarded_call(action, otherwise, errors.append)),
-            None, errors.append)
-        return None if errors else written
+    def _count(self) -> None:
+        self._progress(self._done)
+        self._done += 1
 
 
-def processes_here() -> int:
-    """Return how many processes can work for this one: one where it is more than a process that makes files."""
-    if "torch" in sys.modules or threading.active_count() > 1 or not hasattr(os, "fork"):
-        return 1
+def _code_of(bytecode: Bytecode, version: tuple[int, int]) -> Code:
+    for name in (bytecode.text_name, *bytecode.shown.values(), *(each.shown for each in bytecode.resumes)):
+        if not name.isidentifier():  # (records may come from anywhere)
+            raise ValueError(f"{name!r} is no name of Python")
+    return unpacked(bytecode.transformed, version)
+
+
+def _written(bytecode: Bytecode, code: Code, unsimplified: bool, attempt: Attempt) -> Written:
+    source, exact = code_text(decompiled_bytecode(bytecode, code, attempt)), None
+    if unsimplified and source.fidelity == "equivalent":
+        exact = code_text(decompile_code(code, name=bytecode.text_name, rename=bytecode.shown))
+    return Written(source, exact, code.varnames[: code.argcount + code.kwonlyargcount])
+
+
+def _ignore(error: Exception) -> None:
+    """Leave an error to :meth:`Texts.of`, which meets it again and reports it."""
+
+
+def available_workers() -> int:
+    """Return how many workers this process can start: its share of the processors.
+
+    None where the program would notice, as it handles the end of child processes, or where the executable of this
+    process may be another program than Python (a frozen application, a server that embeds Python).
+    """
+    executable = os.path.basename(sys.executable or "").lower()
+    if not executable.startswith(("python", "pypy")) or getattr(sys, "frozen", False):
+        return 0
+    if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) != signal.SIG_DFL:
+        return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    ranks = os.environ.get("LOCAL_WORLD_SIZE", "1")  # (each has files made)
-    return max(1, min(_MOST_PROCESSES, cores // max(1, int(ranks) if ranks.isdecimal() else 1)))
+    ranks = os.environ.get("LOCAL_WORLD_SIZE", "1")  # (each makes files)
+    return max(1, min(_MOST_WORKERS, cores // max(1, int(ranks) if ranks.isdecimal() else 1)))
 
 
-_work: Callable[[Bytecode], Written | None] | None = None
+def _by_workers(
+    version: tuple[int, int], unsimplified: bool, bytecodes: list[Bytecode], workers: int,
+) -> Generator[Written | None, None, None]:
+    """Yield the texts in order, ``None`` where one failed. They end early where a worker cannot start or dies."""
+    folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    with ExitStack() as stack:
+        started: list[subprocess.Popen[bytes]] = []
+        try:
+            for number in range(workers):
+                share = stack.enter_context(tempfile.TemporaryFile())
+                pickle.dump((version, unsimplified, bytecodes[number::workers]), share)
+                share.seek(0)
+                worker = stack.enter_context(subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _WORKER, folder], stdin=share, stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL, start_new_session=True))
+                stack.callback(worker.kill)  # (called first, then the context waits for its end)
+                started.append(worker)
+            for number in range(len(bytecodes)):
+                output = started[number % workers].stdout
+                assert output is not None
+                yield pickle.load(output)
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return
 
 
-def _begin(work: Callable[[Bytecode], Written | None], first: int) -> None:
-    global _work
-    _work = work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # (a Ctrl-C is the first process's, which ends the others)
-    threading.Thread(target=_end_with, args=(first,), daemon=True).start()
+def work() -> None:
+    """Make texts, as a worker: records from standard input, texts to standard output."""
+    version, unsimplified, bytecodes = pickle.load(sys.stdin.buffer)
+    for bytecode in bytecodes:
+        errors: list[Exception] = []
 
+        def attempt(action: Callable[[], Any], otherwise: Any) -> Any:
+            return guarded_call(action, otherwise, errors.append)
 
-def _end_with(first: int) -> None:
-    """End this process soon after the first one: one that was killed tells nobody, and its lock is inherited."""
-    while os.getppid() == first:
-        time.sleep(0.5)
-    os._exit(1)
-
-
-def _do(bytecode: Bytecode) -> Written | None:
-    assert _work is not None
-    return _work(bytecode)
-
-
-def _by_processes(
-    work: Callable[[Bytecode], Written | None], tasks: list[Bytecode], processes: int,
-) -> Iterator[Written | None]:
-    """Yield the results in order; they end early where a process died, and at once where there can be none."""
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    try:
-        # (Forked, they have what is imported, and ``work`` need not be sent.)
-        pool = ProcessPoolExecutor(
-            processes, mp_context=multiprocessing.get_context("fork"), initializer=_begin,
-            initargs=(work, os.getpid()))
-    except (ImportError, NotImplementedError, OSError):
-        return  # a machine without semaphores
-    try:
-        yield from pool.map(_do, tasks)
-    except (BrokenProcessPool, OSError):
-        return
-    finally:
-        pool.shutdown(cancel_futures=True)
+        written = attempt(
+            lambda: _written(bytecode, _code_of(bytecode, version), unsimplified, attempt), None)
+        pickle.dump(None if errors else written, sys.stdout.buffer)
+        sys.stdout.buffer.flush()

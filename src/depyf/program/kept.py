@@ -14,14 +14,13 @@ def shown(path: str) -> str:
     return path if near.startswith(os.pardir) else near
 
 
-def kept_lines(number: int, path: str, begun: bool) -> list[str]:
-    """Return what is said of a run whose files are still to be made.
+def kept_lines(number: int, path: str) -> list[str]:
+    """Return what is said of a run of which only records were written.
 
     Args:
         number: of compilations of the first process.
         path: its folder.
-        begun: another process is making them.
     """
     return [f"depyf: {number} compilation{'' if number == 1 else 's'} recorded in {shown(path)}{os.sep}",
-            f"  {'the files are being made' if begun else 'its files are made when they are wanted'}: depyf explain "
-            f"{shown(path)}, depyf open {shown(path)}, or depyf report {shown(path)}"]
+            f"  its files are made when they are wanted: depyf explain {shown(path)}, depyf open {shown(path)}, or "
+            f"depyf report {shown(path)}"]

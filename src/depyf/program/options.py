@@ -16,8 +16,8 @@ STAGES = {
     "captured": "Captured_Graph", "joint": "Joint_graph", "forward": "Forward_graph", "backward": "Backward_graph",
     "post-grad": "AFTER_POST_GRAD", "kernels": "kernels"}
 
-#: Who makes the files of a run (as of :class:`depyf.prepare_debug`).
-FILES = ("now", "background", "later")
+#: When the files of a run are made (as of :class:`depyf.prepare_debug`); "background" means "now".
+FILES = ("now", "later", "background")
 #: Options whose value is a word of its own.
 _TAKE_A_VALUE = ("-o", "--output", "--include", "--exclude", "--backend", "--stage", "--caches", "--files")
 
@@ -144,11 +144,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     shown.add_argument("--log-bytecode", action="store_true", help="code objects too (marshal)")
     shown.add_argument("--page", action=argparse.BooleanOptionalAction, default=None,
                        help="write the page index.html (default: unless that takes over two seconds)")
-    shown.add_argument("--files", choices=FILES, default=None,
-                       help="who makes the files to read of what was recorded: the program at its end (now: the "
-                            "default of the first process, whose summary is made of them), a process beside it "
-                            "(background: the default of those that it starts), or whoever reads them (later: "
-                            "`depyf report DIR` and the other commands)")
+    shown.add_argument("--files", choices=FILES, default=None, metavar="now|later",
+                       help="when the files to read are made of what was recorded: at the end of the program (now, the "
+                            "default), or by whoever reads them (later: `depyf report DIR` and the other commands)")
     watched = parser.add_argument_group("how it is watched")
     watched.add_argument("--link", action=argparse.BooleanOptionalAction, default=None,
                          help="tie running code to the files at once, for tracebacks (default: when depyf.debug() is "

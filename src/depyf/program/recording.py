@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..prepare import prepare_debug
 from ..records.run_directory import MARK
+from ..termination import at_sigterm
 
 if TYPE_CHECKING:
     from ..records.model import Capture
-    from ..views.progress import Progress
 
 
 class Recording(prepare_debug):
@@ -25,16 +24,17 @@ class Recording(prepare_debug):
             the others wrote.
         first: this is the first process of the program, which speaks for all.
         shows_progress: say what is being written, on a terminal and if it takes long.
+        terminated: called when the process is about to end by SIGTERM; ``None``: nothing is done then.
         **options: as of :class:`depyf.prepare_debug`.
 
     Attributes:
         capture: what was written, once it is.
-        kept: the number of compilations of which only records were written, the files being made elsewhere.
+        kept: the number of compilations of which only records were written (``files="later"``).
     """
 
     def __init__(
         self, directory: str, choice: tuple[str, ...], launch: str, *, first: bool = True, shows_progress: bool = False,
-        **options: Any
+        terminated: Callable[[], None] | None = None, **options: Any
     ) -> None:
         super().__init__(directory, **options)
         self.capture: Capture | None = None
@@ -42,9 +42,8 @@ class Recording(prepare_debug):
         self._choice = choice
         self._launch = launch
         self._first = first
-        self._bar: Progress | None = None
-        self._shows_progress = shows_progress
-        self._begun = 0.0
+        self.shows_progress = shows_progress
+        self._on_sigterm = terminated
 
     def __enter__(self) -> Recording:
         """Begin at once: the first compilation is what this was entered for."""
@@ -56,6 +55,9 @@ class Recording(prepare_debug):
         except OSError:
             pass  # the summary leaves this process out
         return self
+
+    def _at_sigterm(self) -> Callable[[], None]:
+        return at_sigterm(self._on_sigterm) if self._on_sigterm is not None else lambda: None
 
     def _warn_once(self, text: str) -> None:
         if self._first:
@@ -75,22 +77,8 @@ class Recording(prepare_debug):
     def _options(self) -> tuple[str, ...]:
         return *super()._options(), *self._choice
 
-    def _progress(self, what: str, done: int, total: int) -> None:
-        if not self._shows_progress:
-            return
-        from ..views.progress import Progress
-
-        self._begun = self._begun or time.monotonic()
-        if self._bar is None:
-            self._bar = Progress(2, sys.stderr, True)
-        if time.monotonic() - self._begun > 0.5:
-            self._bar.done, self._bar.total = done, total
-            self._bar.show(f"depyf: writing {what}")
-
     def _kept(self, compilations: int) -> None:
         self.kept = compilations
 
     def _written(self, capture: Capture) -> None:
         self.capture = capture
-        if self._bar is not None:
-            self._bar.clear()

@@ -11,16 +11,16 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import signal
 import sys
 import threading
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..capture import apart
 from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
 from ..harmless import say
+from ..termination import postponed
 from ..unwarned import unwarned
 from . import variables
 from .options import STAGES, Options
@@ -50,8 +50,6 @@ class Watch:
         self._left: Recording | None = None  # that of this process, once it is over
         self._trouble = ""
         self._ended = False
-        self._writing = False
-        self._killed = 0  # the signal that came while it was written
         self._lock = threading.RLock()
 
     def arm(self) -> None:
@@ -86,10 +84,10 @@ class Watch:
             try:
                 recording = Recording(
                     self.directory, choice, self.launch, first=self.first,
-                    shows_progress=self.first and not given.quiet, internal_stages=given.internal_stages,
+                    shows_progress=self.first and not given.quiet,
+                    terminated=self.end if self.first else None, internal_stages=given.internal_stages,
                     link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
-                    caches=given.caches, page=given.page, check=given.check,
-                    files=given.files or os.environ.get("DEPYF_FILES") or ("now" if self.first else None))
+                    caches=given.caches, page=given.page, check=given.check, files=given.files)
                 with unwarned():
                     # What torch's own modules warn of while we import them is not the program's doing, and may be an
                     # error to it.
@@ -100,8 +98,6 @@ class Watch:
                 return
             self._recording = recording
             self._at_exit_of_workers()
-            if self.first:
-                self._on_sigterm()
 
     def _at_exit_of_workers(self) -> None:
         """Workers of ``multiprocessing`` that were forked end without a word (``os._exit``), but for its own."""
@@ -110,28 +106,6 @@ class Watch:
             from multiprocessing import util
 
             util.Finalize(None, self.end, exitpriority=-1000)
-
-    # --- ends that the program does not know of ----------------------------------------------------
-    def _on_sigterm(self) -> None:
-        """Write what there is before the process ends by SIGTERM, where the program leaves that to the system.
-
-        Not for ranks: their launcher ends those that hang in a collective with SIGTERM, and a handler in Python would
-        not come to its turn there.
-        """
-        from ..records.environment import rank_and_world
-
-        if rank_and_world() is not None or threading.current_thread() is not threading.main_thread():
-            return
-        if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._terminated)
-
-    def _terminated(self, number: int, frame: FrameType | None) -> None:
-        if self._writing and not self._killed:
-            self._killed = number  # once it is written; a second one does not wait
-            return
-        self.end()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
 
     def _forked(self) -> None:
         """In the child of a fork: what the parent records stays the parent's.
@@ -148,19 +122,21 @@ class Watch:
             return  # it waits still
         try:
             recording.__exit__(None, None, None)  # in another process this takes the hooks back, and no more
-            if signal.getsignal(signal.SIGTERM) == self._terminated:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
             self._wait(sys.modules[self._moment.module])
         except Exception:
             pass  # a child that is not watched
 
     # --- the end -----------------------------------------------------------------------------------
     def end(self) -> None:
-        """Write what there is and, in the first process, tell of it. Called a second time it does nothing."""
+        """Write the files and, in the first process, the summary. Called a second time it does nothing."""
+        with postponed():
+            self._end()
+
+    def _end(self) -> None:
         with self._lock:
             if self._ended:
                 return
-            self._ended = self._writing = True
+            self._ended = True
             recording, self._recording = self._recording, None
         by_interrupt = _ends_by_interrupt()
         interrupted = False
@@ -177,9 +153,6 @@ class Watch:
             pass
         except Exception as error:  # ours, and the program is over
             say(f"depyf: an internal error ({type(error).__name__}: {error}); the dump is in {self.directory}")
-        self._writing = False
-        if self._killed:
-            self._terminated(self._killed, None)
         if by_interrupt:
             # The interpreter keeps in mind that the program was interrupted, and forgets it when text is executed, as
             # imports do (pythonrun.c, ``unhandled_keyboard_interrupt``): its status would be another.
@@ -201,7 +174,7 @@ class Watch:
             return
         left = self._left
         if left is not None and left.kept is not None:
-            say("\n".join(kept_lines(left.kept, left.path, left.files == "background")))
+            say("\n".join(kept_lines(left.kept, left.path)))
             return
         from . import summary
 

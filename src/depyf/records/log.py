@@ -42,6 +42,7 @@ class RecordLog:
         self._file: io.FileIO | None = None
         self._recent: dict[int, tuple[object, int]] = {}  # by place; with their lengths
         self._size = 0  # of those
+        self._complete = True
 
     def append(self, record: R) -> Recorded[R]:
         """Write a record as a line and return its place; the record itself where that cannot be done: keep it."""
@@ -54,13 +55,19 @@ class RecordLog:
                 while self._size > RECENT:
                     self._size -= self._recent.pop(next(iter(self._recent)))[1]
         except OSError as error:
+            self._complete = False
             self._failed(error)
             return record
         return place
 
     def end(self, record: EndOfRecording, notes: Iterable[str]) -> None:
-        """Write that the run came to its end, with the notes on it."""
-        lines = [*(line_of({"record": "note", "text": note}) for note in notes), store.line(record)]
+        """Write that the run came to its end, with the notes on it.
+
+        Where a record is missing the end is not written: whoever reads the file learns that it is incomplete.
+        """
+        lines = [line_of({"record": "note", "text": note}) for note in notes]
+        if self._complete:
+            lines.append(store.line(record))
         try:
             with self._lock:
                 self._written("".join(lines).encode())

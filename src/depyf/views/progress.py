@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from typing import TextIO
 
 from ..harmless import harmless
 
 
 class Progress:
-    """A bar on the last line of a terminal; nothing elsewhere."""
+    """A bar on the last line of a terminal; nothing elsewhere.
 
-    def __init__(self, total: int, stream: TextIO, wanted: bool) -> None:
+    Args:
+        total: the number of steps.
+        stream: where the terminal may be.
+        wanted: show it.
+        delay: seconds from now before which nothing is shown.
+    """
+
+    def __init__(self, total: int, stream: TextIO, wanted: bool, delay: float = 0.0) -> None:
+        self._begin = time.monotonic() + delay if delay else 0.0
         self.total = total
         self.done = 0
         self.stream = stream
@@ -21,7 +30,7 @@ class Progress:
 
     def show(self, name: str) -> None:
         """Draw the bar, with the name of what is done now (of any origin: the stream need not escape it)."""
-        if not self.on:
+        if not self.on or time.monotonic() < self._begin:
             return
         name = " ".join(harmless(name).split())
         width = max(shutil.get_terminal_size().columns - 1, 1)

@@ -147,7 +147,7 @@ def _notes(
     capture: Capture, notes: Iterable[str], errors: Iterable[str], directory: Directory
 ) -> tuple[str, ...]:
     """Return the notes on the run so far."""
-    lost = ["not written: " + ", ".join(dict.fromkeys(directory.lost))] if directory.lost else []
+    lost = ["not written: " + ", ".join(directory.lost)] if directory.lost else []
     return tuple(dict.fromkeys([*capture.notes, *notes, *errors, *lost]))
 
 

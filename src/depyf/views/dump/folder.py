@@ -1,6 +1,6 @@
 """A folder that texts are written to, whatever becomes of it.
 
-A file that cannot be written (disk full, directory removed) costs that file: one warning, and the program goes on.
+A file that cannot be written (disk full, directory removed) costs that file, and :meth:`Folder.say_missing` names it.
 Files are written under another name first and moved into place, so that a killed program leaves no half file.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import warnings
 
-from ...harmless import harmless, is_plain_name
+from ...harmless import harmless, is_plain_name, say
+from ...records import store
 from ...records.plain_lines import FILE
 
 #: The page of a run; its index; the file of notes on it (there is none where there are no notes).
@@ -20,6 +20,8 @@ PAGE, INDEX, NOTES = "index.html", "index.md", "notes.txt"
 TITLE = "# What torch.compile did"
 #: Files that are read as text, in a terminal as well. (Programs escape in their strings, pages and records all of it.)
 _TO_READ = (".md", ".txt")
+#: So many missing files are named.
+_NAMED = 6
 
 
 class Folder:
@@ -33,9 +35,9 @@ class Folder:
     def __init__(self, path: str) -> None:
         self.path = path
         self.files: dict[str, None] = {}
-        self.lost: list[str] = []
+        self.lost: dict[str, str] = {}  # names of files that could not be written, with the reasons
         self._lock = threading.Lock()
-        self._warned = False
+        self._records_lack = False
 
     def path_of(self, name: str) -> str:
         """Return the path of a file, whether it is written yet or not."""
@@ -44,8 +46,8 @@ class Folder:
     def goes_on_with(self, other: Folder) -> None:
         """Take over what another one for this directory wrote, lost and warned of."""
         self.files.update(other.files)
-        self.lost += other.lost
-        self._warned = other._warned
+        self.lost.update(other.lost)
+        self._records_lack = other._records_lack
 
     # --- writing ---
     def write(self, name: str, text: str | bytes) -> str | None:
@@ -87,19 +89,21 @@ class Folder:
             pass
 
     def record_failed(self, error: OSError) -> None:
-        """Told why a record could not be appended: it is written when the run ends."""
-        self._failed(FILE, error, lost=False)
+        """Note that a record could not be appended: until the run ends it is in memory only."""
+        self._records_lack = True
 
-    def _failed(self, name: str, error: OSError, lost: bool = True) -> None:
+    def _failed(self, name: str, error: OSError) -> None:
         with self._lock:
-            if lost:
-                self.lost.append(name)
-            first, self._warned = not self._warned, True
-        if first:
-            try:
-                warnings.warn(
-                    f"depyf: {name} could not be written to {self.path} ({error.strerror or error}); the program "
-                    "goes on, and further files that cannot be written are left out silently",
-                    RuntimeWarning, stacklevel=2)
-            except Exception:
-                pass  # warnings may be errors here
+            self.lost[name] = error.strerror or str(error)
+
+    def say_missing(self) -> None:
+        """Say in one line which files could not be written, why, and what to do; nothing where all are there."""
+        lost = [name for name in self.lost if not os.path.exists(self.path_of(name))]
+        if not lost:
+            return
+        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        remedy = (
+            f"the records are complete: make room, then `depyf report {self.path} -o NEW_DIR` writes all files"
+            if FILE in self.files or store.is_unwritten(self.path) and not self._records_lack else
+            "the records are incomplete, too: make room and run the program again")
+        say(f"depyf: missing in {self.path}: {', '.join(lost[:_NAMED])}{more} ({self.lost[lost[0]]}); {remedy}")

@@ -43,17 +43,14 @@ class RecordsOnly(Folder):
         raise NotImplementedError("code objects cannot be written later")
 
 
-def index_of_records(environment: Mapping[str, str], begun: bool) -> str:
+def index_of_records(environment: Mapping[str, str]) -> str:
     """Return the text of ``index.md`` of a run whose files are to be made.
 
     Args:
         environment: of this process, in which nothing is written that Markdown would take for markup.
-        begun: another process is making them.
     """
-    how = ("The files to read are\nbeing made; they take the place of this text. Where they do not come (the process "
-           "that makes them was ended)," if begun
-           else "The files to\nread are made when somebody wants them:")
-    return (f"{TITLE}\n\nThe run is in `{store.FILE}` ({versions_and_rank(environment)}). {how} in this directory\n\n"
+    return (f"{TITLE}\n\nThe run is in `{store.FILE}` ({versions_and_rank(environment)}). The files to read are made "
+            "when\nsomebody wants them: in this directory\n\n"
             "* `depyf report .` makes them all, this one too;\n"
             "* `depyf open .` makes them and shows the page;\n"
             "* `depyf explain .`, `depyf diff` and `depyf check` make them first.\n")

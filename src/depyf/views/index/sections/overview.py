@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ....records.store import NOT_ENDED
 from ...dump.folder import TITLE
 from ...formatting import OUTCOMES, remarks, seconds
 from ...function_summary import FunctionSummary
@@ -19,7 +20,7 @@ def head(run: SectionContext) -> list[str]:
     totals = Totals.of(run)
     where = versions(capture.environment)
     if not capture.compilations and not _compiled(run):
-        summary = NOTHING
+        summary = "The records hold no compilation." if NOT_ENDED in capture.notes else NOTHING
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
                    f"{count(totals.graphs, 'graph')}, {seconds(totals.seconds)}.")
