@@ -227,8 +227,8 @@ class Watch:
 
             if importlib.util.find_spec("torch") is None:
                 return f"PyTorch is not installed for {sys.executable}, so nothing could be compiled"
-            how = "without importing torch" if error is None else f"with {type(error).__name__} before it imported torch"
-            return f"the program ended {how}, so nothing could be compiled"
+            how = f"with {type(error).__name__} before it imported" if error is not None else "without importing"
+            return f"the program ended {how} torch, so nothing could be compiled"
         if error is not None:
             return f"the program imported torch, but ended with {type(error).__name__} before anything was compiled"
         if first_compilation.FRAME.module not in sys.modules:
