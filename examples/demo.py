@@ -1,8 +1,12 @@
 """``make demo``: a real model (a small Llama with random weights) with a graph break and a recompile."""
 
+import json
 import logging
+import os
 import pathlib
 import shutil
+import subprocess
+import sys
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -24,7 +28,8 @@ class Generator(torch.nn.Module):
     def forward(self, tokens):
         logits = self.model(tokens, use_cache=False).logits[:, -1]
         token = logits.argmax(-1)
-        if token.item() == 2:  # the value of a tensor decides: torch must break the graph here
+        # The value of a tensor decides: torch must break the graph here.
+        if token.item() == 2:
             return tokens
         return torch.cat([tokens, token[:, None]], dim=1)
 
@@ -39,12 +44,27 @@ def main():
         for _ in range(3):  # the length grows: a recompile, then dynamic shapes
             tokens = generator(tokens)
     print(f"tokens: {tokens.tolist()[0]}\n")
-    print(f"{DIRECTORY}/")
-    for path in sorted(DIRECTORY.iterdir()):
-        if not path.name.startswith("."):
-            print(f"  {path.name}  ({path.read_text().count(chr(10))} lines)")
-    print(f"\nStart reading at {DIRECTORY / 'index.md'}: what was compiled, what broke the graph, what was compiled "
-          "again and why, with links into the files.")
+    # `depyf`, as it can be called from here
+    script = pathlib.Path(sys.executable).with_name("depyf")
+    command = os.path.relpath(script) if script.exists() else f"{sys.executable} -m depyf"
+    for line in first_finding():
+        print(line)
+    print(f"\nThe page:  {command} open {DIRECTORY}\n"
+          f"The index: {DIRECTORY / 'index.md'}, in the terminal: {command} explain {DIRECTORY}")
+
+
+def first_finding():
+    """Say in two sentences what `depyf explain` finds first in the dump."""
+    explain = [sys.executable, "-m", "depyf", "explain", "--json", str(DIRECTORY)]
+    run = json.loads(subprocess.run(explain, check=True, capture_output=True).stdout)["runs"][0]
+    if not run["breaks"]:
+        return [f"Found: no graph breaks in {run['totals']['graphs']} graphs."]
+    first = run["breaks"][0]
+    place = first["place"]
+    times = sum(each["place"] == place for each in run["breaks"])
+    return [f"Found: the graph of {first['function']} breaks at {os.path.relpath(place['file'])}:{place['line']} "
+            f"(`{place['text'].rstrip(':')}`), in {times} of {run['totals']['versions']} compiled versions.",
+            f"Why: {first['cause']}."]
 
 
 if __name__ == "__main__":

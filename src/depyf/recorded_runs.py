@@ -66,7 +66,7 @@ def recorded(path: str) -> dict[str, Capture] | None:
     ``None`` where there is no file of records.
     """
     if not os.path.exists(path):
-        raise RecordsError(f"{path!r} is not there. Give the directory that depyf.prepare_debug wrote, its "
+        raise RecordsError(f"{path!r} is not there. Give the directory that depyf run or prepare_debug wrote, its "
                            "records.jsonl, or a log of TORCH_TRACE.")
     if not os.path.isdir(path):
         return None

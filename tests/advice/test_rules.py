@@ -377,6 +377,14 @@ def test_no_dictionary_or_list_goes_to_where(line):
     assert "torch.where" not in getattr(on_break(broken_at(text, 2)), "change", "")
 
 
+@pytest.mark.parametrize("other", ["torch.cat([x, x[:1]])", "torch.cat((x[:1], x), dim=0)", "torch.stack([x, x])"])
+def test_what_joins_the_other_side_to_more_does_not_go_to_where(other):
+    """Sizes of the sides differ, and ``torch.where`` raises an error."""
+    for lines in (f"    if x.sum() > 0:\n        return x\n    return {other}\n",
+                  f"    if x.sum() > 0:\n        x = {other}\n    return x\n"):
+        assert "torch.where" not in getattr(on_break(broken_at(f"def f(x, y):\n{lines}", 2)), "change", "")
+
+
 def test_and_or_not_become_operators_on_tensors():
     text = "def f(x, y):\n    y = x if not x.any() and x.sum() > 0 or y.all() else y\n    return y\n"
     assert "torch.where(~x.any() & (x.sum() > 0) | y.all(), x, y)" in after(text, 2)

@@ -74,7 +74,7 @@ def test_a_program_is_as_it_is_without(project, command):
     assert (watched.returncode, watched.stdout) == (plain.returncode, plain.stdout)
     assert without_summary(watched.stderr) == plain.stderr
     assert not (project / "out").exists()
-    assert ("compiled nothing" in watched.stderr) == (command[-1] not in ("kill", "leave"))
+    assert ("nothing was written to out" in watched.stderr) == (command[-1] not in ("kill", "leave"))
 
 
 def test_the_user_s_own_sitecustomize_is_run(project, tmp_path):
@@ -357,15 +357,37 @@ def test_pytest(compiled, python):
     assert "made 1 graph of 1 function" in done.stderr and "index.md" in names(compiled / "pytest")
 
 
+BEFORE_TORCH = "before it imported torch, so nothing could be compiled"
+MADE = "import torch; torch.compile(lambda x: x, backend='eager')\n"
+
+
 @pytest.mark.parametrize(("program", "why"), [
-    ("", "did not import torch"), ("import torch", "did not use torch.compile"),
-    ("import torch; torch.compile(lambda x: x, backend='eager')", "torch.compile")])
-def test_a_program_that_compiles_nothing_is_told_why(compiled, program, why):
-    (compiled / "nothing.py").write_text(program)
-    done = run("-m", "depyf", "run", "-o", "nothing", "nothing.py", cwd=compiled)
-    first, second = done.stderr.splitlines()
-    assert first == "depyf: torch.compile compiled nothing, so nothing was written" and why in second
-    assert not (compiled / "nothing").exists()
+    (None, "nothing.py does not exist, so nothing was run"),
+    ("", "the program ended without importing torch, so nothing could be compiled"),
+    ("import sys; sys.exit(3)", "the program ended without importing torch, so nothing could be compiled"),
+    ("x = (", f"the program ended with SyntaxError {BEFORE_TORCH}"),
+    ("import nosuchmodule", f"the program ended with ModuleNotFoundError {BEFORE_TORCH}"),
+    ("import code\ncode.InteractiveInterpreter().runsource('1/0')",
+     "the program ended without importing torch, so nothing could be compiled"),
+    ("import torch", "the program imported torch, but did not use torch.compile"),
+    (MADE + "1/0", "the program imported torch, but ended with ZeroDivisionError before anything was compiled"),
+    (MADE, "the program imported torch, but nothing was compiled: what torch.compile returned was not called, or "
+           "torch leaves what was called alone")])
+def test_a_program_that_compiles_nothing_is_told_why(tmp_path, program, why):
+    if program is not None:
+        (tmp_path / "nothing.py").write_text(program)
+    plain = run("nothing.py", cwd=tmp_path)
+    done = run("-m", "depyf", "run", "-o", "nothing", "nothing.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout)
+    assert done.stderr == f"{plain.stderr}depyf: {why}\n  nothing was written to nothing{os.sep}\n"
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("command", [["."], ["program.py/x"], ["-m", "nosuch"], ["-m", "package.nosuch"]], ids=" ".join)
+def test_a_program_that_python_cannot_start(project, command):
+    done = run("-m", "depyf", "run", *command, cwd=project)
+    assert done.returncode and done.stderr.splitlines()[-2] == (
+        "depyf: Python did not start the program, so nothing was run"), done.stderr
 
 
 def test_a_directory_that_cannot_be_written_costs_the_dump_alone(compiled):

@@ -329,3 +329,24 @@ def test_the_summary():
     assert lines[1] == "  t0: 2 graphs, 1 graph break, 2 recompiles, 3 skipped (why)"
     assert lines[-2] == "  ... and 2 more" and len(lines) == MOST + 3
     assert Account.read(json.loads(json.dumps(account().plain()))) == account()
+
+
+@with_torch
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--log-level=DEBUG",), ("--log-level=DEBUG", "-o", "log_cli=true", "--depyf")])
+def test_a_failed_test_shows_its_own_log_alone(pytester, options):
+    pytester.makepyfile(test_log="""
+        import logging, pytest, torch
+
+        @pytest.mark.compiles(breaks=0)
+        def test_broken():
+            logging.getLogger("mine").warning("my warning")
+            logging.getLogger("torch.__trace").warning("mine to torch")
+            torch.compile(lambda x: x + 1 if x.sum() > 0 else x, backend="eager")(torch.ones(3))
+        """)
+    result = run(pytester, *options)
+    result.assert_outcomes(failed=1)
+    text = result.stdout.str()
+    captured = text[text.index("Captured log call"):].splitlines()[1:3]
+    assert [line.split()[-2:] for line in captured] == [["my", "warning"], ["to", "torch"]]
+    assert not re.search(r"torch\.__trace:\w+\.py:\d+ *$", text, re.MULTILINE), text

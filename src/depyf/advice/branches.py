@@ -38,6 +38,8 @@ _REPORTS = frozenset({
 _RANDOM = re.compile(
     r"(?:randn?|randint|randn?_like|randint_like|randperm|bernoulli|multinomial|normal|poisson|dropout\w*"
     r"|gumbel_softmax|r?sample)$")
+#: Functions that join tensors.
+_JOINING = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"})
 #: Tests for a tensor without elements.
 _EMPTY = re.compile(r".+\.numel\(\) == 0|len\(.+\) == 0|not len\(.+\)|.+\.(?:shape\[0\]|size\(0\)) == 0")
 #: Functions of ``math`` and numpy on a number that torch has for tensors, by the same name.
@@ -199,10 +201,18 @@ def is_plain(node: ast.expr) -> bool:
                                  ast.SetComp, ast.GeneratorExp))
 
 
+def _joins(one: ast.expr, other: ast.expr) -> bool:
+    """Return whether one value joins another to more, so that their sizes differ: ``torch.cat([x, y])`` and ``x``."""
+    match one:
+        case ast.Call(args=[ast.List(parts) | ast.Tuple(parts), *_]) if called(one) in _JOINING:
+            return any(ast.dump(part) == ast.dump(other) for part in parts)
+    return False
+
+
 # --- forms --------------------------------------------------------------------------------------------
 def _where(test: ast.expr, one: ast.expr, other: ast.expr) -> ast.expr | None:
     truth = condition(test)
-    if truth is None or not is_plain(one) or not is_plain(other):
+    if truth is None or not is_plain(one) or not is_plain(other) or _joins(one, other) or _joins(other, one):
         return None
     where = ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load())
     return ast.Call(where, [truth, in_arithmetic(one), in_arithmetic(other)], [])

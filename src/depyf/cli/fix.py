@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from .status import DONE, refused
+from .terminal import bar_on
 
 DIFFERENT = 1
 
@@ -37,10 +38,22 @@ def fix(given: argparse.Namespace) -> int:
     from ..fixing.patch import unified_diff
     from ..fixing.running import Runner
     from ..fixing.search import Search
+    from ..views.markdown import one_line
 
     if not os.path.isfile(given.program):
         return refused(f"{given.program} is no file")
-    found = Search(given.program, Runner(given.program, given.arguments, given.limit), given.runs).patch()
+    bar = bar_on(sys.stderr, given.runs)
+
+    def show(run: int, what: str) -> None:
+        bar.done = run
+        bar.show(one_line(what, 40))
+        if not bar.on:
+            print(f"depyf: run {run} of at most {given.runs}: {what}", file=sys.stderr, flush=True)
+
+    try:
+        found = Search(given.program, Runner(given.program, given.arguments, given.limit), given.runs, show).patch()
+    finally:
+        bar.clear()
     if found.refused:
         if found.before.error:
             print(found.before.error, file=sys.stderr)

@@ -10,6 +10,7 @@ from ..advice import Advice, Sources, on_break
 from ..advice.recompile_changes import ValueChange
 from ..advice.recompile_edits import proposals
 from ..records.model import Capture, SourceFile
+from ..views.markdown import count
 from ..views.run_index import RunIndex
 from .outcome import Outcome
 from .patch import Patch
@@ -59,27 +60,31 @@ class Search:
         program: its file.
         trial: runs it.
         most_runs: after so many the search ends with what it has.
+        on_run: called before each run with its number and what is tried.
     """
 
-    def __init__(self, program: str, trial: Trial, most_runs: int = 12) -> None:
+    def __init__(self, program: str, trial: Trial, most_runs: int = 12,
+                 on_run: Callable[[int, str], object] = lambda number, what: None) -> None:
         self.program = os.path.realpath(program)
         self.trial = trial
         self.left = most_runs
+        self.on_run = on_run
         self.tried: set[Advice] = set()
         self.on_recompiles: set[Advice] = set()
         self.runs = 0
         self._known: dict[frozenset[tuple[str, str]], Outcome] = {}
 
-    def _run(self, texts: Mapping[str, str]) -> Outcome:
+    def _run(self, texts: Mapping[str, str], what: str) -> Outcome:
         """Run the program with texts in the place of its files; what was run already is known."""
         key = frozenset(texts.items())
         if key not in self._known:
-            self._known[key] = self._run_anew(texts)
+            self._known[key] = self._run_anew(texts, what)
         return self._known[key]
 
-    def _run_anew(self, texts: Mapping[str, str]) -> Outcome:
+    def _run_anew(self, texts: Mapping[str, str], what: str) -> Outcome:
         self.runs += 1
         self.left -= 1
+        self.on_run(self.runs, what)
         return self.trial(texts)
 
     def _may_go_on(self, found: Found) -> bool:
@@ -88,7 +93,7 @@ class Search:
 
     def patch(self) -> Found:
         """Return the patch that was found."""
-        before = self._run({})
+        before = self._run({}, "the program as it is")
         found = Found(before, before, Patch(self.program))
         if before.status != 0 or before.capture is None:
             found.refused = "the program fails as it is" if before.status else "the program takes too long"
@@ -99,7 +104,8 @@ class Search:
         while self._may_go_on(found) and found.after.problems and (self._step(found) or self._through(found)):
             pass
         self._without_idle(found)
-        if before.problems and not found.taken and self.left > 0 and not self._run_anew({}).same_results(before):
+        if before.problems and not found.taken and self.left > 0 and not (
+                self._run_anew({}, "the program as it is, again").same_results(before)):
             found.refused = "two runs of the program as it is do not give the same, so no change can be judged"
         found.runs = self.runs
         found.in_vain = frozenset(each.change for each in self.tried) - {each.change for each in found.taken}
@@ -154,11 +160,13 @@ class Search:
     def _taken(self, found: Found, advices: Sequence[Advice], below: int | None = None) -> bool:
         """Try changes, and take them where what is left weighs less than it did, or than ``below``."""
         patch = found.patch.with_advice(advices)
-        return patch is not None and self._replaced(found, patch, found.after.weight if below is None else below)
+        more = f", and {count(len(advices) - 1, 'more change')}" if len(advices) > 1 else ""
+        return patch is not None and self._replaced(
+            found, patch, found.after.weight if below is None else below, advices[0].change + more)
 
-    def _replaced(self, found: Found, patch: Patch, below: int) -> bool:
+    def _replaced(self, found: Found, patch: Patch, below: int, what: str) -> bool:
         """Try another patch, and take it where what is left weighs less than ``below`` and the results are the same."""
-        after = self._run(patch.texts)
+        after = self._run(patch.texts, what)
         if after.weight >= below or not after.same_results(found.before) or (
                 found.before.operations and not after.operations):  # (what is not compiled has no breaks)
             return False
@@ -170,7 +178,7 @@ class Search:
         for advice in self._in_question(found):
             patch = found.patch.without(advice)
             if patch is not None and len(found.taken) > 1 and (self.left > 0 or self._is_known(patch)):
-                self._replaced(found, patch, found.after.weight + 1)
+                self._replaced(found, patch, found.after.weight + 1, f"without the change: {advice.change}")
 
     def _is_known(self, patch: Patch) -> bool:
         return frozenset(patch.texts.items()) in self._known

@@ -105,15 +105,6 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
     return [*lines, f"  start with    {start}"]
 
 
-def nothing(why: str) -> list[str]:
-    """Return the same for a program that compiled nothing.
-
-    Args:
-        why: as far as that is known.
-    """
-    return ["depyf: torch.compile compiled nothing, so nothing was written", f"  {why}"]
-
-
 def _sentences(sentences: list[str]) -> list[str]:
     """Return the sentences that have to be known first, in lines of a terminal."""
     return [line for sentence in sentences

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib.machinery
 import os
 import sys
 import threading
@@ -138,7 +139,7 @@ class Watch:
                 return
             self._ended = True
             recording, self._recording = self._recording, None
-        by_interrupt = _ends_by_interrupt()
+        by_interrupt = isinstance(_uncaught(), KeyboardInterrupt)
         interrupted = False
         try:
             if recording is not None:
@@ -183,33 +184,59 @@ class Watch:
         if captures:
             say("\n".join(summary.summary(captures)))
         elif self.run or "torch" in sys.modules:
-            say("\n".join(summary.nothing(self._why_nothing())))
+            say(f"depyf: {self._why_nothing()}\n  nothing was written to {shown(self.directory)}{os.sep}")
 
     def _why_nothing(self) -> str:
-        """Return why nothing was compiled in this process."""
+        """Return a clause on how the program ended without a compilation."""
         if self._trouble:
             return self._trouble
+        error = _uncaught()
+        if error is None and not _was_started():
+            script = sys.argv[0]  # ("-m" where a module was to be run)
+            return f"{script} does not exist, so nothing was run" if script != "-m" and _is_missing(script) else (
+                "Python did not start the program, so nothing was run")
         if "torch" not in sys.modules:
             import importlib.util
 
             if importlib.util.find_spec("torch") is None:
-                return f"PyTorch is not installed for {sys.executable}"
-            return "the program did not import torch, or could not"
+                return f"PyTorch is not installed for {sys.executable}, so nothing could be compiled"
+            how = f"with {type(error).__name__} before it imported" if error is not None else "without importing"
+            return f"the program ended {how} torch, so nothing could be compiled"
+        if error is not None:
+            return f"the program imported torch, but ended with {type(error).__name__} before anything was compiled"
         if first_compilation.FRAME.module not in sys.modules:
-            return "the program did not use torch.compile"
+            return "the program imported torch, but did not use torch.compile"
         for name in ("TORCH_COMPILE_DISABLE", "TORCHDYNAMO_DISABLE"):
             if os.environ.get(name, "0") not in ("", "0"):
-                return f"{name} is set: torch.compile does nothing"
-        return ("torch.compile may have been used, but what it gave was not called, or what was called is on torch's "
-                "list of functions to leave alone")
+                return f"nothing was compiled: {name} is set, so torch.compile does nothing"
+        return ("the program imported torch, but nothing was compiled: what torch.compile returned was not called, or "
+                "torch leaves what was called alone")
 
 
-def _ends_by_interrupt() -> bool:
-    """Return whether the interpreter ends because nobody caught a KeyboardInterrupt."""
-    trace = getattr(sys, "last_traceback", None)
-    return (isinstance(getattr(sys, "last_value", None), KeyboardInterrupt) and trace is not None
-            # (an interactive shell may have printed one, too, but its own functions lie around it)
-            and trace.tb_frame.f_code.co_name in ("<module>", "_run_module_as_main"))
+def _uncaught() -> BaseException | None:
+    """Return the exception that ends the interpreter, as far as it is no ``SystemExit``.
+
+    (Shells and pytest set it, too, but their own functions are around the program's.)
+    """
+    error, trace = getattr(sys, "last_value", None), getattr(sys, "last_traceback", None)
+    if trace is None:  # the script is not valid Python, so nothing ran; or it is text that a shell was given
+        return error if isinstance(error, SyntaxError) and not str(error.filename).startswith("<") else None
+    frame = trace.tb_frame
+    return error if frame.f_back is None and frame.f_code.co_name in ("<module>", "_run_module_as_main") else None
 
 
+def _was_started() -> bool:
+    """Return whether Python found a program and began to run it: ``__main__`` then has the program's loader.
 
+    (A program on standard input has none.)
+    """
+    loader = getattr(sys.modules.get("__main__"), "__loader__", None)
+    return loader is not importlib.machinery.BuiltinImporter or sys.orig_argv[1:2] == ["-"]
+
+
+def _is_missing(path: str) -> bool:
+    try:
+        os.stat(path)
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return False

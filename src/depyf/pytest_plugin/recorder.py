@@ -6,6 +6,7 @@ the accounts to the controller, which tells; the controller names the directory,
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Generator
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from ..capture.torch_private import first_compilation
+from ..capture.torch_private.trace_events import TRACE_LOGGER
 from ..views.budgets.budget import BudgetError
 from .account import Account
 from .folders import folder_name, session_directory
@@ -74,6 +76,7 @@ class Recorder:
         except BudgetError as error:
             pytest.fail(f"@pytest.mark.compiles: {error}", pytrace=False)
         if marked is not None or self.directory is not None:
+            _show_no_events(item.config)
             self.watch.begin(self._folder(item.nodeid))
         if marked is not None and marked.reset:
             _reset_torch()
@@ -171,3 +174,19 @@ def _reset_torch() -> None:
     """Have torch forget what was compiled, so that it does not matter which tests ran before."""
     if first_compilation.FRAME.module in sys.modules:
         sys.modules["torch"].compiler.reset()
+
+
+def _show_no_events(config: pytest.Config) -> None:
+    """Keep the events of torch's trace, which have no text, out of what pytest shows of the log.
+
+    (From 9 on, pytest attaches its handlers to loggers that do not propagate, too.)
+    """
+    plugin = config.pluginmanager.get_plugin("logging-plugin")
+    for name in ("report_handler", "log_cli_handler"):
+        handler = getattr(plugin, name, None)
+        if isinstance(handler, logging.Handler):
+            handler.addFilter(_has_text)  # (which adds it once)
+
+
+def _has_text(record: logging.LogRecord) -> bool:
+    return record.name != TRACE_LOGGER or bool(record.msg)
