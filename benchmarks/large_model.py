@@ -1,6 +1,6 @@
 """What watching costs on a deep model: a llama of 48 layers, forward and backward (``make large``).
 
-    python benchmarks/large_model.py [--layers 48] [--backend aot_eager] [--rounds 3] [--together | --printing]
+    python benchmarks/large_model.py [--layers 48] [--backend aot_eager] [--rounds 3] [--together]
         [--write FILE]
 
 Plain and watched runs take turns, each in a process of its own without compile caches. "Compile time" is wall time
@@ -10,7 +10,6 @@ round; below the table is their geometric mean with its standard error, as singl
 
 Processes of their own differ by a fifth on a busy machine. ``--together``: plain and watched runs take turns in one
 process instead, each with a model of its own, so that neighbours meet the same machine; the ratio is that of medians.
-``--printing``: only how long it takes to put the captured graph into text, by torch and by us.
 """
 
 from __future__ import annotations
@@ -115,34 +114,6 @@ def together(layers: int, backend: str, rounds: int) -> str:
             f"{min(times[True]) / min(times[False]):.3f}")
 
 
-def printing(layers: int) -> str:
-    """Measure what putting the captured graph into text takes, torch's print and ours; return a line of text."""
-    import torch
-
-    from depyf.capture.torch_private import graph_print
-
-    found: list[torch.fx.GraphModule] = []
-
-    def keep(gm: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
-        found.append(gm)
-        return gm.forward
-
-    compiled_model(layers, keep)()
-    (gm,) = found
-
-    def shortest(action: Callable[[], str]) -> float:
-        times = []
-        for _ in range(5):
-            begun = time.perf_counter()
-            action()
-            times.append(time.perf_counter() - begun)
-        return 1e6 * min(times) / len(gm.graph.nodes)
-
-    ours = shortest(lambda: graph_print.readable(gm))
-    theirs = shortest(lambda: gm.print_readable(print_output=False, include_stride=True, include_device=True))
-    return f"{len(gm.graph.nodes)} nodes: {theirs:.1f} µs a node by torch, {ours:.1f} µs by depyf"
-
-
 def apart(layers: int, backend: str, watched: bool) -> Run:
     environment = {**os.environ, "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1"}
     with tempfile.TemporaryDirectory() as folder:
@@ -174,15 +145,11 @@ def main() -> None:
     parser.add_argument("--backend", default="aot_eager")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--together", action="store_true", help="in one process")
-    parser.add_argument("--printing", action="store_true", help="the print of the captured graph alone")
     parser.add_argument("--write", metavar="FILE")
     parser.add_argument("--one", metavar="FOLDER", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.one is not None:
         print(json.dumps(dataclasses.asdict(one(chosen.layers, chosen.backend, chosen.one))))
-        return
-    if chosen.printing:
-        print(f"{dated()}: {printing(chosen.layers)}")
         return
     if chosen.together:
         print(f"{dated()}: {together(chosen.layers, chosen.backend, chosen.rounds)}")

@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
-from depyf.capture.torch_private import graph_print, hooks, private_api, trace_events, versions  # noqa: E402
+from depyf.capture.torch_private import hooks, private_api, trace_events, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared_patch  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
 from depyf.finishing.recorded import read_records  # noqa: E402
@@ -150,9 +150,7 @@ LOST = {
     "COMPILE_ID": r"__compiled_fn.*|__graph.*|__transformed_code.*|full_code.*",
     "TRACE_LOG": r".*\.Joint_graph\..*",
     "CAPTURED_GRAPH": "",
-    # (Ours takes the place of a print that it has learned.)
-    "READABLE_GRAPH": "" if graph_print._digest(torch.fx.graph.CodeGen._gen_python_code.__code__) in graph_print._LEARNED
-    else r".*\.Captured_Graph\..*",
+    "READABLE_GRAPH": r".*\.Captured_Graph\..*",
 }
 
 

@@ -15,7 +15,6 @@ from . import collector
 from .capture.caches import CACHES
 from .guarded import guarded_call, warn_of
 from .harmless import say
-from .inspected import tell_inspect
 from .link.sessions import session_ended, session_started
 from .termination import at_sigterm, postponed
 from .unwarned import unwarned
@@ -140,7 +139,6 @@ class prepare_debug:
             linker = self._debug.linker = self._new_linker()
             at_once = linker is not None and not linker.can_wait()
             writer = self._folder = self._writer(at_once)
-            tell_inspect()
         session = Session(
             RecordLog(self.path, writer.record_failed), writer, linker, internal_stages=self.internal_stages,
             caches=self.caches, log_bytecode=self.log_bytecode, at_once=at_once)

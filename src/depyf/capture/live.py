@@ -25,7 +25,7 @@ from ..torch_text.guards import parse_guards
 from ..torch_text.legal import legal_graph
 from .live_facts import LiveFacts
 from .shown_names import names_without_ids
-from .torch_private import cached_versions, graph_modules, graph_print, resume_code
+from .torch_private import cached_versions, graph_modules, resume_code
 from .user_function import Meant, of_frame
 
 
@@ -87,6 +87,6 @@ def _graph(
     module = graph_modules.graph_module_behind(namespace.get(torch_name))
     stages: tuple[GraphStage, ...] = ()
     if module is not None:
-        text = legal_graph(graph_print.readable(module))
+        text = legal_graph(graph_modules.readable(module))
         stages = (GraphStage("Captured_Graph", 0, text, False, compile_id),)
     return CompiledGraph(name, torch_name, compile_id, "eager" if stages else "a backend that keeps no graph", stages)

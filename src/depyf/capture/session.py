@@ -47,7 +47,6 @@ from .torch_private import (
     current_compilation,
     full_paths,
     graph_modules,
-    graph_print,
     hooks,
     private_api,
     resume_code,
@@ -249,7 +248,7 @@ class Session:
         if graph is None:
             return
         graph.backend = compiled_callables.backend_name(backend)
-        text = self._text(graph_print.readable(gm))
+        text = self._text(graph_modules.readable(gm))
         nothing: list[tuple[str, str]] = []
         inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: graph_modules.graph_inputs(gm), nothing))
         none: tuple[Caller, ...] = ()
@@ -282,7 +281,7 @@ class Session:
         if graph is None:
             return
         # What runs takes its arguments as one list: the text is that form.
-        self.graphs.replace_stage(graph, stage, self._text(graph_print.readable(gm)))
+        self.graphs.replace_stage(graph, stage, self._text(graph_modules.readable(gm)))
         if compiled is None:
             return
         if graph_modules.interprets(compiled):

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private import graph_modules, graph_print, hooks, loaded, pipeline
+from ..capture.torch_private import graph_modules, hooks, loaded, pipeline
 from ..torch_text.legal import legal_graph
 from ..watch.origins import UserLine
 from .recording import GraphRun, Interpreter, KernelRecorder, Recorder, copied_graph
@@ -162,7 +162,7 @@ class GraphsBeside:
 
 
 def _run(module: Any, number: int, inputs: list[Any]) -> GraphRun:
-    run = GraphRun(number, False, legal_graph(graph_print.readable(module)))
+    run = GraphRun(number, False, legal_graph(graph_modules.readable(module)))
     with torch.no_grad():
         Interpreter(module, run).run(*[_copy(each) for each in inputs])
     return run

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private import graph_print
+from ..capture.torch_private import graph_modules
 from ..link.functions import functions_of
 from ..records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from ..torch_text.generated import read_module
@@ -77,7 +77,7 @@ class Recorder:
 
     def interpreted(self, gm: Any, number: int, backward: bool = False) -> Callable[..., Any]:
         """Run a graph node by node."""
-        text = legal_graph(graph_print.readable(gm))
+        text = legal_graph(graph_modules.readable(gm))
         results = _results(gm)
 
         def run(*args: Any) -> Any:
@@ -163,7 +163,7 @@ class _GeneratedModule:
         self.gm = gm
         self.number = number
         self.backward = backward
-        self.text = legal_graph(graph_print.readable(gm))
+        self.text = legal_graph(graph_modules.readable(gm))
         self.module = read_module(source)
         graph = CompiledGraph(
             "", "", CompileId(0, 0), "", (GraphStage("AFTER_POST_GRAD", 0, self.text),), (Kernel(0, source),))

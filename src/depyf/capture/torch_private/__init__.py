@@ -10,7 +10,6 @@ its context ends. Each name stands in the table of :mod:`.private_api` once, wit
 :mod:`.shared`               changes of torch that several sessions want, ended in any order
 :mod:`.current_compilation`  where the compilation stands that this thread is in
 :mod:`.dict_lengths`         how many entries of a dictionary a version is for
-:mod:`.graph_print`          graphs as torch prints them
 :mod:`.recompiled_frame`     values in the frame that torch compiles again
 :mod:`.graph_modules`        nodes and texts of graphs
 :mod:`.resume_code`          resume functions and their offsets

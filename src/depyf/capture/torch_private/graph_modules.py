@@ -14,6 +14,16 @@ from . import private_api
 GRAPH_NAME = re.compile(rf"({private_api.GRAPH_NAME.key}\d+)(?:_[0-9a-f_]{{36,}})?$")
 
 
+def readable(gm: Any) -> str:
+    """Return the graph as Python: shapes, strides, dtypes and devices as annotations, user lines as comments.
+
+    Raises:
+        AttributeError: this torch prints no graphs.
+    """
+    printed = getattr(gm, private_api.READABLE_GRAPH.attribute)
+    return str(printed(print_output=False, include_stride=True, include_device=True))
+
+
 def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """``(node, [(key, path, class), ...])`` of the modules that each node of a captured graph was called in.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from . import graph_modules, graph_print, private_api
+from . import graph_modules, private_api
 
 _KERNEL = re.compile(r"^(\w+) = async_compile\.\w+\(", re.MULTILINE)
 
@@ -42,7 +42,7 @@ def loaded_graph(name: str, function: Any) -> LoadedGraph:
         if isinstance(text, str):
             return LoadedGraph(name, text, kernels_of(str(getattr(each, "source_code", ""))))
     module = graph_modules.graph_module_behind(function)
-    return LoadedGraph(name, graph_print.readable(module) if module is not None else "", {})
+    return LoadedGraph(name, graph_modules.readable(module) if module is not None else "", {})
 
 
 def kernels_of(source: str) -> dict[str, str]:

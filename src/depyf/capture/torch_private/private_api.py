@@ -461,14 +461,6 @@ READABLE_GRAPH = PrivateApi(
     ("torch.fx.graph_module:GraphModule.print_readable",),
     "graphs as text", "2.0", "captured graphs, and graphs of aot_eager as they run",
     takes("print_output", "include_stride", "include_device"))
-GRAPH_CODE = PrivateApi(
-    ("torch.fx.graph",),
-    "writes that text itself, in a third of the time", "2.0", "nothing: torch prints the graphs",
-    has("CodeGen", "dtype_abbrs", "magic_methods", "inplace_methods", "_illegal_names", "_is_from_torch",
-        "_get_qualified_name", "_parse_stack_trace", "_format_target"))
-GRAPH_WRITER = PrivateApi(
-    ("torch.fx.graph:CodeGen._gen_python_code",),
-    "whether it writes that text as it did when its form was learned", "2.0", GRAPH_CODE.lost)
 STANCE = PrivateApi(
     ("torch._dynamo.eval_frame:_callback_from_stance",),
     "what happens to a frame that fits no compiled version", "2.6",
