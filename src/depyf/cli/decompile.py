@@ -19,8 +19,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
+from .. import budgets
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
+from ..reading import contents, opened
 from ..unwarned import unwarned
 from ..views.markdown import count
 from .status import BAD_INPUT, refused
@@ -226,7 +228,7 @@ def _module(task: Task) -> Code:
         from ..bytecode.pyc import read_pyc
 
         return read_pyc(task.path)
-    text = Path(task.path).read_bytes()
+    text = contents(task.path, budgets.CODE)
     try:
         return Code.of(compile(text, task.path, "exec", dont_inherit=True))
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -299,9 +301,8 @@ def _write(target: str, text: str, force: bool) -> None:
     """Write a file at once or not at all, over nothing that this command did not write."""
     if os.path.lexists(target) and not force:
         ours = False
-        if os.path.isfile(target):
-            with open(target, "rb") as present:
-                ours = present.read(len(MARK)) == MARK.encode()
+        with contextlib.suppress(OSError), opened(target, budgets.CODE) as present:
+            ours = present.read(len(MARK)) == MARK.encode()
         if not ours:
             raise BadInput(f"{target}: exists and was not written by depyf; use --force to overwrite it")
     folder = os.path.dirname(os.path.abspath(target))

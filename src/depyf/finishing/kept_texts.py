@@ -16,8 +16,9 @@ import tempfile
 from functools import cache
 from typing import Any, NamedTuple
 
-from ..bytecode import budgets
+from .. import budgets
 from ..bytecode.code import Code
+from ..reading import contents, json_value
 from ..records.model import Bytecode, CodeText
 
 #: Names the folder; ``off``: nothing is kept.
@@ -141,11 +142,11 @@ class KeptTexts:
             return None
         path = self._path(key)
         try:
-            with open(path, encoding="utf-8", errors="surrogatepass") as file:
-                digest, _, content = file.read().partition("\n")
+            text = contents(path, budgets.WRITTEN).decode(errors="surrogatepass")
+            digest, _, content = text.partition("\n")
             if not self._is_ours() or digest != _digest(key, content):
                 return None
-            source, exact, arguments = json.loads(content)
+            source, exact, arguments = json_value(content)
             written = Written(CodeText(*source), CodeText(*exact) if exact else None, tuple(arguments))
         except (OSError, ValueError, TypeError):
             return None
