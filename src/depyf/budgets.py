@@ -43,7 +43,7 @@ class Budget:
 #: Records of a run and logs of ``TORCH_TRACE``; the largest log that was seen has 212 MB.
 RUN = Budget("bytes in the file", 2_000_000_000)
 #: One line of these: the text of a graph, of a generated module or of a source file.
-LINE = Budget("bytes in one line", 64_000_000)
+LINE = Budget("bytes in one line", 32_000_000)
 #: A name, a condition or a message in records. What is longer is cut.
 TEXT = Budget("characters", 100_000)
 #: The largest that is installed here has 4.9 MB, the largest source file 6.1 MB.
@@ -52,9 +52,6 @@ CODE = Budget("bytes in the file", 32_000_000)
 OBJECTS = Budget("objects in the file", 1_000_000)
 #: Files that depyf wrote: ``index.md``, marks, kept texts.
 WRITTEN = Budget("bytes in the file", 64_000_000)
-#: Processor time for lines, and more for each megabyte of them: reading takes linear time.
-SECONDS = Budget("seconds of processor time for what was read", 5)
-SECONDS_PER_MEGABYTE = 1
 
 # --- code ---
 #: About 25 microseconds and 2 kilobytes each; the longest, a benchmark of sympy's, has 138,458.
@@ -69,6 +66,14 @@ DISPATCHED = Budget("operations of code that only a loop over its parts can say"
 #: 3.7 and 3.8: instructions after the bodies of ``finally`` were copied to where they are entered, as a percentage of
 #: those before; a library needs 160.
 COPIES = Budget("instructions with the copies of finally bodies, as a percentage of those in the code", 400)
+
+
+def seconds_for(size: int) -> Budget:
+    """Return the budget of processor time for a command that has opened files of this many bytes.
+
+    Records of 58 MB take 0.6 s to read; all files of a run are made in less than a second for each megabyte.
+    """
+    return Budget("seconds of processor time for this input", 10 + 2 * size // 1_000_000)
 
 
 def _factor() -> float:

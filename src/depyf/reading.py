@@ -15,7 +15,6 @@ import json
 import linecache
 import os
 import stat
-import time
 import tokenize
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -27,8 +26,8 @@ _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NO
 _KINDS = {stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFDIR: "a folder",
           stat.S_IFSOCK: "a socket"}
 _CHUNK = 1 << 20
-#: Bytes after which the time is looked at again.
-_CHECKED = 1 << 16
+#: Sizes of the files that were opened in this process, by what the system calls them.
+_opened: dict[tuple[int, int], int] = {}
 
 
 class CannotRead(OSError):
@@ -56,10 +55,16 @@ def opened(path: str | os.PathLike[str], most: Budget) -> BinaryIO:
             raise CannotRead(path, f"it is {_KINDS.get(kind, 'something else')}; give a regular file")
         if too_many := most.exceeded(status.st_size):
             raise CannotRead(path, too_many)
+        _opened[status.st_dev, status.st_ino] = status.st_size
         return open(number, "rb")
     except BaseException:
         os.close(number)
         raise
+
+
+def opened_bytes() -> int:
+    """Return how many bytes the files have that were opened in this process."""
+    return sum(_opened.values())
 
 
 def contents(path: str | os.PathLike[str], most: Budget) -> bytes:
@@ -79,23 +84,17 @@ def contents(path: str | os.PathLike[str], most: Budget) -> bytes:
 
 
 def lines(path: str | os.PathLike[str], most: Budget) -> Iterator[bytes]:
-    """Yield the lines of a file with their ends, which are ``\\n``.
-
-    What is done with the lines between two of them counts as time for reading.
+    """Yield the lines of a file with their ends, each a single line feed.
 
     Raises:
-        OSError: as :func:`opened`; one line is too long, or reading takes too long.
+        OSError: as :func:`opened`, or a line is too long.
     """
-    longest, size, begun, next_check = budgets.LINE.allowed, 0, time.thread_time(), 0
+    longest, size = budgets.LINE.allowed, 0
     with opened(path, most) as file:
         while line := file.readline(longest + 1):
             size += len(line)
-            if size >= next_check:
-                next_check = size + _CHECKED
-                seconds = time.thread_time() - begun - size / 1_000_000 * budgets.SECONDS_PER_MEGABYTE
-                why = budgets.LINE.exceeded(len(line)) or most.exceeded(size) or budgets.SECONDS.exceeded(int(seconds))
-                if why:
-                    raise CannotRead(path, why)
+            if why := budgets.LINE.exceeded(len(line)) or most.exceeded(size):
+                raise CannotRead(path, why)
             yield line[:-2] + b"\n" if line.endswith(b"\r\n") else line
 
 

@@ -22,10 +22,13 @@ from collections.abc import Sequence
 from .. import __version__
 from .status import INTERRUPTED, refused
 from .streams import harmless_streams
+from .time_limit import TooSlow, time_limit
 from .waiting import waiting_shown
 
 #: In the order in which ``depyf --help`` shows them.
 COMMANDS = ("run", "explain", "fix", "diff", "check", "fits", "repro", "open", "report", "decompile", "doctor")
+#: Those that read records, whose processor time is limited.
+_LIMITED = ("explain", "diff", "check", "fits", "repro", "open", "report")
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
@@ -69,13 +72,19 @@ def _status(words: list[str]) -> int:
         words = ["run", *spelled_out(words[1:])]
     given = parser(*words[:1]).parse_args(words)
     try:
-        with waiting_shown():
+        with waiting_shown(), time_limit() if given.command in _LIMITED else contextlib.nullcontext():
             status: int = given.run(given)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
         print("\ndepyf: interrupted" if sys.stderr.isatty() else "depyf: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except TooSlow as error:
+        return refused(error)
+    except (RecursionError, MemoryError) as error:
+        if given.command not in _LIMITED:
+            raise
+        return refused(f"a text of the input is nested too deeply or too large for this Python ({type(error).__name__})")
     except ModuleNotFoundError as error:
         if error.name != "rich":
             raise

@@ -91,8 +91,8 @@ def _items(kind: Any) -> _Builder:
         return items
 
     def texts(value: Any) -> tuple[str, ...]:
-        short = type(value) is list and set(map(type, value)) <= {str} and max(map(len, value), default=0) <= budgets.TEXT.most
-        return tuple(value) if short else items(value)
+        plain = type(value) is list and set(map(type, value)) <= {str}
+        return tuple(value) if plain and max(map(len, value), default=0) <= budgets.TEXT.most else items(value)
 
     return texts
 

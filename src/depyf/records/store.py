@@ -198,7 +198,7 @@ def checked(record: Any) -> Any:
 def filled(capture: Capture, streamed: Capture) -> Capture:
     """Return the capture completed by what was written while the run went on."""
     graphs = {graph.name for graph in capture.graphs}
-    compilations = {_identity(each, 0): each for each in (*streamed.compilations, *capture.compilations)}
+    compilations = {_identity(each, b""): each for each in (*streamed.compilations, *capture.compilations)}
     return dataclasses.replace(
         capture, environment=capture.environment or streamed.environment,
         unwritten=streamed.unwritten if streamed.unwritten is not None else capture.unwritten,
@@ -241,14 +241,14 @@ def _read(path: str, file: Iterable[bytes]) -> Capture:
                     raise ValueError("it has no frames")
             except (TypeError, ValueError, KeyError) as error:
                 raise RecordsError(f"{path}:{number}: this {kind} cannot be read ({error}).") from error
-            by_kind[kind][_identity(record, number)] = record
+            by_kind[kind][_identity(record, text)] = record
     if number == 0:
         raise RecordsError(f"{path} is empty: the run ended before anything was compiled.")
     if not ended and not by_kind["recorded"]:
         notes.append(NOT_ENDED)
     return Capture(
         tuple(by_kind["function"].values()), tuple(map(_put_together(by_kind), by_kind["graph"].values())),
-        tuple(notes), environment, tuple(by_kind["compilation"].values()), tuple(by_kind["source"].values()),
+        tuple(dict.fromkeys(notes)), environment, tuple(by_kind["compilation"].values()), tuple(by_kind["source"].values()),
         None if ended else _unwritten(by_kind))
 
 
@@ -271,10 +271,10 @@ def _put_together(by_kind: Mapping[str, Mapping[Any, Any]]) -> Callable[[Compile
         kernels=(*graph.kernels, *kernels.get(graph.name, ())))
 
 
-def _identity(record: Any, number: int) -> Any:
-    """Lines of the same record: the last one counts (a compilation gets its backward later)."""
+def _identity(record: Any, text: bytes) -> Any:
+    """Lines of the same record: the last one counts (a compilation gets its backward later); equal lines count once."""
     if isinstance(record, CompiledGraph):
         return record.name
     if isinstance(record, Compilation):
         return record.compile_id.key
-    return number
+    return hash(text)
