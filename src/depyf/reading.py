@@ -83,6 +83,16 @@ def contents(path: str | os.PathLike[str], most: Budget) -> bytes:
     return b"".join(parts)
 
 
+def text(path: str | os.PathLike[str], most: Budget, errors: str = "strict") -> str:
+    """Return the text of a file of UTF-8, whose lines end with a single line feed.
+
+    Raises:
+        OSError: as :func:`opened`.
+        UnicodeDecodeError: it is none.
+    """
+    return io.StringIO(contents(path, most).decode(errors=errors), newline=None).read()
+
+
 def lines(path: str | os.PathLike[str], most: Budget) -> Iterator[bytes]:
     """Yield the lines of a file with their ends, each a single line feed.
 
@@ -117,10 +127,10 @@ def source_lines(path: str) -> list[str]:
     """
     if path not in linecache.cache and os.path.exists(path):
         try:
-            text = contents(path, budgets.CODE)
-            encoding, _ = tokenize.detect_encoding(io.BytesIO(text).readline)
-            found = io.StringIO(text.decode(encoding) + "\n", newline=None).readlines()
-            linecache.cache[path] = len(text), os.path.getmtime(path), found, path
+            data = contents(path, budgets.CODE)
+            encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+            found = io.StringIO(data.decode(encoding) + "\n", newline=None).readlines()
+            linecache.cache[path] = len(data), os.path.getmtime(path), found, path
         except (OSError, SyntaxError, UnicodeDecodeError):
             return []
     return linecache.getlines(path)

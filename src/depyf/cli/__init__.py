@@ -84,7 +84,8 @@ def _status(words: list[str]) -> int:
     except (RecursionError, MemoryError) as error:
         if given.command not in _LIMITED:
             raise
-        return refused(f"a text of the input is nested too deeply or too large for this Python ({type(error).__name__})")
+        return refused("a text of the input is nested too deeply or too large for this Python "
+                       f"({type(error).__name__}); give other records")
     except ModuleNotFoundError as error:
         if error.name != "rich":
             raise

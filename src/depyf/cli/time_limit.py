@@ -13,7 +13,10 @@ from .. import budgets, reading
 
 
 class TooSlow(BaseException):
-    """The command took too long; the message says what to do. (Nothing that goes on after errors catches it.)"""
+    """The command took too long; the message says what to do.
+
+    No ``except Exception`` that goes on after an error catches it.
+    """
 
 
 @contextlib.contextmanager

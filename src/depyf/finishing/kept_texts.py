@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 from .. import budgets
 from ..bytecode.code import Code
-from ..reading import contents, json_value
+from ..reading import json_value
+from ..reading import text as text_of
 from ..records.model import Bytecode, CodeText
 
 #: Names the folder; ``off``: nothing is kept.
@@ -142,8 +143,7 @@ class KeptTexts:
             return None
         path = self._path(key)
         try:
-            text = contents(path, budgets.WRITTEN).decode(errors="surrogatepass")
-            digest, _, content = text.partition("\n")
+            digest, _, content = text_of(path, budgets.WRITTEN, "surrogatepass").partition("\n")
             if not self._is_ours() or digest != _digest(key, content):
                 return None
             source, exact, arguments = json_value(content)

@@ -10,7 +10,8 @@ import time
 from collections.abc import Iterable
 
 from .. import budgets
-from ..reading import CannotRead, contents
+from ..reading import CannotRead
+from ..reading import text as text_of
 from .environment import launch, rank_and_world
 from .plain_lines import FILE
 
@@ -116,7 +117,7 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
         return False
     for _ in range(100):
         try:
-            text = contents(path, budgets.WRITTEN).decode(errors="replace")
+            text = text_of(path, budgets.WRITTEN, "replace")
         except (FileNotFoundError, CannotRead):
             return False
         if text:

@@ -248,8 +248,8 @@ def _read(path: str, file: Iterable[bytes]) -> Capture:
         notes.append(NOT_ENDED)
     return Capture(
         tuple(by_kind["function"].values()), tuple(map(_put_together(by_kind), by_kind["graph"].values())),
-        tuple(dict.fromkeys(notes)), environment, tuple(by_kind["compilation"].values()), tuple(by_kind["source"].values()),
-        None if ended else _unwritten(by_kind))
+        tuple(dict.fromkeys(notes)), environment, tuple(by_kind["compilation"].values()),
+        tuple(by_kind["source"].values()), None if ended else _unwritten(by_kind))
 
 
 def _unwritten(by_kind: Mapping[str, Mapping[Any, Any]]) -> Unwritten:

@@ -11,8 +11,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 
-from ... import __version__, budgets
-from ...reading import contents, opened
+from ... import __version__, budgets, reading
 from ...records.plain_lines import FILE as RECORDS
 from ..dump.folder import INDEX
 from ..markdown_blocks import Block, Bullets, Heading, Paragraph
@@ -36,7 +35,7 @@ def stamped(text: str, directory: str) -> str:
 
 def _stamp(directory: str) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    with opened(os.path.join(directory, RECORDS), budgets.RUN) as file:
+    with reading.opened(os.path.join(directory, RECORDS), budgets.RUN) as file:
         while part := file.read(1 << 20):
             digest.update(part)
     return f"<!-- depyf {__version__} {digest.hexdigest()} -->\n"
@@ -52,7 +51,7 @@ def read(directory: str) -> str | None:
         directory: of one process.
     """
     try:
-        text = contents(os.path.join(directory, INDEX), budgets.WRITTEN).decode(errors="surrogatepass")
+        text = reading.text(os.path.join(directory, INDEX), budgets.WRITTEN, "surrogatepass")
         stamp = _stamp(directory)
     except (OSError, ValueError):
         return None
