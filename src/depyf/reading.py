@@ -129,7 +129,8 @@ def source_lines(path: str) -> list[str]:
         try:
             data = contents(path, budgets.CODE)
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-            found = io.StringIO(data.decode(encoding) + "\n", newline=None).readlines()
+            found = io.StringIO(data.decode(encoding), newline=None).readlines()
+            found[-1:] = [line.removesuffix("\n") + "\n" for line in found[-1:]]
             linecache.cache[path] = len(data), os.path.getmtime(path), found, path
         except (OSError, SyntaxError, UnicodeDecodeError):
             return []

@@ -139,9 +139,9 @@ def find(inputs: Sequence[str], output: str | None) -> tuple[list[Task], list[st
 def _in_folder(folder: Path, output: str | None) -> list[Task]:
     """Return every ``.pyc`` below a folder; where there is none for a ``.py``, the ``.py``."""
     compiled: dict[Path, Path] = {}
-    for path in sorted(folder.rglob("*.pyc")):
+    for path in _files(folder, "*.pyc"):
         compiled[path.relative_to(folder).parent / _plain_name(path, "")] = path
-    for path in sorted(folder.rglob("*.py")):
+    for path in _files(folder, "*.py"):
         compiled.setdefault(path.relative_to(folder), path)
     modules: dict[Path, Path] = {}
     for place, path in compiled.items():
@@ -153,6 +153,11 @@ def _in_folder(folder: Path, output: str | None) -> list[Task]:
         raise BadInput(f"{folder}: holds no .pyc and no .py file")
     return [Task(str(path), str(path), "", None if output is None else str(Path(output) / place))
             for place, path in sorted(modules.items())]
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    """Return what is no folder; a pipe or a device among it is refused when it is to be read."""
+    return sorted(path for path in folder.rglob(pattern) if not path.is_dir())
 
 
 def _plain_name(path: Path, qualname: str) -> str:
