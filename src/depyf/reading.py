@@ -10,6 +10,7 @@ message names the file, what is wrong with it and what to do. Nothing here waits
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import linecache
@@ -34,7 +35,10 @@ class CannotRead(OSError):
     """A file that is not read; the message names it, says what is wrong with it and what to do."""
 
     def __init__(self, path: str | os.PathLike[str], why: str) -> None:
-        super().__init__(f"{os.fspath(path)!r} cannot be read: {why}")
+        super().__init__(errno.EINVAL, why, os.fspath(path))
+
+    def __str__(self) -> str:
+        return f"{self.filename!r} cannot be read: {self.strerror}"
 
 
 def opened(path: str | os.PathLike[str], most: Budget) -> BinaryIO:

@@ -17,7 +17,7 @@ from typing import Any
 
 from .. import budgets
 from ..provenance.graph_provenance import Provenance
-from ..reading import CannotRead, json_value, lines
+from ..reading import json_value, lines
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -54,8 +54,6 @@ def read_log(path: str) -> Capture:
         path = logs(path)[-1]
     try:
         return _capture(path, (line.decode(errors="surrogateescape") for line in lines(path, budgets.RUN)))
-    except CannotRead as error:
-        raise RecordsError(str(error)) from error
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
 

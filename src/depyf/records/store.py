@@ -16,7 +16,7 @@ from typing import Any
 
 from .. import budgets
 from ..frozen import fields_of
-from ..reading import CannotRead, json_value, opened
+from ..reading import json_value, opened
 from ..reading import lines as lines_of
 from . import plain_lines
 from .model import (
@@ -144,8 +144,6 @@ def read(path: str) -> Capture:
         path = os.path.join(path, FILE)
     try:
         return _read(path, lines_of(path, budgets.RUN))
-    except CannotRead as error:
-        raise RecordsError(str(error)) from error
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}). Give the directory that "
                            "depyf.prepare_debug wrote, or its records.jsonl.") from error
@@ -231,7 +229,7 @@ def _read(path: str, file: Iterable[bytes]) -> Capture:
             except (TypeError, ValueError) as error:
                 raise RecordsError(f"{path}:1: the environment cannot be read ({error}).") from error
         elif kind == "note":
-            notes.append(str(value.get("text", "")))
+            notes.append(_build(str, str(value.get("text", ""))))
         elif kind == "end":
             ended = True
         elif kind in _KINDS:
