@@ -71,9 +71,9 @@ COPIES = Budget("instructions with the copies of finally bodies, as a percentage
 def seconds_for(size: int) -> Budget:
     """Return the budget of processor time for a command that has opened files of this many bytes.
 
-    Records of 58 MB take 0.6 s to read; all files of a run are made in less than a second for each megabyte.
+    Records of 58 MB take 0.6 s to read. Texts of a run that was killed, which are decompiled first, take most.
     """
-    return Budget("seconds of processor time for this input", 10 + 2 * size // 1_000_000)
+    return Budget("seconds of processor time for this input", 20 + 5 * size // 1_000_000)
 
 
 def _factor() -> float:

@@ -129,7 +129,8 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
         except _NOT_AS_TORCH_WRITES:
             unread += 1
     if not count:
-        raise RecordsError(f"{path} holds no event of torch's structured trace.")
+        raise RecordsError(f"{path} holds no event of torch's structured trace; give a log that TORCH_TRACE "
+                           "wrote.")
     try:
         compilations = tuple(map(checked, reader.compilations()))
         return _put_together(reader, compilations, guards, graphs, environment, unread)
