@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from depyf.bytecode import budgets
+from depyf import budgets
 from depyf.cli import main as command_line
 from depyf.program.options import Options
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import warnings
 from dataclasses import replace
@@ -12,6 +11,7 @@ from . import page as pages
 from .finishing.recorded import read_records
 from .harmless import say
 from .provenance.sources import files_named, of_capture
+from .reading import source_lines
 from .recorded_runs import logged, readable, recorded
 from .records.file_names import only_written
 from .records.model import Capture
@@ -104,7 +104,7 @@ def _completed(path: str, capture: Capture) -> Capture:
 def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
     """Return the records with the user's files as they are on this machine's disk; say so where they are not read."""
     if read:
-        return {folder: replace(capture, sources=of_capture(capture, linecache.getlines))
+        return {folder: replace(capture, sources=of_capture(capture, source_lines))
                 for folder, capture in captures.items()}
     lacking = {path for capture in captures.values() for path, has_frame in files_named(capture).items()
                if has_frame and path not in {source.path for source in capture.sources}}

@@ -250,7 +250,7 @@ def test_half_a_million_instructions():
 
 
 def test_a_budget_can_be_raised(monkeypatch):
-    from depyf.bytecode import budgets
+    from depyf import budgets
 
     monkeypatch.setattr(budgets, "INSTRUCTIONS", dataclasses.replace(budgets.INSTRUCTIONS, most=1))
     refused(changed(), r"more than the budget of 1 \(DEPYF_BUDGET=[23] in the environment takes it on\)")
@@ -261,7 +261,7 @@ def test_a_budget_can_be_raised(monkeypatch):
 
 
 def test_a_loop_over_too_many_parts_is_not_written(monkeypatch):
-    from depyf.bytecode import budgets
+    from depyf import budgets
     from depyf.decompiler.pipeline import Failed
 
     looping = function("def f(a):\n while a:\n  a = a(a)\n while a.b:\n  a = a(a)\n return a")

@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import os
+import shutil
 import sys
 
+import markdown_it  # (Rich brings it)
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "records"))
@@ -83,6 +85,32 @@ def test_no_field_reaches_a_terminal(name, plain, tmp_path, capsys):
         if each.endswith((".md", ".txt")):
             with open(each, encoding="utf-8", newline="") as file:
                 assert not OBEYED & set(file.read()), (each, name)
+
+
+IMAGE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.mark.parametrize("outcome", ["failed", "compiled", "skipped"])
+@pytest.mark.parametrize("name", PATHS)
+def test_no_field_is_read_as_markup(name, outcome, tmp_path):
+    """Markdown is read as CommonMark reads it, where HTML passes through; a page escapes what it holds."""
+    markdown = markdown_it.MarkdownIt("commonmark").enable("table")
+    capture = with_text(WHOLE, ("compilations", 0, "outcome"), outcome)
+    dump = tmp_path / "dump"
+    for text in (IMAGE, f"a`{IMAGE}", f"|\n\n{IMAGE}](javascript:alert(1))"):
+        hostile = with_text(capture, PATHS[name], text)
+        for rank, each in enumerate((hostile, capture)):
+            shutil.rmtree(dump / f"rank_{rank}", ignore_errors=True)
+            written(dump / f"rank_{rank}", each)
+        report(str(dump))
+        report(str(dump / "rank_0"))
+        indexes = list(dump.rglob("*.md"))
+        assert len(indexes) == 2
+        for path in indexes:
+            html = markdown.render(path.read_text(encoding="utf-8", errors="replace"))
+            assert "<img" not in html and 'href="javascript' not in html, (path, html[html.find("<img") - 200:][:300])
+        for path in dump.rglob("*.html"):
+            assert "<img src=x" not in path.read_text(encoding="utf-8", errors="replace")
 
 
 def test_a_folder_with_such_a_name(tmp_path, capsys):

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from . import budgets
+from .. import budgets
 from .errors import Unreadable, shown_name
 from .linetable import MalformedTable, Range, line_ranges
 from .versions import table

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import budgets
+from .. import budgets
 from .canonical import canonicalise
 from .code import Code
 from .instructions import UnsupportedBytecode

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Generator
-from pathlib import Path
 from typing import Any
 
+from .. import budgets
+from ..reading import contents
 from .code import Code
 from .errors import Unreadable, shown
 
@@ -40,7 +41,7 @@ class PycError(Unreadable):
 
 def read_pyc(path: str | os.PathLike[str]) -> Code:
     """Read the module code in a ``.pyc`` file."""
-    return load_pyc(Path(path).read_bytes(), os.fspath(path))
+    return load_pyc(contents(path, budgets.CODE), os.fspath(path))
 
 
 def load_pyc(data: bytes, filename: str = "<bytes>") -> Code:
@@ -84,6 +85,7 @@ class _Reader:
         self.filename = filename
         self.at = start
         self.references: list[Any] = []
+        self.objects = 0
 
     def error(self, message: str) -> PycError:
         return PycError(message, self.filename, self.at)
@@ -133,6 +135,9 @@ class _Reader:
     # --- objects -----------------------------------------------------------------------------------
     def item(self) -> _Step:
         start = self.at
+        self.objects += 1
+        if self.objects > budgets.OBJECTS.most and (too_many := budgets.OBJECTS.exceeded(self.objects)):
+            raise self.error(too_many)
         first = self.byte()
         kind = chr(first & 0x7F)
         slot = -1

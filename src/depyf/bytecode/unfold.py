@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import budgets
+from .. import budgets
 from .instructions import Instruction, UnsupportedBytecode
 
 if TYPE_CHECKING:

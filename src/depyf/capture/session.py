@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from .. import collector
+from .. import budgets, collector, reading
 from ..guarded import Result, guarded_call, warn_of
 from ..records import stages
 from ..records.environment import environment
@@ -294,8 +294,7 @@ class Session:
         if graph is None:
             return
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            text = reading.text(path, budgets.CODE)
         except OSError as error:
             self.note(f"a generated module could not be read: {error}")
             return

@@ -10,13 +10,14 @@ is a JSON object; a payload follows in lines that begin with a tab.
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from .. import budgets
 from ..provenance.graph_provenance import Provenance
+from ..reading import json_value, lines
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -52,8 +53,7 @@ def read_log(path: str) -> Capture:
     if os.path.isdir(path):
         path = logs(path)[-1]
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return _capture(path, file)
+        return _capture(path, (line.decode(errors="surrogateescape") for line in lines(path, budgets.RUN)))
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}).") from error
 
@@ -71,11 +71,11 @@ def logs(directory: str) -> list[str]:
     return files
 
 
-def events(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
+def events(log: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
     """``(metadata, payload)`` of each event; lines that are none are left out."""
     metadata: dict[str, Any] | None = None
     payload: list[str] = []
-    for line in lines:
+    for line in log:
         if line.startswith("\t"):
             payload.append(line[1:])
             continue
@@ -84,7 +84,7 @@ def events(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
         metadata, payload = None, []
         begin = line.find("] {")
         try:
-            value = json.loads(line[begin + 2 :]) if begin >= 0 else None
+            value = json_value(line[begin + 2 :]) if begin >= 0 else None
         except ValueError:
             continue
         metadata = value if isinstance(value, dict) else None
@@ -92,7 +92,7 @@ def events(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
         yield metadata, "".join(payload).removesuffix("\n") if payload else None
 
 
-def _capture(path: str, lines: Iterable[str]) -> Capture:
+def _capture(path: str, log: Iterable[str]) -> Capture:
     reader = EventReader(full_path=lambda shown: _full_path(shown, reader.strings()))
     guards: dict[tuple[int, int, int], str] = {}
     graphs: dict[tuple[int, int, int], _Graph] = {}
@@ -122,14 +122,15 @@ def _capture(path: str, lines: Iterable[str]) -> Capture:
         if stage:
             graph.stage(stage, payload, int(metadata.get("attempt") or 0))
 
-    for metadata, payload in events(lines):
+    for metadata, payload in events(log):
         count += 1
         try:
             take(metadata, payload)
         except _NOT_AS_TORCH_WRITES:
             unread += 1
     if not count:
-        raise RecordsError(f"{path} holds no event of torch's structured trace.")
+        raise RecordsError(f"{path} holds no event of torch's structured trace; give a log that TORCH_TRACE "
+                           "wrote.")
     try:
         compilations = tuple(map(checked, reader.compilations()))
         return _put_together(reader, compilations, guards, graphs, environment, unread)

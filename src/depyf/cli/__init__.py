@@ -22,9 +22,12 @@ from collections.abc import Sequence
 from .. import __version__
 from .status import INTERRUPTED, refused
 from .streams import harmless_streams
+from .time_limit import TooSlow, time_limit
 
 #: In the order in which ``depyf --help`` shows them.
 COMMANDS = ("run", "explain", "fix", "diff", "check", "fits", "repro", "open", "report", "decompile", "doctor")
+#: Those that read records, whose processor time is limited.
+_LIMITED = ("explain", "diff", "check", "fits", "repro", "open", "report")
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
@@ -68,12 +71,20 @@ def _status(words: list[str]) -> int:
         words = ["run", *spelled_out(words[1:])]
     given = parser(*words[:1]).parse_args(words)
     try:
-        status: int = given.run(given)
+        with time_limit() if given.command in _LIMITED else contextlib.nullcontext():
+            status: int = given.run(given)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
         print("\ndepyf: interrupted" if sys.stderr.isatty() else "depyf: interrupted", file=sys.stderr)
         return INTERRUPTED
+    except TooSlow as error:
+        return refused(error)
+    except (RecursionError, MemoryError) as error:
+        if given.command not in _LIMITED:
+            raise
+        return refused("a text of the input is nested too deeply or too large for this Python "
+                       f"({type(error).__name__}); give other records")
     except ModuleNotFoundError as error:
         if error.name != "rich":
             raise

@@ -19,8 +19,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
+from .. import budgets
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
+from ..reading import contents, opened
 from ..unwarned import unwarned
 from ..views.markdown import count
 from .status import BAD_INPUT, refused
@@ -137,9 +139,9 @@ def find(inputs: Sequence[str], output: str | None) -> tuple[list[Task], list[st
 def _in_folder(folder: Path, output: str | None) -> list[Task]:
     """Return every ``.pyc`` below a folder; where there is none for a ``.py``, the ``.py``."""
     compiled: dict[Path, Path] = {}
-    for path in sorted(folder.rglob("*.pyc")):
+    for path in _files(folder, "*.pyc"):
         compiled[path.relative_to(folder).parent / _plain_name(path, "")] = path
-    for path in sorted(folder.rglob("*.py")):
+    for path in _files(folder, "*.py"):
         compiled.setdefault(path.relative_to(folder), path)
     modules: dict[Path, Path] = {}
     for place, path in compiled.items():
@@ -151,6 +153,11 @@ def _in_folder(folder: Path, output: str | None) -> list[Task]:
         raise BadInput(f"{folder}: holds no .pyc and no .py file")
     return [Task(str(path), str(path), "", None if output is None else str(Path(output) / place))
             for place, path in sorted(modules.items())]
+
+
+def _files(folder: Path, pattern: str) -> list[Path]:
+    """Return what is no folder; a pipe or a device among it is refused when it is to be read."""
+    return sorted(path for path in folder.rglob(pattern) if not path.is_dir())
 
 
 def _plain_name(path: Path, qualname: str) -> str:
@@ -226,7 +233,7 @@ def _module(task: Task) -> Code:
         from ..bytecode.pyc import read_pyc
 
         return read_pyc(task.path)
-    text = Path(task.path).read_bytes()
+    text = contents(task.path, budgets.CODE)
     try:
         return Code.of(compile(text, task.path, "exec", dont_inherit=True))
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -299,9 +306,8 @@ def _write(target: str, text: str, force: bool) -> None:
     """Write a file at once or not at all, over nothing that this command did not write."""
     if os.path.lexists(target) and not force:
         ours = False
-        if os.path.isfile(target):
-            with open(target, "rb") as present:
-                ours = present.read(len(MARK)) == MARK.encode()
+        with contextlib.suppress(OSError), opened(target, budgets.CODE) as present:
+            ours = present.read(len(MARK)) == MARK.encode()
         if not ours:
             raise BadInput(f"{target}: exists and was not written by depyf; use --force to overwrite it")
     folder = os.path.dirname(os.path.abspath(target))

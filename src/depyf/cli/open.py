@@ -34,7 +34,7 @@ def show(given: argparse.Namespace) -> int:
     if os.path.isfile(path) and path.endswith((".html", ".jsonl")):
         path = os.path.dirname(path) or "."
     file = os.path.join(path, page.FILE)
-    if not os.path.exists(file):
+    if not os.path.isfile(file):
         try:
             report(path)
         except (RecordsError, OSError) as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .. import budgets, reading
 from ..capture.torch_private import graph_modules
 from ..link.functions import functions_of
 from ..records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
@@ -135,8 +136,7 @@ class KernelRecorder:
         if gm is None:
             self.recorder.notes.append("a generated module was not looked at: nothing tells what it was made of")
             return
-        with open(path, encoding="utf-8") as file:
-            source = file.read()
+        source = reading.text(path, budgets.CODE)
         generated = _GeneratedModule(self.recorder, gm, source, self.number, self.backward)
         groups_of = kernel_groups(source)
         tree = ast.parse(source)

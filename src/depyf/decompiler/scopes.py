@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ..bytecode import budgets
+from .. import budgets
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import (
     CO_ASYNC_GENERATOR,

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
 import re
 from collections.abc import Mapping, Sequence
 
@@ -26,6 +25,7 @@ from ..bytecode.linetable import Position, positions
 from ..bytecode.operations import CONST, LOAD_FAST, Op
 from ..bytecode.opspec import effect
 from ..cfg.graph import BRANCH, FOR_ITER, JUMP, Block, Cfg, build
+from ..reading import source_lines
 from ..torch_text.resumes import offset_in
 
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
@@ -157,7 +157,7 @@ def text_at(filename: str, place: Position | None) -> str:
     if place is None or place.column is None or place.end_column is None:
         return ""
     first, last, begin, end = place.line, place.end_line, place.column, place.end_column
-    lines = [line.encode() for line in linecache.getlines(filename)[first - 1 : last]]
+    lines = [line.encode() for line in source_lines(filename)[first - 1 : last]]
     if not lines:
         return ""
     lines[-1] = lines[-1][:end]

@@ -18,6 +18,7 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
+from .. import budgets, reading
 from ..advice import Advice
 from ..advice.model import Edit, edited
 from ..advice.source import is_own
@@ -153,8 +154,7 @@ def with_settings(text: str, settings: Sequence[str]) -> str:
 
 
 def _written(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    return reading.text(path, budgets.CODE)
 
 
 def _parses(text: str) -> bool:

@@ -21,6 +21,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .. import budgets, reading
+
 DUMP, OBSERVED, PRINTED = "dump", "observed.pt", "stdout"
 
 
@@ -67,8 +69,7 @@ def _run_main(spec: Spec) -> None:
     if path in spec.texts:
         text = spec.texts[path]
     else:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = reading.text(path, budgets.CODE)
     module = types.ModuleType("__main__")
     module.__file__ = spec.program
     sys.modules["__main__"] = module

@@ -16,6 +16,7 @@ from dataclasses import replace
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .. import budgets, reading
 from ..frozen import frozen
 from ..guarded import guarded_call
 from ..harmless import say
@@ -138,8 +139,7 @@ class Linker:
 
         decompiled = decompiled_bytecode(bytecode, transformed, attempt)
         try:
-            with open(path, encoding="utf-8", errors="surrogatepass") as file:
-                text = file.read()
+            text = reading.text(path, budgets.WRITTEN, "surrogatepass")
         except OSError as error:
             self._note(f"{transformed.co_name}: not linked: {error}")
             return None
@@ -197,8 +197,7 @@ class Linker:
         from .functions import functions_of, link_function, link_graph, link_module, plain_function
 
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            text = reading.text(path, budgets.WRITTEN)
             if isinstance(target, ModuleType):
                 linked, total = link_module(target, text, path)
                 done = bool(linked)

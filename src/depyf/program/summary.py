@@ -7,7 +7,9 @@ import re
 import textwrap
 from collections.abc import Mapping
 
+from .. import budgets
 from ..finishing.recorded import read_records
+from ..reading import contents
 from ..records import store
 from ..records.model import Capture
 from ..records.run_directory import MARK, RANK, RUN
@@ -60,9 +62,8 @@ def _folders(directory: str) -> list[str]:
 
 def _is_of(folder: str, launch: str) -> bool:
     try:
-        with open(os.path.join(folder, MARK), encoding="utf-8") as file:
-            return f"launch {launch}\n" in file
-    except (OSError, UnicodeDecodeError):
+        return f"launch {launch}\n".encode() in contents(os.path.join(folder, MARK), budgets.WRITTEN)
+    except OSError:
         return False
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import linecache
 import os
 import re
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 
+from ..reading import source_lines
 from ..records.model import Capture, SourceFile, SourceLocation
 from .definitions import only_parts
 
@@ -42,14 +42,14 @@ def files_named(capture: Capture) -> dict[str, bool]:
     return result
 
 
-def collect(capture: Capture, read: Callable[[str], Sequence[str]] = linecache.getlines) -> tuple[SourceFile, ...]:
+def collect(capture: Capture, read: Callable[[str], Sequence[str]] = source_lines) -> tuple[SourceFile, ...]:
     """Return the texts of the files that a capture names.
 
     Of a long file that no compiled function is in, the functions that were traced, at their places.
 
     Args:
         capture: the run.
-        read: gives the lines of a file with their ends, or none. (``linecache`` knows cells of notebooks too.)
+        read: gives the lines of a file with their ends, or none. (It knows cells of notebooks too.)
     """
     result = []
     traced: dict[str, set[int]] = {}

@@ -16,6 +16,8 @@ import os
 import re
 from collections.abc import Sequence
 
+from .. import budgets
+from ..reading import lines
 from .plain_lines import FILE
 
 #: Parts of a line of records that differ between processes which do the same.
@@ -85,12 +87,11 @@ class AlikeFiles:
         """
         key = []
         took: dict[bytes, float] = {}
-        with open(os.path.join(directory, FILE), "rb") as file:
-            for number, line in enumerate(file):
-                key.append(self._number(number, line))
-                if line.startswith(_COMPILATION) and (seconds := _SECONDS.search(line)) is not None:
-                    # (A compilation is written again when its backward graph was compiled: the last line counts.)
-                    took[line[: line.find(b"}")]] = float(seconds[1])
+        for number, line in enumerate(lines(os.path.join(directory, FILE), budgets.RUN)):
+            key.append(self._number(number, line))
+            if line.startswith(_COMPILATION) and (seconds := _SECONDS.search(line)) is not None:
+                # (A compilation is written again when its backward graph was compiled: the last line counts.)
+                took[line[: line.find(b"}")]] = float(seconds[1])
         return tuple(key), sum(took.values())
 
     def _number(self, at: int, line: bytes) -> int:

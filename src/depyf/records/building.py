@@ -1,4 +1,7 @@
-"""Values of JSON -> records, as the annotations of their fields say; what is of another type is refused."""
+"""Values of JSON -> records, as the annotations of their fields say; what is of another type is refused.
+
+A name or message of absurd length is cut: views work on it many times. Only texts of code may be as long as their line.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,13 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from .. import budgets
 from . import model
 
+#: The fields that hold texts of code.
+_CODE = {
+    model.CodeText: {"text"}, model.GraphStage: {"text"}, model.Kernel: {"text"}, model.SourceFile: {"text"},
+    model.GuardsOfEntry: {"text"}, model.Bytecode: {"facts"}, model.PackedCode: {"data"}}
 #: Builds what a field holds of a value of JSON.
 _Builder = Callable[[Any], Any]
 
@@ -43,9 +51,11 @@ def _builder(kind: Any) -> _Builder:
         return lambda value: tuple(part(item) for part, item in zip(parts, _of(list, "a list", value), strict=True))
     if origin is dict:
         build_item = _builder(arguments[1])
-        return lambda value: {key: build_item(item) for key, item in _of(dict, "a dictionary", value).items()}
+        return lambda value: {_text(key): build_item(item) for key, item in _of(dict, "a dictionary", value).items()}
     if kind is float:
-        return lambda value: float(value) if isinstance(value, int) else _of(float, "float", value)
+        return _number
+    if kind is str:
+        return _text
     if isinstance(kind, type):
         return lambda value: _of(kind, kind.__name__, value)
     return lambda value: value
@@ -58,6 +68,19 @@ def _of(kind: type, called: str, value: Any) -> Any:
     return value
 
 
+def _text(value: Any) -> str:
+    text: str = _of(str, "str", value)
+    if len(text) <= budgets.TEXT.most or len(text) <= budgets.TEXT.allowed:
+        return text
+    return f"{text[: budgets.TEXT.allowed]} ... (cut: {budgets.TEXT.exceeded(len(text))})"
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, (int, float)) or not -1e300 < value < 1e300:
+        raise TypeError(f"float expected, not {value if isinstance(value, float) else type(value).__name__}")
+    return float(value)
+
+
 def _items(kind: Any) -> _Builder:
     build_item = _builder(kind)
 
@@ -68,7 +91,8 @@ def _items(kind: Any) -> _Builder:
         return items
 
     def texts(value: Any) -> tuple[str, ...]:
-        return tuple(value) if type(value) is list and set(map(type, value)) <= {str} else items(value)
+        plain = type(value) is list and set(map(type, value)) <= {str}
+        return tuple(value) if plain and max(map(len, value), default=0) <= budgets.TEXT.most else items(value)
 
     return texts
 
@@ -76,13 +100,19 @@ def _items(kind: Any) -> _Builder:
 def _record(cls: type) -> _Builder:
     hints = typing.get_type_hints(cls, vars(model))
     kinds = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
-    builders = {name: _builder(kind) for name, kind in kinds.items()}
+    code = _CODE.get(cls, set())
+    builders = {name: (lambda value: _of(str, "str", value)) if name in code else _builder(kind)
+                for name, kind in kinds.items()}
+    as_it_is = {name: kind for name, kind in kinds.items() if kind in (int, bool) or name in code}
+    texts = {name for name, kind in kinds.items() if kind is str}
+    short = budgets.TEXT.most
 
     def record(value: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"{cls.__name__} expected, not {type(value).__name__}")
         # A later version may add fields; what is not known here is left out.
-        return cls(**{name: item if type(item) is kinds[name] else builders[name](item)
-                      for name, item in value.items() if name in kinds})
+        return cls(**{
+            name: item if type(item) is as_it_is.get(name) or type(item) is str and name in texts and len(item) <= short
+            else builders[name](item) for name, item in value.items() if name in kinds})
 
     return record

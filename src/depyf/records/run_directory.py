@@ -9,6 +9,9 @@ import threading
 import time
 from collections.abc import Iterable
 
+from .. import budgets
+from ..reading import CannotRead
+from ..reading import text as text_of
 from .environment import launch, rank_and_world
 from .plain_lines import FILE
 
@@ -114,9 +117,8 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
         return False
     for _ in range(100):
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        except FileNotFoundError:
+            text = text_of(path, budgets.WRITTEN, "replace")
+        except (FileNotFoundError, CannotRead):
             return False
         if text:
             return text == mark

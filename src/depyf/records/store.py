@@ -14,7 +14,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from .. import budgets
 from ..frozen import fields_of
+from ..reading import json_value, opened
+from ..reading import lines as lines_of
 from . import plain_lines
 from .model import (
     Bytecode,
@@ -140,13 +143,10 @@ def read(path: str) -> Capture:
     if os.path.isdir(path):
         path = os.path.join(path, FILE)
     try:
-        with open(path, encoding="utf-8") as file:
-            return _read(path, file)
+        return _read(path, lines_of(path, budgets.RUN))
     except OSError as error:
         raise RecordsError(f"{path!r} cannot be read ({error.strerror or error}). Give the directory that "
                            "depyf.prepare_debug wrote, or its records.jsonl.") from error
-    except UnicodeDecodeError as error:
-        raise RecordsError(f"{path!r} is not a file of records ({error}).") from error
 
 
 def is_unwritten(path: str) -> bool:
@@ -156,13 +156,13 @@ def is_unwritten(path: str) -> bool:
         path: of its directory.
     """
     try:
-        with open(os.path.join(path, FILE), "rb") as file:
+        with opened(os.path.join(path, FILE), budgets.RUN) as file:
             size = file.seek(0, os.SEEK_END)
-            block, begin = b"", size
-            while begin and b"\n" not in block[:-1]:
-                begin = max(0, begin - 65536)
-                file.seek(begin)
-                block = file.read(size - begin)
+            block, length = b"", 1 << 16
+            while b"\n" not in block[:-1] and len(block) < min(size, budgets.LINE.allowed):
+                file.seek(max(0, size - length))
+                block = file.read(length)
+                length *= 8
     except OSError:
         return False
     return block.endswith(b"\n") and block[block.rfind(b"\n", 0, -1) + 1 :].startswith(b'{"record":"recorded"')
@@ -196,7 +196,7 @@ def checked(record: Any) -> Any:
 def filled(capture: Capture, streamed: Capture) -> Capture:
     """Return the capture completed by what was written while the run went on."""
     graphs = {graph.name for graph in capture.graphs}
-    compilations = {_identity(each, 0): each for each in (*streamed.compilations, *capture.compilations)}
+    compilations = {_identity(each, b""): each for each in (*streamed.compilations, *capture.compilations)}
     return dataclasses.replace(
         capture, environment=capture.environment or streamed.environment,
         unwritten=streamed.unwritten if streamed.unwritten is not None else capture.unwritten,
@@ -204,7 +204,7 @@ def filled(capture: Capture, streamed: Capture) -> Capture:
         compilations=tuple(compilations[key] for key in sorted(compilations)))
 
 
-def _read(path: str, file: Iterable[str]) -> Capture:
+def _read(path: str, file: Iterable[bytes]) -> Capture:
     environment: dict[str, str] = {}
     notes: list[str] = []
     by_kind: dict[str, dict[Any, Any]] = {kind: {} for kind in _KINDS}
@@ -212,12 +212,13 @@ def _read(path: str, file: Iterable[str]) -> Capture:
     pending = iter(file)
     for number, text in enumerate(pending, 1):
         try:
-            value = json.loads(text)
+            value = json_value(text)
             kind = str(value.pop("record"))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if number > 1 and not text.endswith("\n") and next(pending, None) is None:
+            if number > 1 and not text.endswith(b"\n") and next(pending, None) is None:
                 break  # the line that was being written when the process died
-            raise RecordsError(f"{path}:{number} is not a record of depyf ({error}).") from error
+            raise RecordsError(f"{path}:{number} is not a record of depyf ({error}). The file is damaged or not of "
+                               "depyf; give a directory that depyf.prepare_debug wrote.") from error
         if number == 1:
             if kind != "schema" or value.get("version") != SCHEMA:
                 raise RecordsError(
@@ -228,7 +229,7 @@ def _read(path: str, file: Iterable[str]) -> Capture:
             except (TypeError, ValueError) as error:
                 raise RecordsError(f"{path}:1: the environment cannot be read ({error}).") from error
         elif kind == "note":
-            notes.append(str(value.get("text", "")))
+            notes.append(_build(str, str(value.get("text", ""))))
         elif kind == "end":
             ended = True
         elif kind in _KINDS:
@@ -238,15 +239,15 @@ def _read(path: str, file: Iterable[str]) -> Capture:
                     raise ValueError("it has no frames")
             except (TypeError, ValueError, KeyError) as error:
                 raise RecordsError(f"{path}:{number}: this {kind} cannot be read ({error}).") from error
-            by_kind[kind][_identity(record, number)] = record
+            by_kind[kind][_identity(record, text)] = record
     if number == 0:
         raise RecordsError(f"{path} is empty: the run ended before anything was compiled.")
     if not ended and not by_kind["recorded"]:
         notes.append(NOT_ENDED)
     return Capture(
         tuple(by_kind["function"].values()), tuple(map(_put_together(by_kind), by_kind["graph"].values())),
-        tuple(notes), environment, tuple(by_kind["compilation"].values()), tuple(by_kind["source"].values()),
-        None if ended else _unwritten(by_kind))
+        tuple(dict.fromkeys(notes)), environment, tuple(by_kind["compilation"].values()),
+        tuple(by_kind["source"].values()), None if ended else _unwritten(by_kind))
 
 
 def _unwritten(by_kind: Mapping[str, Mapping[Any, Any]]) -> Unwritten:
@@ -268,10 +269,10 @@ def _put_together(by_kind: Mapping[str, Mapping[Any, Any]]) -> Callable[[Compile
         kernels=(*graph.kernels, *kernels.get(graph.name, ())))
 
 
-def _identity(record: Any, number: int) -> Any:
-    """Lines of the same record: the last one counts (a compilation gets its backward later)."""
+def _identity(record: Any, text: bytes) -> Any:
+    """Lines of the same record: the last one counts (a compilation gets its backward later); equal lines count once."""
     if isinstance(record, CompiledGraph):
         return record.name
     if isinstance(record, Compilation):
         return record.compile_id.key
-    return number
+    return hash(text)

@@ -58,6 +58,11 @@ def link(shown: str, file: str) -> str:
     return f"[{shown}]({quote(file.encode('utf-8', 'surrogatepass'), safe='/')})"
 
 
+def web_address(text: str) -> str:
+    """Return an address of the web that can stand in a link as it is; ``""`` if the text is something else."""
+    return text if re.fullmatch(r"https?://[\w./%#?=&+-]+", text) else ""
+
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return a table; cells are Markdown already. A ``|`` ends a cell even inside of a code span."""
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]

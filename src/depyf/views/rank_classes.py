@@ -107,8 +107,8 @@ def read_ranks(directory: str, folders: Mapping[int, str], index: str) -> list[R
         path = os.path.join(directory, name)
         try:
             key, took = files.add(path)
-        except OSError:
-            groups.setdefault("", []).append(Member(number, name))
+        except OSError as error:
+            groups.setdefault("" if isinstance(error, FileNotFoundError) else name, []).append(Member(number, name))
         else:
             own = index if os.path.exists(os.path.join(path, index)) else ""
             groups.setdefault(key, []).append(Member(number, name, own, took))

@@ -58,12 +58,13 @@ def write_index(
     """
     folders = rank_folders(directory)
     if not folders:
-        return _written(directory, stamped(index(run or read_records(directory), page=page)))
+        return _written(directory, stamped(index(run or read_records(directory), page=page), directory))
     classes = read(directory) if classes is None else classes
     killed = [each for each in classes if each.capture is not None and not each.ended]
     for each in killed:
         assert each.capture is not None
-        _written(os.path.join(directory, each.members[0].folder), stamped(index(each.capture)))
+        folder = os.path.join(directory, each.members[0].folder)
+        _written(folder, stamped(index(each.capture), folder))
     return _write_shared(directory, read(directory) if killed else classes)
 
 

@@ -101,6 +101,13 @@ class RunIndex:
         self.summaries = list(summaries.values())
         tell_apart(self.summaries)
 
+    @cached_property
+    def inner(self) -> list[FunctionSummary]:
+        """The functions that the program did not ask to compile: compiled functions call them."""
+        from .verdict import is_outermost  # (which imports this module)
+
+        return [summary for summary in self.summaries if not is_outermost(summary)]
+
     def is_recompile(self, compilation: Compilation) -> bool:
         """Return whether a function was compiled again: torch counts versions by frame, which functions can share."""
         if compilation.guard_failures:

@@ -45,7 +45,10 @@ def verdict(run: RunIndex) -> list[str]:
     together = _given_up_together(run, units)
     for summary in units:
         others = together.get(id(summary), [])
-        lines += _of_several(run, others) if len(others) > 1 else _of_unit(run, summary)
+        if len(others) < 2:
+            lines += _of_unit(run, summary)
+        elif summary is others[0]:
+            lines += _of_several(run, others)
     rests = {f"{why_plain(run, each)}.": each for summary in run.summaries for each in _lost_rests(summary)}
     failed = [line for line, each in rests.items() if each.outcome == "failed"]
     lines = list(dict.fromkeys([*failed, *lines, *rests]))  # (A failed compilation mostly ends the call.)
@@ -349,8 +352,8 @@ def compiled_below(run: RunIndex, summary: FunctionSummary, lost: Compilation | 
 
 def called_below(run: RunIndex, summary: FunctionSummary, lost: Compilation | None = None) -> list[str]:
     """Return the same, one by one."""
-    return [code(each.title) for each in run.summaries if each is not summary and not is_outermost(each)
-            and any(run.graph_names(c) and _is_called_by(run, summary, c, lost) for c in each.done)]
+    return [code(each.title) for each in run.inner if each is not summary and any(
+                run.graph_names(c) and _is_called_by(run, summary, c, lost) for c in each.done)]
 
 
 def breaks_below(run: RunIndex, lost: Compilation) -> list[SourceLocation]:
@@ -360,8 +363,8 @@ def breaks_below(run: RunIndex, lost: Compilation) -> list[SourceLocation]:
     """
     summary = run.summary_of[lost.compile_id.key]
     given_up = {_place_of(broken) for broken in lost.breaks}
-    return list({_place_of(broken): broken.location for each in run.summaries
-                 if each is not summary and not is_outermost(each) for compilation in each.compilations
+    return list({_place_of(broken): broken.location for each in run.inner
+                 if each is not summary for compilation in each.compilations
                  if compilation.stack and _is_called_by(run, summary, compilation, lost)
                  for broken in compilation.breaks
                  if broken.location is not None and _place_of(broken) not in given_up}.values())

@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from ...bytecode import budgets
+from ... import budgets
 from ...bytecode.code import CO_ASYNC_GENERATOR, Code
 from ...cfg import graph as g
 from ...cfg.graph import Cfg

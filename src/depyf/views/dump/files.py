@@ -135,8 +135,8 @@ def write_views(
     shown = guarded_call(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
         if wanted else ""
     later = page is None and not wanted
-    guarded_call(lambda: directory.write(index.FILE, stamped(index.index(final, notes_file, shown, later))), None,
-                 noted)
+    guarded_call(lambda: directory.write(index.FILE, stamped(
+        index.index(final, notes_file, shown, later), directory.path)), None, noted)
     finally_reported = _notes(capture, notes, errors, directory)
     if finally_reported != reported:
         _write_notes(finally_reported, directory)

@@ -1,16 +1,17 @@
 """``index.md`` as a dump holds it: written, and read again for a terminal, without the records it was made of.
 
-stamped(text)                     the text with a last line that says which depyf wrote it
+stamped(text, "dump")             the text with a last line that says which depyf wrote it, and of which records
 read("dump")                      the text, if it is that of the records beside it; else None
 in_terminal(blocks(text))         without the links to begin with, the table of all compilations and the words
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 
-from ... import __version__
+from ... import __version__, budgets, reading
 from ...records.plain_lines import FILE as RECORDS
 from ..dump.folder import INDEX
 from ..markdown_blocks import Block, Bullets, Heading, Paragraph
@@ -23,32 +24,38 @@ START, BROWSER = "Start with ", "To read it in a browser, "
 #: How notes begin that say what is so in every run.
 ORDINARY = ("torch's compile caches: ", "torch's compile caches were ")
 
-_WRITTEN_BY = f"<!-- depyf {__version__} -->\n"
+
+def stamped(text: str, directory: str) -> str:
+    """Return the text of an index with the line that says which depyf wrote it, and of which records."""
+    try:
+        return f"{text}\n{_stamp(directory)}"
+    except OSError:
+        return text
 
 
-def stamped(text: str) -> str:
-    """Return the text of an index with the line that says which depyf wrote it."""
-    return f"{text}\n{_WRITTEN_BY}"
+def _stamp(directory: str) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with reading.opened(os.path.join(directory, RECORDS), budgets.RUN) as file:
+        while part := file.read(1 << 20):
+            digest.update(part)
+    return f"<!-- depyf {__version__} {digest.hexdigest()} -->\n"
 
 
 def read(directory: str) -> str | None:
     """Return the index of a dump; ``None`` where it has to be made of the records.
 
-    That is where there is none, where the records were written after it (the run goes on, or was killed), and where
-    another depyf wrote it, which may have said less.
+    That is where there is none, where it was made of other records (the run went on, or was killed), and where another
+    depyf wrote it, which may have said less.
 
     Args:
         directory: of one process.
     """
-    path = os.path.join(directory, INDEX)
     try:
-        if os.stat(path).st_mtime_ns < os.stat(os.path.join(directory, RECORDS)).st_mtime_ns:
-            return None
-        with open(path, encoding="utf-8", errors="surrogatepass") as file:
-            text = file.read()
+        text = reading.text(os.path.join(directory, INDEX), budgets.WRITTEN, "surrogatepass")
+        stamp = _stamp(directory)
     except (OSError, ValueError):
         return None
-    return text.removesuffix(_WRITTEN_BY) if text.endswith(_WRITTEN_BY) else None
+    return text.removesuffix(stamp) if text.endswith(stamp) else None
 
 
 def in_terminal(parts: Sequence[Block]) -> list[Block]:

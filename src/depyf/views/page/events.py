@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from ...records.model import Compilation, GraphBreak, GuardFailure
@@ -14,12 +13,10 @@ from ..function_summary import FunctionSummary
 from ..grouping import breaks_by_place, failures_by_kind, path_to
 from ..index.sections.shapes import is_used, range_of
 from ..index.totals import Totals
-from ..markdown import prose, spans
+from ..markdown import prose, spans, web_address
 from ..verdict import why_plain
 from .functions import branch_data
 from .run import Json, Run, without_addresses
-
-_TORCHS_PAGE = re.compile(r"https?://[\w./%#?=&+-]+")
 
 
 def compilation_data(run: Run, compilation: Compilation) -> Json:
@@ -60,7 +57,7 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
             "ids": list(dict.fromkeys(str(c.compile_id) for _, c in members)), "times": len(members)})
     return {
         "title": without_addresses(heading(first)) or "Torch gives no reason", "id": first.registry_id,
-        "url": first.url if _TORCHS_PAGE.fullmatch(first.url) else "",
+        "url": web_address(first.url),
         "explanation": without_addresses(first.explanation),
         "hints": [without_addresses(hint) for hint in run.advice.torchs_hints(broken for broken, _ in group)],
         "context": without_addresses(first.context), "places": places,

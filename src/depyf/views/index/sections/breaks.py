@@ -12,7 +12,7 @@ from ....torch_text.resumes import plain_name, resumed_function
 from ...causes import cause, heading, in_plain_python, outer_call, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
-from ...markdown import code, count, fenced, link, prose, some
+from ...markdown import code, count, fenced, link, prose, some, web_address
 from ...verdict import compiled_below, compiled_in, wrapper_of
 from .context import SectionContext
 
@@ -60,7 +60,8 @@ def _in_wrapper(run: SectionContext, wrapper: str, members: list[tuple[GraphBrea
 
 def _reason(run: SectionContext, group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     first = group[0][0]
-    ids = f"[{first.registry_id}]({first.url})" if first.url else first.registry_id
+    page = web_address(first.url)
+    ids = f"[{prose(first.registry_id)}]({page})" if page else prose(first.registry_id)
     title = prose(heading(first)) or "Torch gives no reason"
     lines = ["", f"### {title}" + (f" ({ids})" if ids else "") + _times(group), ""]
     by_line = _by_line(run, breaks_by_place(group))

@@ -138,7 +138,7 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
         return "recompile limit: plain Python"
     if compilation.outcome != "compiled":
         return {"skipped": "skipped: plain Python", "unknown": "not finished"}.get(
-            compilation.outcome, compilation.outcome)
+            compilation.outcome, prose(compilation.outcome))
     words = ["recompiled" if run.is_recompile(compilation) else "compiled"]
     if compilation.breaks:
         last = compilation.breaks[-1]
@@ -187,6 +187,6 @@ def _code_link(run: SectionContext, compilation: Compilation) -> str:
     transformed = entry.transformed
     if not transformed.known:
         return "not in the log"
-    doubt = "" if transformed.source.fidelity in ("exact", "equivalent") else f" ({transformed.source.fidelity})"
+    doubt = "" if transformed.source.fidelity in ("exact", "equivalent") else f" ({prose(transformed.source.fidelity)})"
     guards = f", {link('guards', entry.guards_file)}" if entry.guards_file else ""
     return link("transformed", transformed.file) + doubt + guards

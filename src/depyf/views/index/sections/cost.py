@@ -42,7 +42,7 @@ def cost(run: SectionContext) -> list[str]:
     if caches:
         plural = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
         lines += ["", "Torch's caches: " + "; ".join(
-            f"{code(name)} " + ", ".join(f"{number} {outcome if number == 1 else plural.get(outcome, outcome)}"
+            f"{code(name)} " + ", ".join(f"{number} {prose(outcome if number == 1 else plural.get(outcome, outcome))}"
                                          for outcome, number in counts.items())
             for name, counts in caches.items()) + "."]
         lines += [f"Bypassed because: {prose(reason, 200)} ({number})." for reason, number in
