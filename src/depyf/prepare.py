@@ -35,7 +35,7 @@ class prepare_debug(contextlib.ContextDecorator):
 
     Args:
         *args: ``prepare_debug("dir")``; as in depyf up to 0.20, ``clean_wild_fx_code`` and ``log_bytecode`` may follow,
-            and a function, which is not needed, may come first.
+            and a function, which is not needed, may come first (or by keyword, ``func``).
         dump_src_dir: the directory, by name.
         clean_wild_fx_code: do not write graphs that no compiled function calls, unless their compilation failed.
         log_bytecode: write code objects (``marshal``) beside the texts: original, transformed, recompiled.
@@ -68,7 +68,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
         internal_stages: bool = False, caches: str = "separate", link: bool | str | None = None,
         unsimplified: bool = False, page: bool | None = None, check: bool | int = False,
-        files: str | None = None, dump_src_dir: str | os.PathLike[str] | None = None,
+        files: str | None = None, dump_src_dir: str | os.PathLike[str] | None = None, func: Any = None,
     ) -> None:
         self.wanted, self.clean_wild_fx_code, self.log_bytecode = _arguments(
             args, dump_src_dir, clean_wild_fx_code, log_bytecode)
