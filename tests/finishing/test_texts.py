@@ -29,7 +29,7 @@ def bytecode(run="c9", number=0, source=SOURCE, **changes):
     namespace = {}
     exec(source.replace("{id}", run), namespace)
     made = Bytecode(
-        CompileId(0, number), "work", f"__transformed_code_{number}_for_work", "", f"{number}.py", 0,
+        CompileId(0, number), "work", f"__transformed_code_{number}_for_work", f"{number}.py", 0,
         MeantFunction("work", 0), packed(namespace["work"].__code__),
         {f"__compiled_fn_1_{run}": "__compiled_fn_1"}, ("__compiled_fn_1",))
     return dataclasses.replace(made, **changes)
