@@ -188,7 +188,7 @@ class Frame:
     """A function whose frames Dynamo compiles: the user's, or a resume function.
 
     Attributes:
-        name: legal Python name, in files and texts (``toy_example``, ``LlamaModel_forward``, ``__resume_at_102_2``).
+        name: legal Python name, in texts (``toy_example``, ``LlamaModel_forward``, ``__resume_at_102_2``).
         code_name: torch's ``co_name`` (``wrapper``, ``torch_dynamo_resume_in_toy_example_at_4``).
         location: where the user's text stands.
         original: its own source text where the user wrote it, decompiled otherwise.
