@@ -337,6 +337,9 @@ def internals(tmp_path):
         with pytest.raises(ImportError, match=re.escape(f"depyf.{module}.{name} of depyf 0.20 is gone: use ")) as error:
             exec(f"from depyf.{module} import {name}")
         assert instead in str(error.value)
+        with pytest.raises(AttributeError, match=re.escape(instead)):
+            getattr(importlib.import_module(f"depyf.{module}"), name)
+        assert not hasattr(importlib.import_module(f"depyf.{module}"), name)
     for module in ("utils", "explain.utils", "code_transform"):
         assert not hasattr(importlib.import_module(f"depyf.{module}"), "never_was")
     with pytest.raises(NotImplementedError, match="link=True"):

@@ -1,7 +1,7 @@
 """Names of depyf up to 0.20 that public code imports (docs/migration.md says where that was found).
 
 ``depyf`` enters the modules that had them (``_NAMES``) in ``sys.modules``. A name is looked up when it is asked for;
-one that is gone (``_GONE``) raises an ImportError that says what to use.
+one that is gone (``_GONE``) raises an error that says what to use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.machinery import ModuleSpec
+from opcode import opmap
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -201,8 +202,9 @@ def find(module: str, name: str) -> Any:
     """Return what an old name in a module is: an old module, or what took its place.
 
     Raises:
-        AttributeError: there was no such name.
-        ImportError: it is gone. (``from ... import`` would replace the message of an AttributeError.)
+        AttributeError: there was no such name, or it is gone.
+        ImportError: it is gone, and asked for by ``from ... import``, which would replace the message of an
+            AttributeError. (``hasattr`` and ``pickle`` expect that.)
     """
     inner = sys.modules.get(f"{module}.{name}")
     names = _NAMES.get(module.removeprefix("depyf."))
@@ -212,19 +214,25 @@ def find(module: str, name: str) -> Any:
         return globals()[name] if name in globals() else getattr(importlib.import_module("depyf"), name)
     for instead, gone in _GONE.items() if names is not None else ():
         if name in gone.split():
-            raise ImportError(f"{module}.{name} of depyf 0.20 is gone: {instead}", name=name)
+            caller = sys._getframe(2)
+            importing = caller.f_lasti >= 0 and caller.f_code.co_code[caller.f_lasti] == opmap["IMPORT_FROM"]
+            raise (ImportError if importing else AttributeError)(
+                f"{module}.{name} of depyf 0.20 is gone: {instead}", name=name)
     raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 class _OldModule(ModuleType):
+    __all__: list[str]
+
     def __getattr__(self, name: str) -> Any:
         return find(self.__name__, name)
 
 
 def enter_modules() -> None:
     """Enter the old modules in ``sys.modules``, those that no file of this package is."""
-    for name in _NAMES:
+    for name, names in _NAMES.items():
         if name != "explain":
             module = _OldModule(f"depyf.{name}", "Names of depyf up to 0.20: see depyf.old_names.")
+            module.__all__ = names.split()
             module.__spec__ = ModuleSpec(module.__name__, None, origin=__file__)
             sys.modules.setdefault(module.__name__, module)
