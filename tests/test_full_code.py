@@ -115,7 +115,7 @@ def test_names_of_parameters_stay_as_they_are(tmp_path):
         return y * 2
 
     _, text = dump(tmp_path, f, torch.ones(3))
-    assert re.search(r"def guards_0_for___resume_at_\w+\([^)]*___stack0", text)
+    assert re.search(r"def guards_0_for_torch_dynamo_resume_in_f_at_\w+\([^)]*___stack0", text)
 
 
 def test_a_graph_break_is_said_above_the_code_that_it_ends(tmp_path):
@@ -136,7 +136,7 @@ def test_transformed_code_says_what_it_is_given_from_the_stack(tmp_path):
         return x + 1
 
     dump(tmp_path, f, torch.ones(3), [])
-    (code,) = (tmp_path / "d").glob("__transformed_code_0_for___resume_at_*.py")
+    (code,) = (tmp_path / "d").glob("__transformed_code_0_for_torch_dynamo_resume_in_f_at_*.py")
     assert "# computed up to the graph break: ___stack0: log.append, ___stack1: x.sum().item()\n" in code.read_text()
 
 
@@ -148,7 +148,7 @@ def test_what_differs_between_versions_is_said(tmp_path):
         compiled = torch.compile(f, backend="eager", dynamic=False)
         compiled(torch.ones(3), 2)
         compiled(torch.ones(3), 3)
-    with open(os.path.join(on.path, "full_code_for_test_what_differs_between_versions_is_said_f_0.py"),
+    with open(os.path.join(on.path, "full_code_for_f_0.py"),
               encoding="utf-8") as file:
         text = file.read()
     assert "# transformed code of version [0/1]: equivalent, with the notes of [0/0]\n" in text
@@ -292,13 +292,13 @@ class Decorated(torch.nn.Module):
 def test_a_wrapper_is_said_once_above_the_function_that_is_meant(tmp_path):
     with depyf.prepare_debug(str(tmp_path / "d")) as on:
         torch.compile(Decorated(), backend="eager")(torch.ones(2))
-    with open(os.path.join(on.path, "full_code_for_Decorated_forward_0.py"), encoding="utf-8") as file:
+    with open(os.path.join(on.path, "full_code_for_forward_0.py"), encoding="utf-8") as file:
         text = file.read()
     compile(text, "full code", "exec")
     assert text.count("called through 1 wrapper: logged.wrapper (") == 1
     assert "# @logged\ndef forward(self, x, scale=2):\n    return x * scale\n" in text
     assert "def compiled_Decorated_forward(*args, **kwargs):" in text
-    with open(os.path.join(on.path, "__transformed_code_0_for_Decorated_forward.py"), encoding="utf-8") as file:
+    with open(os.path.join(on.path, "__transformed_code_0_for_forward.py"), encoding="utf-8") as file:
         assert "called through 1 wrapper" in file.read()
 
 
@@ -478,7 +478,7 @@ class Recurrent(torch.nn.Module):
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="without columns nothing tells the user's part")
 def test_the_rest_of_a_function_stands_as_its_author_wrote_it(tmp_path):
     _, text = dump(tmp_path, Recurrent(), torch.ones(2, 3, 4))
-    transformed = text.partition("def __transformed_code_0_for_Recurrent_forward(self, x):\n")[2]
+    transformed = text.partition("def __transformed_code_0_for_forward(self, x):\n")[2]
     assert re.sub(r"__compiled_fn_\d+", "__compiled_fn_2", transformed.partition("\n\n")[0]) == """\
     graph_out_0 = __compiled_fn_2(self.linear.weight, self.linear.bias, x)
     h = graph_out_0[0]

@@ -31,6 +31,7 @@ FLOORS = (
     # what people import
     "callables | page | logs | optimization | doctor | pausing | recorded_runs",
     "source | debugging | report | prepare",
+    "old_names",
     "notebook",
     "explain",
     "fixing",

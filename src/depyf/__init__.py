@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .old_names import enter_modules, find
+
 if TYPE_CHECKING:
     from . import explain, optimization
     from .comparing import Comparison, compare
@@ -30,6 +32,8 @@ __all__ = [
 _magic: Magic | None = None
 
 _HOMES = {
+    "DecompilationError": "bytecode.errors",
+    "Decompiler": "old_names",
     "BadValueFound": "debugging",
     "Comparison": "comparing",
     "Fit": "fitting",
@@ -50,10 +54,13 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f".{name}", __name__)
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'depyf' has no attribute {name!r}")
+        return find(__name__, name)
     value = getattr(importlib.import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
+
+
+enter_modules()
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -44,7 +44,7 @@ def _inside(obj: Any) -> Any:
     """Return the object that ``obj`` calls when it is called: one step, ``None`` at the end."""
     if isinstance(obj, (type, types.ModuleType, CodeType)):
         return None
-    if "torch" in sys.modules:
+    if sys.modules.get("torch") is not None:
         from .capture.torch_private import compiled_callables
 
         given = compiled_callables.given_to_compile(obj)

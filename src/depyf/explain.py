@@ -7,6 +7,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .callables import code_in, unwrapped
+from .old_names import find
 from .source import code_of
 
 if TYPE_CHECKING:
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
     from .records.model import Capture
 
 
-def dump_src(fn: Any, module: ModuleType | None = None) -> str:
+def __getattr__(name: str) -> Any:
+    return find(__name__, name)
+
+
+def dump_src(fn: Any, module: ModuleType | dict[str, Any] | None = None) -> str:
     """Return the full code of a compiled function, as text.
 
     Works on any function that ``torch.compile`` returned and that has run, also outside
@@ -22,8 +27,8 @@ def dump_src(fn: Any, module: ModuleType | None = None) -> str:
 
     Args:
         fn: the function, as ``torch.compile`` returned it or the original; or its code object.
-        module: where it was defined, which is needed for a code object: resume functions and graphs are found
-            among the globals of the module.
+        module: where it was defined, or the globals of that, needed for a code object: resume functions and graphs are
+            found among them.
 
     Raises:
         TypeError: ``fn`` is nothing that can be compiled.
@@ -115,7 +120,7 @@ def _module_of(fn: Any, code: CodeType) -> Any:
     return None
 
 
-def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
+def _live(fn: Any, module: ModuleType | dict[str, Any] | None, caller: str) -> Capture:
     """Return the records of a compiled function, as torch holds them."""
     from .capture.live import capture_of
     from .capture.torch_private import cached_versions
@@ -127,7 +132,8 @@ def _live(fn: Any, module: ModuleType | None, caller: str) -> Capture:
     codes: list[tuple[Any, CodeType]] = [
         (each, code) for wrapper in compiled for each in unwrapped(wrapper) if (code := code_in(each)) is not None]
     inner, code = next((each for each in codes if cached_versions.cache_entries(each[1])), codes[0])
-    namespace = vars(module) if module is not None else getattr(inner, "__globals__", {})
+    namespace = getattr(inner, "__globals__", {}) if module is None else \
+        vars(module) if isinstance(module, ModuleType) else module
     function = getattr(inner, "__func__", inner)
     this = getattr(inner, "__self__", None)
     if this is None:

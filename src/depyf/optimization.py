@@ -103,6 +103,9 @@ class TorchCompileWrapperWithCustomDispatcher:
                 forward.__code__ = before
 
 
+#: As depyf up to 0.18 spelled it.
+TorchCompileWrapperWithCustomDispacther = TorchCompileWrapperWithCustomDispatcher
+
 #: The code of a function is switched by one thread at a time (again by the same one, where blocks are nested).
 _switching = threading.RLock()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import importlib.util
 import os
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
     from .views.progress import Progress
 
 
-class prepare_debug:
-    """Context manager: what is compiled inside is written to a directory as source.
+class prepare_debug(contextlib.ContextDecorator):
+    """Context manager, and decorator: what is compiled inside is written to a directory as source.
 
     Args:
-        *args: ``prepare_debug("dir")``, or ``prepare_debug(fn, "dir")`` as in older versions (the function
-            is accepted and not needed).
+        *args: ``prepare_debug("dir")``; as in depyf up to 0.20, ``clean_wild_fx_code`` and ``log_bytecode`` may follow,
+            and a function, which is not needed, may come first (or by keyword, ``func``).
         dump_src_dir: the directory, by name.
         clean_wild_fx_code: do not write graphs that no compiled function calls, unless their compilation failed.
         log_bytecode: write code objects (``marshal``) beside the texts: original, transformed, recompiled.
@@ -71,16 +72,15 @@ class prepare_debug:
         self, *args: Any, clean_wild_fx_code: bool = True, log_bytecode: bool = False,
         internal_stages: bool = False, caches: str = "separate", link: bool | str | None = None,
         unsimplified: bool = False, page: bool | None = None, check: bool | int = False,
-        files: str | None = None, dump_src_dir: str | os.PathLike[str] | None = None,
+        files: str | None = None, dump_src_dir: str | os.PathLike[str] | None = None, func: Any = None,
     ) -> None:
-        self.wanted = _directory_of(args if dump_src_dir is None else (*args, dump_src_dir))
+        self.wanted, self.clean_wild_fx_code, self.log_bytecode = _arguments(
+            args, dump_src_dir, clean_wild_fx_code, log_bytecode)
         if caches not in CACHES:
             raise ValueError(f"caches={caches!r} is not known; give one of {', '.join(map(repr, CACHES))}")
         if link not in (None, True, False, "source"):
             raise ValueError(f'link={link!r} is not known; give True, False or None')
         self.files = _files_wanted(files)
-        self.clean_wild_fx_code = clean_wild_fx_code
-        self.log_bytecode = log_bytecode
         self.internal_stages = internal_stages
         self.caches = caches
         self.link = link
@@ -96,6 +96,10 @@ class prepare_debug:
         self._bar: Progress | None = None
         self._wait: Callable[[], None] | None = None  # ends the wait for the first compilation
         self._session: Session | None = None
+
+    def _recreate_cm(self) -> prepare_debug:
+        """Return another one of the same arguments, for each call of a decorated function."""
+        return copy.copy(self)
 
     def __enter__(self) -> prepare_debug:
         """Make the directory, and wait for the first compilation: what that needs is not imported before."""
@@ -392,13 +396,17 @@ def _under_debugger() -> bool:
     return monitoring is not None and monitoring.get_tool(monitoring.DEBUGGER_ID) is not None
 
 
-def _directory_of(args: tuple[Any, ...]) -> str:
+def _arguments(args: tuple[Any, ...], directory: Any, *flags: bool) -> tuple[str, bool, bool]:
+    """Return the directory and two flags, of which the first of ``args`` may be the directory and the next the flags.
+
+    Raises:
+        TypeError, ValueError: wrong arguments.
+    """
     usage = 'use prepare_debug("some_dir") or prepare_debug(fn, "some_dir")'
-    if len(args) == 1:
-        directory = args[0]
-    elif len(args) == 2 and callable(args[0]):
-        directory = args[1]
-    else:
+    rest = list(args[1:] if args and callable(args[0]) else args)
+    if directory is None and rest:
+        directory = rest.pop(0)
+    if directory is None or len(rest) > len(flags) or not all(isinstance(flag, int) for flag in rest):
         raise TypeError(f"prepare_debug got {len(args)} positional arguments of the wrong kind; {usage}")
     if not isinstance(directory, (str, os.PathLike)):
         raise TypeError(
@@ -406,4 +414,5 @@ def _directory_of(args: tuple[Any, ...]) -> str:
     path = os.fspath(directory)
     if not isinstance(path, str) or not path:
         raise ValueError(f"prepare_debug needs the name of a directory, not {path!r}; {usage}")
-    return path
+    clean, log = map(bool, (*rest, *flags[len(rest):]))
+    return path, clean, log

@@ -10,7 +10,7 @@ import pytest
 import depyf
 from depyf import cli, report
 from depyf.cli.terminal import console_on
-from depyf.records import making, store
+from depyf.records import store
 from depyf.records.model import Capture, Compilation, CompileId, GraphBreak, GuardFailure, SourceFile, SourceLocation
 from depyf.views.markdown import code, fenced, link, prose, table
 from depyf.views.terminal import console_for, show
@@ -90,7 +90,7 @@ def test_the_written_index_tells_the_same_as_the_records(tmp_path, capsys):
     assert "Graph breaks" in from_index and "a note" in from_index
 
 
-@pytest.mark.parametrize("why", ["other records", "another depyf", "files are being made", "no index"])
+@pytest.mark.parametrize("why", ["other records", "another depyf", "no index"])
 def test_an_index_that_may_not_tell_all_is_made_again(tmp_path, capsys, why):
     folder = two_compilations(tmp_path / "run")
     report.report(str(folder))
@@ -103,8 +103,6 @@ def test_an_index_that_may_not_tell_all_is_made_again(tmp_path, capsys, why):
         records.write_text(records.read_text().replace("apart from others", "apart from all others"))
     elif why == "another depyf":
         index.write_text(index.read_text().replace(f"<!-- depyf {depyf.__version__} ", "<!-- depyf 0.9 "))
-    elif why == "files are being made":
-        (folder / making.FILE).write_text("")
     else:
         index.unlink()
     text = explained(capsys, folder)

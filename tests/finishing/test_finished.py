@@ -31,7 +31,7 @@ CODE = packed(work.__code__)
 
 def bytecode(number=0, **changes):
     made = Bytecode(
-        CompileId(0, number), "work", f"__transformed_code_{number}_for_work", "", f"{number}.py", 0,
+        CompileId(0, number), "work", f"__transformed_code_{number}_for_work", f"{number}.py", 0,
         MeantFunction("work", 0), CODE, {"__compiled_fn_1_c9": "__compiled_fn_1"}, ("__compiled_fn_1",))
     return dataclasses.replace(made, **changes)
 

@@ -25,7 +25,7 @@ def bytecode(number=0, **changes):
     namespace = {}
     exec(SOURCE, namespace)
     made = Bytecode(
-        CompileId(0, number), "work", f"__transformed_code_{number}_for_work", "", f"{number}.py", 0,
+        CompileId(0, number), "work", f"__transformed_code_{number}_for_work", f"{number}.py", 0,
         MeantFunction("work", 0), packed(namespace["work"].__code__),
         {"__compiled_fn_1_c9": "__compiled_fn_1"}, ("__compiled_fn_1",))
     return dataclasses.replace(made, **changes)

@@ -35,7 +35,7 @@ from depyf.records.model import (
 PLACE = SourceLocation("/a/b.py", 3, "f", 'x = "é\udc80\u2028"')
 IDS = CompileId(0, 1, 2, 3)
 CODE = TransformedCode(IDS, "f", CodeText("def f(x):\n    return x\n", "equivalent", "a note"),
-                       CodeText("def f(x): return x", "exact"), ("x",), "f.py", "old")
+                       CodeText("def f(x): return x", "exact"), ("x",), "f.py")
 GUARD = Guard("L['x'] == 1", "L['x']", "EQUALS_MATCH", "L['x'] == 1", PLACE)
 FRAME = Frame("f", "f", PLACE, CodeText("def f(x): ...", "exact"), True, ("x",), ("y",),
               (CacheEntry(IDS, (GUARD,), CODE, ("__compiled_fn_1",), ("__resume_at_2_3",), "guards.py", 1),), "x",
@@ -58,5 +58,5 @@ COMPILATION = Compilation(
     (Span("dynamo", 12.25, 0.5, 1),), Failure("TypeError", "no", PLACE), ("mine::op",),
     (TracedLines("/a/b.py", (3, 4)),), UserFunction("C.f", PLACE, (PLACE,)),
     {"dynamic": "True"})
-WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py", "old.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
+WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
                 (COMPILATION,), (SourceFile("/a/b.py", "x = \"\udc80\"\n"),))

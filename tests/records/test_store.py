@@ -63,9 +63,9 @@ def test_a_run_that_was_killed_has_what_was_complete(tmp_path):
     text = killed(
         COMPILATION, dataclasses.replace(GRAPH, kernels=()), GRAPH,
         CodeObject(0, codes[0]), CodeObject(1, codes[1]),
-        Bytecode(CompileId(0, 0), "loop", "__transformed_code_0_for_loop", "", "a.py", 0, MeantFunction("loop", 0),
+        Bytecode(CompileId(0, 0), "loop", "__transformed_code_0_for_loop", "a.py", 0, MeantFunction("loop", 0),
                  codes[0], graph_names=("__compiled_fn_1",), resumes=(resume,), **known),
-        Bytecode(CompileId(1, 0), "__resume_at_2_3", "__transformed_code_0_for___resume_at_2_3", "", "b.py", 1,
+        Bytecode(CompileId(1, 0), "__resume_at_2_3", "__transformed_code_0_for___resume_at_2_3", "b.py", 1,
                  MeantFunction("loop", 1), codes[1], graph_names=(), **known))
     write(tmp_path, text + '{"record":"graph","na')
     capture = read_records(str(tmp_path))
@@ -84,7 +84,7 @@ def test_a_code_object_that_is_none_costs_its_function(tmp_path, number, code):
     good = packed(loop.__code__)
     text = plain_lines.first_line({"torch": "2.13", "python": "3.11.0"}) + "".join(map(store.line, [
         CodeObject(number, good if code is None else dataclasses.replace(good, data=code)),
-        Bytecode(CompileId(0, 0), "loop", "__transformed_code_0_for_loop", "", "a.py", 0, MeantFunction("loop", 0), good,
+        Bytecode(CompileId(0, 0), "loop", "__transformed_code_0_for_loop", "a.py", 0, MeantFunction("loop", 0), good,
                  {}, ())]))
     write(tmp_path, text)
     with pytest.warns(RuntimeWarning, match="that part of the run is missing"):

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depyf.records.naming import LONGEST, FileNames, Numbers, function_identifier, legal_identifier
+from depyf.records.model import CompileId
+from depyf.records.naming import LONGEST, FileNames, FunctionNames, function_identifier, legal_identifier
 
 
 @given(st.text(max_size=400))
@@ -31,9 +32,28 @@ def test_names_of_functions(name, identifier):
     assert function_identifier(name) == identifier
 
 
-def test_functions_of_one_name_are_numbered():
-    numbers = Numbers()
-    assert [numbers.next(name) for name in ("f", "F", "g")] == ["f_0", "F_1", "g_0"]
+def test_files_of_functions_of_one_name():
+    """Numbered, so that none clashes (letter case does not count); the first class has the name alone."""
+    names = FunctionNames()
+    functions = ["f", "F", "Llama.forward", "Norm.forward", "Llama.forward", "Norm.forward", "Outer.Norm.forward",
+                 "torch_dynamo_resume_in_f_at_8", "torch_dynamo_resume_in_f_at_8"]
+    assert [names.transformed(each) for each in functions] == [
+        "__transformed_code_0_for_f", "__transformed_code_1_for_F", "__transformed_code_0_for_forward",
+        "__transformed_code_0_of_Norm_for_forward", "__transformed_code_1_for_forward",
+        "__transformed_code_1_of_Norm_for_forward", "__transformed_code_0_of_Outer_Norm_for_forward",
+        "__transformed_code_0_for_torch_dynamo_resume_in_f_at_8",
+        "__transformed_code_1_for_torch_dynamo_resume_in_f_at_8"]
+    assert [names.full_code(each) for each in functions[:4]] == [
+        "full_code_for_f_0", "full_code_for_F_1", "full_code_for_forward_0", "full_code_for_forward_of_Norm_0"]
+
+
+@given(st.lists(st.text(max_size=300), max_size=8))
+def test_any_names_of_functions_make_distinct_file_names(functions):
+    names, files = FunctionNames(), FileNames()
+    made = [files.of_transformed(names.transformed(each), CompileId(0, number), each)
+            for number, each in enumerate(functions)] + [names.full_code(each) + ".py" for each in functions]
+    assert len({each.lower() for each in made}) == len(made)
+    assert all(len(each.encode()) < 240 and "/" not in each for each in made)
 
 
 def test_long_names_stay_distinct():

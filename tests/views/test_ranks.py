@@ -80,10 +80,12 @@ def test_restarted_workers_of_torchrun_have_other_logs(tmp_path, rank):
         assert run_directory(wanted)[0] == os.path.join(wanted, "run_2", f"rank_{number}")
 
 
-def test_ranks_leave_what_is_there(tmp_path, rank):
-    (tmp_path / "mine.txt").write_text("mine")
+@pytest.mark.parametrize("name, folder", [
+    ("mine.txt", ""), ("program.py", ""), ("notes.txt", "run_2"), ("full_code_for_f_0.py", "run_2")])
+def test_what_is_there_is_not_written_over(tmp_path, rank, name, folder):
+    (tmp_path / name).write_text("mine")
     rank(1)
-    assert run_directory(str(tmp_path))[0] == str(tmp_path / "run_2" / "rank_1")
+    assert run_directory(str(tmp_path))[0] == str(tmp_path / folder / "rank_1")
 
 
 def test_processes_without_ranks_that_start_at_once_get_a_directory_each(tmp_path, rank):

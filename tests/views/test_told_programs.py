@@ -1009,7 +1009,7 @@ def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
     _, _, resumed = full.read_text().partition("# __resume_at_")
     assert f"# {failed}\n" in resumed and "failed (so it is never called)" in resumed
     assert "return __transformed_code_" not in resumed and "    # [1/0] failed: the call" in resumed
-    for name in "guards_0_for___resume_at_*.py", "__transformed_code_0_for___resume_at_*.py":
+    for name in "guards_0_for_torch_dynamo_resume_*.py", "__transformed_code_0_for_torch_dynamo_resume_*.py":
         (file,) = (tmp_path / "dump").glob(name)
         assert failed in file.read_text()
     with pytest.raises(NoSuchFunction):

@@ -10,7 +10,11 @@ _SHORT.maxlong = 60
 _SHORT.maxtuple = _SHORT.maxlist = _SHORT.maxset = _SHORT.maxfrozenset = _SHORT.maxdict = 8
 
 
-class Unreadable(ValueError):
+class DecompilationError(Exception):
+    """There is no source for the code: the base of :class:`Unreadable`, by the name that depyf 0.20 has for it."""
+
+
+class Unreadable(ValueError, DecompilationError):
     """Input that is not what it claims to be, or is not understood.
 
     Attributes:

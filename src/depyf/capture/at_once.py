@@ -33,8 +33,7 @@ def write_and_link(
     decompiled = decompiled_bytecode(bytecode, transformed, attempt)
     arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
     text = TransformedCode(
-        bytecode.compile_id, bytecode.function_name, code_text(decompiled), None, arguments, bytecode.file,
-        bytecode.old_name)
+        bytecode.compile_id, bytecode.function_name, code_text(decompiled), None, arguments, bytecode.file)
     place = attempt(lambda: writer.transformed(text, function, breaks), None)
     linked = None
     if place is not None and linker is not None:

@@ -26,7 +26,7 @@ from ..records.model import (
     TracedCode,
     Unwritten,
 )
-from ..records.naming import function_identifier, legal_identifier
+from ..records.naming import FunctionNames, function_identifier
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
 from .recorder import Recorder
@@ -79,7 +79,7 @@ class Codes:
         self._note = note
         self._of: dict[Key, list[CodeBuilder]] = {}
         self._files: tuple[tuple[int, int], list[Any]] = (0, 0), []
-        self._versions: dict[int, int] = {}  # of each original by its id: how many
+        self._names = FunctionNames()
         self._guards: dict[tuple[int, int, int], Recorded[GuardsOfEntry]] = {}
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
         #: Code objects by id, with their numbers and records: as long as they are here, no other has the id.
@@ -97,15 +97,8 @@ class Codes:
         return known[1] if known is not None else function_identifier(meant.name)
 
     def _text_name(self, original: CodeType, meant: Meant) -> str:
-        """Return the name of the next transformed code of a function."""
-        number = len(self._of.get(_key(original, meant), ()))
-        return f"__transformed_code_{number}_for_{legal_identifier(self.name_of(original, meant))}"
-
-    def _old_name(self, original: CodeType) -> str:
-        """Return that name as depyf up to 0.20 made it: by torch's, and counted for all functions of a wrapper."""
-        known = self._resume_names.get(id(original))
-        name = legal_identifier(known[1] if known is not None else original.co_name)
-        return f"__transformed_code_{self._versions.get(id(original), 0)}_for_{name}"
+        """Return the name of the next transformed code of a function; of a resume function by torch's name for it."""
+        return self._names.transformed(original.co_name if id(original) in self._resume_names else meant.name)
 
     def shown_resumes(self, resumes: dict[str, Any]) -> dict[str, str]:
         """Return ``{name of a resume function: the name it is shown by}``.
@@ -159,14 +152,13 @@ class Codes:
         """
         name, text_name = self.name_of(original, meant), self._text_name(original, meant)
         bytecode = Bytecode(
-            ids, name, text_name, self._old_name(original), self._recorder.names.of_transformed(text_name, ids, name),
+            ids, name, text_name, self._recorder.names.of_transformed(text_name, ids, name),
             self._number(original), self._meant(meant), packed(transformed), shown, graph_names,
             tuple(ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code), resume.parameters,
                                    of_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
             facts, self._traced_code(original, [shown.get(called, called) for called in resumes]))
         builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
         self._of.setdefault(_key(original, meant), []).append(builder)
-        self._versions[id(original)] = self._versions.get(id(original), 0) + 1
         builder.recorded = self._recorder.append(bytecode)
         return builder, bytecode
 

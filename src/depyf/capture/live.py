@@ -19,7 +19,7 @@ from ..records.model import (
     GraphStage,
     TransformedCode,
 )
-from ..records.naming import function_identifier, legal_identifier
+from ..records.naming import FunctionNames, function_identifier
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import parse_guards
 from ..torch_text.legal import legal_graph
@@ -42,6 +42,7 @@ def capture_of(
     """
     frames = []
     graphs: dict[str, CompiledGraph] = {}
+    names = FunctionNames()
     pending: list[tuple[str, CodeType]] = [(function_identifier(meant.name), code)]
     seen: set[int] = set()
     while pending:
@@ -63,14 +64,12 @@ def capture_of(
                     graph_names.append(graph_name)
                     graphs.setdefault(graph_name, _graph(torch_name, graph_name, namespace, ids))
             source = decompile_code(
-                transformed, name=f"__transformed_code_{number}_for_{legal_identifier(name)}", simplify=True,
+                transformed, name=names.transformed(meant.name if current is code else current.co_name), simplify=True,
                 rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
                 facts=LiveFacts(values or {} if current is code else {}, namespace))
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
-                compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]),
-                old_name=f"__transformed_code_{number}_for_"
-                         + legal_identifier(current.co_name if current is code else name))
+                compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]))
             guards = parse_guards(without_ids(print_guards(), namespace, {}))
             entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
                                       tried=None if cached_versions.is_given_up(entry) else number))

@@ -17,6 +17,7 @@ cannot be written or proven takes its next output tier (:mod:`.tiers`); the last
 numbers that is right by construction.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ __all__ = ["Decompiled", "Fidelity", "decompile_code"]
 
 def __getattr__(name: str) -> Any:
     """Load the pipeline when it is first wanted: much that reads records uses no more than a module of this package."""
+    if name in ("DecompilationError", "Decompiler", "decompile"):  # depyf up to 0.20 had them here
+        return getattr(importlib.import_module("depyf"), name)
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import pipeline

@@ -195,7 +195,7 @@ class Functions:
         written = self._texts.of(bytecode)
         return TransformedCode(
             bytecode.compile_id, bytecode.function_name, written.source, written.exact, written.arguments,
-            bytecode.file, bytecode.old_name)
+            bytecode.file)
 
     def _code(self, number: int) -> Code:
         """Return a code object by its number.

@@ -136,7 +136,6 @@ class TransformedCode:
         source: what people read (simplified).
         exact: the same with nothing simplified, when it differs; else ``None``.
         arguments: parameter names.
-        old_name: what depyf up to 0.20 calls it, by torch's ``co_name``: ``__transformed_code_0_for_wrapper``.
     """
 
     compile_id: CompileId
@@ -145,7 +144,6 @@ class TransformedCode:
     exact: CodeText | None
     arguments: tuple[str, ...]
     file: str = ""
-    old_name: str = ""
 
     @property
     def known(self) -> bool:
@@ -190,7 +188,7 @@ class Frame:
     """A function whose frames Dynamo compiles: the user's, or a resume function.
 
     Attributes:
-        name: legal Python name, in files and texts (``toy_example``, ``LlamaModel_forward``, ``__resume_at_102_2``).
+        name: legal Python name, in texts (``toy_example``, ``LlamaModel_forward``, ``__resume_at_102_2``).
         code_name: torch's ``co_name`` (``wrapper``, ``torch_dynamo_resume_in_toy_example_at_4``).
         location: where the user's text stands.
         original: its own source text where the user wrote it, decompiled otherwise.
@@ -241,13 +239,11 @@ class CompiledFunction:
     Attributes:
         name: the first frame's.
         file: its full code, in the dump.
-        old_file: what depyf up to 0.20 calls that file, by torch's ``co_name``: ``full_code_for_wrapper_0.py``.
     """
 
     name: str
     frames: tuple[Frame, ...]
     file: str = ""
-    old_file: str = ""
 
 
 @frozen
@@ -694,7 +690,7 @@ class Bytecode:
     """Code that Dynamo made, as it made it: the text is written when somebody wants to read it.
 
     Attributes:
-        function_name: as in :class:`TransformedCode`, as ``old_name`` and ``file``.
+        function_name: as in :class:`TransformedCode`, as ``file``.
         text_name: of the function in the text: ``__transformed_code_0_for_toy_example``.
         original: number of the code object that torch compiled.
         meant: what the user means by that.
@@ -709,7 +705,6 @@ class Bytecode:
     compile_id: CompileId
     function_name: str
     text_name: str
-    old_name: str
     file: str
     original: int
     meant: MeantFunction

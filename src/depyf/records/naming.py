@@ -10,12 +10,12 @@ from .model import CompileId
 LONGEST = 120
 
 
-def legal_identifier(name: str) -> str:
-    """Make a Python identifier of any name (``<lambda>`` becomes ``lambda_``)."""
+def legal_identifier(name: str, longest: int = LONGEST) -> str:
+    """Make a Python identifier of any name (``<lambda>`` becomes ``lambda_``) of at most ``longest`` bytes."""
     # Identifiers are compared in normal form NFKC, and so are names in bytecode.
     normal = unicodedata.normalize("NFKC", name)
     if normal.isidentifier() and not keyword.iskeyword(normal):
-        return _shortened(normal, name)
+        return _shortened(normal, name, longest)
     cleaned = "".join(c if ("_" + c).isidentifier() else " " for c in normal)
     cleaned = "_".join(cleaned.split()).strip("_") or "anonymous"
     if keyword.iskeyword(cleaned):
@@ -24,16 +24,16 @@ def legal_identifier(name: str) -> str:
         cleaned = "_" + cleaned
     if name.startswith("__") and not cleaned.startswith("__"):
         cleaned = "__" + cleaned
-    return _shortened(cleaned, name)
+    return _shortened(cleaned, name, longest)
 
 
-def _shortened(cleaned: str, name: str) -> str:
-    if len(cleaned.encode()) <= LONGEST:
+def _shortened(cleaned: str, name: str, longest: int) -> str:
+    if len(cleaned.encode()) <= longest:
         return cleaned
     import hashlib  # (most names are short)
 
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    head = cleaned.encode()[: LONGEST - 9].decode("utf-8", "ignore")
+    head = cleaned.encode()[: longest - 9].decode("utf-8", "ignore")
     return f"{head}_{digest}"
 
 
@@ -42,17 +42,41 @@ def function_identifier(name: str) -> str:
     return legal_identifier(name.replace(".", "_"))
 
 
-class Numbers:
-    """Counts names of one beginning: ``f_0``, ``f_1`` (letter case does not count)."""
+class FunctionNames:
+    """Names what belongs to functions by the functions' own names, numbered (letter case does not count).
+
+    The first function of a name has it alone: ``__transformed_code_0_for_forward``, ``full_code_for_forward_0``. One of
+    that name in another class (or inside another function) has the class too, where patterns like
+    ``__transformed_code_*for_forward.py`` and ``full_code_for_forward_*.py`` still match:
+    ``__transformed_code_0_of_Norm_for_forward``, ``full_code_for_forward_of_Norm_0``.
+    """
 
     def __init__(self) -> None:
+        self._owners: dict[str, str] = {}
         self._counts: dict[str, int] = {}
 
-    def next(self, base: str) -> str:
-        """Return the next name with this beginning: ``f_0`` for the first ``f``."""
-        number = self._counts.get(base.lower(), 0)
-        self._counts[base.lower()] = number + 1
-        return f"{base}_{number}"
+    def transformed(self, function: str) -> str:
+        """Return the name of the next transformed code of a function (``Norm.forward``)."""
+        name, owner = self._parts(function)
+        stem = "_of_" + legal_identifier(f"{owner}_for_{name}") if owner else f"_for_{name}"
+        return f"__transformed_code_{self._number(stem)}{stem}"
+
+    def full_code(self, function: str) -> str:
+        """Return the name of the next full code of a function."""
+        name, owner = self._parts(function)
+        stem = f"full_code_for_{legal_identifier(f'{name}_of_{owner}' if owner else name)}"
+        return f"{stem}_{self._number(stem)}"
+
+    def _parts(self, function: str) -> tuple[str, str]:
+        """Return the function's own name, and its owner unless that is the owner of the first of that name."""
+        owner, _, name = function.rpartition(".")
+        name = legal_identifier(name)
+        return name, "" if self._owners.setdefault(name.lower(), owner) == owner else owner.replace(".", "_")
+
+    def _number(self, stem: str) -> int:
+        number = self._counts.get(stem.lower(), 0)
+        self._counts[stem.lower()] = number + 1
+        return number
 
 
 class FileNames:
@@ -107,6 +131,5 @@ class FileNames:
         """
         if not text_name.startswith("__transformed_code_"):
             text_name = f"__transformed_code_0_for_{legal_identifier(function_name)}"
-        number, _, of = text_name.removeprefix("__transformed_code_").partition("_for_")
-        usual = f"__transformed_code_{number}_for_{legal_identifier(of)}.py"
+        usual = f"{legal_identifier(text_name, LONGEST + 40)}.py"
         return self.give(("transformed", compile_id, function_name), usual, known)

@@ -20,6 +20,10 @@ MARK = ".depyf"
 #: Beginnings of the names of folders that a number follows: of a rank, of a later run in the same directory.
 RANK, RUN = "rank_", "run_"
 _WRITTEN_BY = "written by depyf 1\n"
+#: Names in the directory of a run: where one is there, a run would write over it.
+_OF_A_RUN = re.compile(
+    r"\.depyf|index\.(html|md)|(notes|checked_calls)\.txt|records\.jsonl|(rank|run)_\d+"
+    r"|(full_code_for|guards|__transformed_code|__compiled_fn|__graph_of_frame)_.*")
 
 
 def numbered(names: Iterable[str], beginning: str) -> dict[int, str]:
@@ -49,7 +53,7 @@ class DirectoryError(OSError):
 def run_directory(wanted: str) -> tuple[str, str]:
     """``(directory to write to, what to tell the user)``.
 
-    A directory that holds something already is left as it is; the run then goes to ``run_2``,
+    A directory that holds a run, or a file of a name that a run has, is left as it is; the run then goes to ``run_2``,
     ``run_3``, ... inside it. Of several ranks each has its folder ``rank_<n>`` in the directory of the run, which is
     the same for all of them.
 
@@ -86,7 +90,7 @@ def run_directory(wanted: str) -> tuple[str, str]:
 
 
 def _claimed(run: str, mark: str, shared: bool) -> bool:
-    """Mark an empty directory as a run's and return whether it is ours: of several processes only one gets it.
+    """Mark a directory without a run as a run's and return whether it is ours: of several processes only one gets it.
 
     Args:
         shared: the directory is ours too if another rank of the same launch has made the mark.
@@ -94,7 +98,7 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
     path = os.path.join(run, MARK)
     # Written aside and linked: the mark is there as a whole or not at all, and never replaces another.
     aside = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    if not [name for name in os.listdir(run) if not name.startswith(MARK + ".")]:
+    if not any(map(_OF_A_RUN.fullmatch, os.listdir(run))):
         with open(aside, "w", encoding="utf-8") as file:
             file.write(mark)
         try:

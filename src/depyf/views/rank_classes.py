@@ -35,7 +35,7 @@ IDS = re.compile(r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=/rank_)\d+|__com
                  r"|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?|(?<![\w.])\d{9,}(?![\w]|\.\d)")
 #: Fields that are no difference: times, caches, numbers that torch counts up, names of files made of these.
 _NOT_COMPARED = frozenset({
-    "start", "seconds", "phases", "timeline", "counts", "caches", "compile_id", "entry", "path", "file", "old_file",
+    "start", "seconds", "phases", "timeline", "counts", "caches", "compile_id", "entry", "path", "file",
     "guards_file", "tried", "torch_name", "raw", "graph_names", "outline"})
 #: Fields of a compilation, as what differs in them is called.
 _OF_COMPILATION = {

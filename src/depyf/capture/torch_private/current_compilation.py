@@ -41,6 +41,11 @@ def compiled_frame() -> CompiledFrame | None:
         namespace if type(namespace) is dict and "__builtins__" in namespace else {})
 
 
+def last_unique_id() -> int:
+    """Return the number in the name that Dynamo gave last."""
+    return int(repr(private_api.UNIQUE_IDS.get()).strip("count()")) - 1
+
+
 def arguments() -> dict[str, str] | None:
     """Return the arguments of ``torch.compile`` for the frame being compiled that are not at their default.
 

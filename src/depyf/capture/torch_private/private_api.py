@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import sys
 from collections.abc import Callable
 from types import CodeType
@@ -361,6 +362,10 @@ AOT_EAGER_CODE = PrivateApi(
 KERNEL_MODULE = PrivateApi(
     ("torch._inductor.codecache:PyCodeCache.load_by_key_path",),
     "modules that Inductor wrote", "2.0", "kernels, and breakpoints in them", takes("key", "path"))
+UNIQUE_IDS = PrivateApi(
+    ("torch._dynamo.bytecode_transformation:_unique_id_counter",),
+    "counts the names that Dynamo gives", "2.0",
+    "nothing; depyf.explain.utils.get_current_compiled_fn_name of depyf 0.20", is_a(itertools.count))
 CACHE_KEY = PrivateApi(
     ("torch.compiler.config:cache_key_tag",),
     "keeps entries of torch's compile caches that were made under depyf apart", "2.6",

@@ -11,7 +11,7 @@ from ...provenance.graph_provenance import Provenance
 from ...records import store
 from ...records.file_names import only_written, with_entries
 from ...records.model import CacheEntry, Capture, Compilation, CompiledFunction, CompiledGraph, Frame, UserFunction
-from ...records.naming import Numbers, legal_identifier
+from ...records.naming import FunctionNames
 from .. import page as pages
 from ..formatting import never_called, no_version
 from ..index import index
@@ -163,19 +163,17 @@ def _with_full_code(
 ) -> Capture:
     """Return the capture with a file of full code for each function."""
     graphs = all_graphs(capture.graphs)
-    numbers = Numbers()
-    old_numbers = Numbers()
+    names = FunctionNames()
     functions = []
     for done, function in enumerate(capture.functions):
         progress("full code", done, len(capture.functions))
-        name = numbers.next(f"full_code_for_{legal_identifier(function.name)}") + ".py"
-        old_name = old_numbers.next(f"full_code_for_{legal_identifier(function.frames[0].code_name)}") + ".py"
+        name = names.full_code(function.frames[0].title or function.name) + ".py"
         plain = function
         function = guarded_call(lambda: _with_guards(plain, directory), plain, report)
         written = guarded_call(lambda: directory.write(
             name, full_code(function, graphs, capture.compilations, capture.notes)), None, report)
         function = guarded_call(lambda: _write_guards(function, directory, capture), plain, report)
-        functions.append(replace(function, file=name if written is not None else "", old_file=old_name))
+        functions.append(replace(function, file=name if written is not None else ""))
     return replace(capture, functions=tuple(functions))
 
 
@@ -187,7 +185,7 @@ def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFu
     frames = []
     for frame in function.frames:
         names = {id(entry): directory.names.give(
-            ("guards", entry.compile_id.key, frame.code_name), f"{guards_name(frame, number)}.py")
+            ("guards", entry.compile_id.key, frame.code_name), f"{guards_name(frame, entry, number)}.py")
             for number, entry in enumerate(in_order(frame))}
         frames.append(replace(frame, entries=tuple(
             replace(entry, guards_file=names[id(entry)]) for entry in frame.entries)))

@@ -57,7 +57,7 @@ class Version:
     @property
     def guards_name(self) -> str:
         """Return the name of the function with its guards."""
-        return guards_name(self.frame, self.number)
+        return guards_name(self.frame, self.entry, self.number)
 
     @property
     def guards_file(self) -> str:
@@ -141,9 +141,15 @@ def in_order(frame: Frame) -> list[CacheEntry]:
     return sorted(frame.entries, key=lambda entry: (_number(entry), entry.compile_id.key))
 
 
-def guards_name(frame: Frame, number: int) -> str:
-    """Return the name of the function with the guards of a version."""
-    return f"guards_{number}_for_{legal_identifier(frame.name)}"
+def guards_name(frame: Frame, entry: CacheEntry, number: int) -> str:
+    """Return the name of the function with the guards of a version: ``guards_0_for_f`` as its code is named."""
+    usual = f"__transformed_code_{number}_for_{legal_identifier(frame.name)}"
+    return (_transformed_name(entry) or usual).replace("__transformed_code", "guards", 1)
+
+
+def _transformed_name(entry: CacheEntry) -> str:
+    match = re.search(r"def (__transformed_code_\d+_\w+)\(", entry.transformed.source.text)
+    return match[1] if match else ""
 
 
 def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
@@ -180,8 +186,8 @@ def deciding(compiled: Sequence[Version]) -> frozenset[str]:
 
 def _number(entry: CacheEntry) -> int:
     """Return the number that the name of the transformed code has."""
-    match = re.search(r"def __transformed_code_(\d+)_for_", entry.transformed.source.text)
-    return int(match[1]) if match else 0
+    name = _transformed_name(entry)
+    return int(name.split("_")[4]) if name else 0
 
 
 def by_compile_id(compilations: Sequence[Compilation]) -> dict[tuple[int, int, int], Compilation]:
