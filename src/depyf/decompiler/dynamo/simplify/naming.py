@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from ....bytecode import operations as o
 from ...free_names import free_name
-from ..forms import ENTRIES, SIDE_BY_SIDE
+from ..forms import ENTRIES, NEW, SIDE_BY_SIDE
 from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, MODULE_DICTIONARIES
 from .values import Const, Local, SsaValue, Value
 
@@ -35,7 +35,7 @@ class Namer:
     def __init__(self, owner: _Simplifier) -> None:
         code = owner.graph.code
         self.taken: set[str] = set(owner.arguments) | owner.kept | set(code.cellvars) | set(code.freevars)
-        self.taken |= {owner.new, ENTRIES, SIDE_BY_SIDE}
+        self.taken |= {NEW, owner.new, ENTRIES, SIDE_BY_SIDE}
         for block in owner.graph.blocks.values():
             for op in block.ops:
                 if op.kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.LOAD_NAME):
