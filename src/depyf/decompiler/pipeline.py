@@ -445,7 +445,7 @@ class _Job:
         """Return the notes on the forms that the text has."""
         runs = list(nodes_of(self.runs)) if self.runs is not None else []
         used = [_MEMBERS] * any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs)
-        used += [f"{self.new}(class, ...) does not call the class"] * self.makes_objects
+        used += [_MADE_AGAIN.format(self.new)] * self.makes_objects
         return used or [_SIMPLIFIED]
 
     def not_readable(self, code: Code) -> list[str]:
@@ -473,6 +473,7 @@ _WORSE = {fidelity: number for number, fidelity in enumerate(Fidelity)}
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
 _MEMBERS = "members of modules, which torch reads from their dictionaries, are written as attributes (checked)"
+_MADE_AGAIN = "{}(class, ...) does not call the class"
 _SIMPLIFICATION = {
     Tier.SIMPLIFIED: _SIMPLIFIED, Tier.SIMPLIFIED_SPILLED: _SIMPLIFIED, Tier.STRUCTURED: "", Tier.SPILLED: _SPILLED,
 }

@@ -215,12 +215,13 @@ class Evidence:
             position: [] for position in self._positions_of(self._opcodes.acting) if _word_as_wide(position)}
         if not spans:  # (so that not all positions are looked at)
             return []
-        begun = set()
+        begun, lines = set(), _lines_of(set(spans))
         for at, position in enumerate(self.positions):
-            if position in spans:
-                spans[position].append(at)
-            elif position is not None:
-                begun.add(position[::2])
+            if position is not None and position.line in lines:
+                if position in spans:
+                    spans[position].append(at)
+                else:
+                    begun.add(position[::2])
         exits = []
         for position, units in spans.items():
             assert position is not None and position.column is not None and position.end_column is not None
