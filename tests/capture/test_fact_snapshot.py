@@ -74,7 +74,15 @@ class Counts(dict):
         raise AssertionError("code of the user's runs")
 
 
-def transformed(self, counts, ordered, kwargs):
+class Pretending:
+    """Its instances say that they are of another class."""
+
+    @property
+    def __class__(self):
+        raise AssertionError("code of the user's runs")
+
+
+def transformed(self, counts, ordered, kwargs, pretending):
     """Names and keys that lead to the objects."""
     object.__setattr__(ordered, "count", collections.abc)
     self.total = type.__new__
@@ -84,17 +92,20 @@ def transformed(self, counts, ordered, kwargs):
             self._modules["block"][0], self.__dict__["scales"], self._buffers["running_mean"],
             self._modules["norm"], self.config, self.sizes[1][-1], self.table["layers"]["a"], self.table[0],
             self.method.__self__, self.device, counts["a"], vars(ordered), dict, list, torch.nn.functional.relu,
-            collections.OrderedDict, Model, kwargs)
+            collections.OrderedDict, Model, kwargs, self.__class__, pretending.__class__)
 
 
 def test_the_text_answers_as_the_objects_do():
-    variables = {"self": Model(), "counts": Counts(a=1), "ordered": collections.OrderedDict(), "kwargs": {}}
+    variables = {"self": Model(), "counts": Counts(a=1), "ordered": collections.OrderedDict(), "kwargs": {},
+                 "pretending": Pretending()}
     code = transformed.__code__
     live = LiveFacts(variables, globals())
     written = RecordedFacts(snapshot(code, variables, globals()))
     paths = list(written._answers)
     keys = [0, 1, -1, True, "0", "1", "lin", "layers", "weight"]
     assert len(paths) > 60
+    assert (("local", "self"), ("attr", "__class__")) in paths
+    assert not live.reading((("local", "pretending"), ("attr", "__class__")))
     asked = 0
     for path in paths:
         for question in ("reading", "unshadowed", "stores_member", "indexable", "length", "allocates", "well_known",

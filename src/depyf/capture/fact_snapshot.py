@@ -17,11 +17,21 @@ from types import CodeType
 from typing import Any
 
 from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN
+from ..decompiler.dynamo.forms import NEW
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ..frozen import frozen
 from . import object_facts
 from .object_facts import DICTIONARIES, is_plain_module_class
-from .static_lookup import MISSING, attribute, class_entry, is_data_descriptor, is_module_class, is_of, own_attributes
+from .static_lookup import (
+    MISSING,
+    attribute,
+    class_entry,
+    has_plain_class,
+    is_data_descriptor,
+    is_module_class,
+    is_of,
+    own_attributes,
+)
 
 #: No more objects than these are looked at: what leads further keeps torch's long form.
 MOST = 10_000
@@ -109,7 +119,7 @@ class _Walk:
         _collect(code, self.names, self.strings, self.numbers)
         for name in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
             self.roots["local", name] = None
-        for name in (*self.names, *_BUILTINS, *_classes_in_constants(code)):
+        for name in (*self.names, *_BUILTINS, *_classes_in_constants(code), NEW):
             self.roots["global", name] = None
         self.stores = _stores(code)
         self.read = list(self.names)  # of modules and classes, which no string names
@@ -192,6 +202,8 @@ class _Walk:
                     yield "attr", name, attributes[name]
             if "__dict__" in self.names and kind.__dictoffset__:
                 yield "attr", "__dict__", object.__getattribute__(value, "__dict__")
+        if "__class__" in self.names and has_plain_class(kind):
+            yield "attr", "__class__", kind
         if self.stores and kind.__dictoffset__:
             yield "class", "", kind
 

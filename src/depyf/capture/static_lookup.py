@@ -11,6 +11,7 @@ from typing import Any
 
 #: What a look-up gives that finds nothing.
 MISSING = object()
+_CLASS = vars(object)["__class__"]
 
 
 def class_entry(kind: type, name: str, otherwise: Any = MISSING) -> Any:
@@ -66,6 +67,11 @@ def is_data_descriptor(entry: Any) -> bool:
     return entry is not MISSING and (has(type(entry), "__set__") or has(type(entry), "__delete__"))
 
 
+def has_plain_class(kind: type) -> bool:
+    """Return whether ``x.__class__`` is the class of an instance, whatever that class says of itself."""
+    return kind.__getattribute__ is object.__getattribute__ and class_entry(kind, "__class__") is _CLASS
+
+
 def attribute(owner: Any, name: str) -> Any:
     """Return ``owner.name`` where reading it is no more than looking into a dictionary; else :data:`MISSING`."""
     kind = type(owner)
@@ -84,6 +90,8 @@ def attribute(owner: Any, name: str) -> Any:
         return MISSING
     if name == "__dict__" and kind.__dictoffset__:
         return object.__getattribute__(owner, name)
+    if name == "__class__" and has_plain_class(kind):
+        return kind
     if is_data_descriptor(class_entry(kind, name)):
         return MISSING
     return own_attributes(owner).get(name, MISSING)

@@ -156,7 +156,7 @@ def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     """Return an annotation for a body that makes ``__annotations__`` and puts nothing into it.
 
     Its own were of ``(x): int``, or stood where nothing leads to. (Of such 3.14 keeps the cells that annotations would
-    need.)
+    need; those of a class are there as well where it has a method.)
     """
     if not scope.annotates:
         return []
@@ -169,9 +169,11 @@ def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     pending: list[ast.AST] = list(body)
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.AnnAssign):
+        is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if isinstance(node, ast.AnnAssign) or is_function and scope.code.version >= (3, 14) \
+                and deferred.CONDITIONAL not in scope.code.cellvars:
             return []
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if not is_function and not isinstance(node, ast.ClassDef):
             pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
     nothing: ast.stmt = ast.AnnAssign(ast.Name("_", STORE), ast.Constant(None), None, 0)
     if scope.code.version >= (3, 14) and deferred.CONDITIONAL not in scope.code.cellvars:

@@ -12,6 +12,7 @@ from ..bytecode.linetable import Position, positions
 from .lift import STORE, Scope
 from .nodes import Literal, LiteralSet, OneItem, OnItsLine
 from .options import Options
+from .tiers import Tier
 
 
 class CompiledScope(Scope):
@@ -69,8 +70,8 @@ class CompiledScope(Scope):
 
     def behind_barrier(self, node: ast.expr) -> ast.expr:
         """Keep a constant from being folded with others; from 3.10 on a condition that it decides does."""
-        held = self.code.version >= (3, 10) and not self.options.is_readable(self.code)
-        return decided(node) if held else node
+        is_exact = self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
+        return decided(node) if is_exact and self.code.version >= (3, 10) else node
 
     def has_constant_keys(self) -> bool:
         """Return whether the compiler puts the constant keys of a dictionary into one constant."""

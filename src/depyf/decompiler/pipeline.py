@@ -20,9 +20,11 @@ from ..cfg.stack import StackMismatch
 from . import passes
 from .constants import name_constants
 from .dynamo.facts import Facts
+from .dynamo.forms import word_for_new
 from .dynamo.global_names import MODULE_DICTIONARIES
 from .dynamo.readable import Readable
 from .dynamo.simplify import Simplification
+from .dynamo.written_out import SET_ENTRY
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
 from .errors import EMIT, CannotDecompile
@@ -135,6 +137,7 @@ class _Job:
         self.folds = True  # until it is found that what repeats cannot be written once
         self.can_fold = False  # whether the text that was written last is in the user's words
         self.runs: ast.Module | None = None
+        self.makes_objects = False  # whether it has the form for that
         self.renamed = renamed(code)
         self.code = code = self.renamed.code
         self.name = name
@@ -147,6 +150,7 @@ class _Job:
         self.alone: dict[tuple[Code, tuple[Tier, ...]], bool] = {}
         self.options = Options(self.tiers, dispatch_loop)
         self.options.rename = dict(rename or {})
+        self.new = word_for_new(self.program.ops, self.options.rename, self.facts)
         if self.constants:
             self.options.graphs[code] = build(self.program)
 
@@ -167,7 +171,7 @@ class _Job:
             except ForeignError:
                 raise
             except Exception as error:
-                if not self.unfolded():
+                if not self.unfolded() and not self.without_words(why(error)):
                     self.blame(why(error))
                 continue
             if recompiled is None:
@@ -178,7 +182,7 @@ class _Job:
             failed = [(each.code, each.verdict) for each in proofs if each.verdict is not None and not each.verdict]
             if not failed:
                 return self.result(text, tree, proofs)
-            if self.unfolded():
+            if self.unfolded() or self.without_words(failed[0][1].where):
                 continue
             for failing, verdict in failed:
                 if not self.as_structured(failing) and not self.proven_otherwise(failing):
@@ -195,7 +199,7 @@ class _Job:
         """
         graph = build(self.program)
         work = Simplification(graph, parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
-                              facts=facts)
+                              facts=facts, new=self.new)
         try:
             passes.run(passes.SIMPLIFY, work, self.options.trace)
         except (CannotDecompile, StackMismatch):
@@ -226,6 +230,20 @@ class _Job:
         before, self.folds = self.folds, False
         return before and self.can_fold
 
+    def without_words(self, reason: str) -> bool:
+        """Have the simplified program written without the user's words, and return whether that is another text.
+
+        Args:
+            reason: why the present text is not taken. (One with facts is given up only if its words are at fault.)
+        """
+        tier = self.tiers.of(self.code)
+        if not self.can_fold or tier > Tier.SIMPLIFIED or tier is Tier.READABLE and self.runs is not None:
+            return False
+        if tier is Tier.READABLE:
+            self.demote(self.code, reason)
+        del self.options.readable[self.code]
+        return True
+
     def written(self) -> tuple[str, ast.Module | None, Code | None]:
         """Return the whole as text, its tree where that was made, and what it compiles to if it is to be proven."""
         self.runs, self.can_fold = None, False
@@ -251,11 +269,12 @@ class _Job:
         """Return the text with the forms of :mod:`.dynamo`; what it stands for becomes :attr:`runs`."""
         assert self.facts is not None
         parameters = (*self.code.arguments, *self.code.freevars)
-        global_names = frozenset(op.arg for op in self.program.ops if op.kind is o.LOAD_GLOBAL)
+        sets_entries = any(op.kind is o.LOAD_ATTR and op.arg == SET_ENTRY for op in self.program.ops)
         self.readable = Readable(
-            tree, self.facts, parameters, self.options.rename, self.constants, global_names,
-            self.folds and self.tiers.of(self.code) is Tier.READABLE)
+            tree, self.facts, parameters, self.options.rename, self.constants, sets_entries,
+            self.folds and self.tiers.of(self.code) is Tier.READABLE, self.new)
         passes.run(passes.USER_WORDS, self.readable, self.options.trace)
+        self.makes_objects = any(isinstance(node, ast.Name) and node.id == self.new for node in nodes_of(tree))
         text = laid_out(tree)
         self.runs = self.readable.written_out(ast.parse(text))
         return text
@@ -426,12 +445,13 @@ class _Job:
         """Return the notes on the forms that the text has."""
         runs = list(nodes_of(self.runs)) if self.runs is not None else []
         used = [_MEMBERS] * any(isinstance(node, ast.Attribute) and node.attr in MODULE_DICTIONARIES for node in runs)
-        used += [_MADE_AGAIN] * any(isinstance(node, ast.Attribute) and node.attr == "__new__" for node in runs)
+        used += [_MADE_AGAIN.format(self.new)] * self.makes_objects
         return used or [_SIMPLIFIED]
 
     def not_readable(self, code: Code) -> list[str]:
         """Return the note on why a text is not in the user's words, though that was tried."""
-        if code not in self.options.readable or self.tiers.of(code) not in (Tier.SIMPLIFIED, Tier.SIMPLIFIED_SPILLED):
+        simplified = self.tiers.of(code) in (Tier.SIMPLIFIED, Tier.SIMPLIFIED_SPILLED)
+        if self.facts is None or code is not self.code or not simplified:
             return []
         return [f"all is written in torch's long form: a shorter text was not proven ({self.tiers.reasons[code][0]})"]
 
@@ -453,7 +473,7 @@ _WORSE = {fidelity: number for number, fidelity in enumerate(Fidelity)}
 _SIMPLIFIED = "torch's lists and tuples that only carry values to and fro are left out"
 _SPILLED = "values kept on the stack have names"
 _MEMBERS = "members of modules, which torch reads from their dictionaries, are written as attributes (checked)"
-_MADE_AGAIN = "new(class, ...) does not call the class"
+_MADE_AGAIN = "{}(class, ...) does not call the class"
 _SIMPLIFICATION = {
     Tier.SIMPLIFIED: _SIMPLIFIED, Tier.SIMPLIFIED_SPILLED: _SIMPLIFIED, Tier.STRUCTURED: "", Tier.SPILLED: _SPILLED,
 }

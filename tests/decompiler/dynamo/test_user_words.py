@@ -16,7 +16,9 @@ from depyf.bytecode.packed import packed, unpacked
 from depyf.capture.fact_snapshot import snapshot
 from depyf.capture.live_facts import LiveFacts
 from depyf.decompiler import Fidelity, decompile_code
+from depyf.decompiler.dynamo import readable
 from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
+from depyf.decompiler.dynamo.written_out import CannotWriteOut
 from depyf.decompiler.errors import SIMPLIFY, CannotDecompile
 
 CASES = {}
@@ -878,3 +880,40 @@ def test_a_tuple_that_the_program_builds_is_no_constant():
     found = decompile_code(code, simplify=True, facts=LiveFacts({"x": 1}, module_globals()))
     assert found.fidelity is Fidelity.EQUIVALENT and "(torch.device('cpu'), torch.float32)" in found.text
     assert "__constant_" in found.text
+
+
+UNKNOWN_NEW = """
+def f(cls, x):
+    tmp_1 = cls.__new__
+    tmp_2 = tmp_1(cls, {'a': x, 'b': x})
+    __import_torch_dot__dynamo_dot_utils.object_setattr_ignore_descriptor(tmp_2, 'a', x)
+    return [[tmp_2][0], tmp_1]
+"""
+
+
+class Picky:
+    """Of a class whose `__new__` may do anything."""
+
+    def __new__(cls, *args):
+        return super().__new__(cls)
+
+
+def test_a_method_called_new_is_no_form():
+    found = decompile_code(function(UNKNOWN_NEW, module_globals()).__code__, simplify=True,
+                           facts=LiveFacts({"cls": Picky, "x": 1}, module_globals()))
+    assert found.fidelity is Fidelity.EQUIVALENT and "does not call the class" not in found.note
+    assert "    new = " not in found.text and "(cls, {'a': x, 'b': x})" in found.text
+
+
+@pytest.mark.parametrize("error", [CannotWriteOut("a form that is not known"), CannotDecompile(SIMPLIFY, "anything")])
+def test_what_cannot_be_written_out_is_written_without_forms(monkeypatch, recwarn, error):
+    """The simplified text, neither an error of depyf nor what stands for the compiler's sake."""
+    def refuse(*args):
+        raise error
+
+    monkeypatch.setattr(readable, "written_out", refuse)
+    found = decompile_code(function(UNKNOWN_NEW, module_globals()).__code__, simplify=True,
+                           facts=LiveFacts({"cls": Picky, "x": 1}, module_globals()))
+    assert found.fidelity is Fidelity.EQUIVALENT and str(error) in found.note and not recwarn.list
+    assert "(cls, {'a': x, 'b': x})" in found.text
+    assert not any(litter in found.text for litter in (" or 0", "tmp_", "value_1", "[*"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Mapping
 
-from .facts import Facts, Path
+from .facts import TYPE, Facts, Path
 from .global_names import MODULE_DICTIONARIES
 
 
@@ -58,6 +58,10 @@ class LivePaths:
             if owner is None or not isinstance(key, (str, int)):
                 return None
             return self.facts.element(owner, key) or (*owner, ("item", key))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1 and not node.keywords:
+            known = self.of(node.func)
+            owner = self.of(node.args[0]) if known is not None and self.facts.well_known(known) == TYPE else None
+            return self.facts.class_path(owner) if owner is not None else None
         if isinstance(node, ast.Call) and (name := attribute_asked(node)):
             owner = self.of(node.args[0])
             return self.member(owner, name) if owner is not None else None

@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from ..trees import nodes_of
 from .facts import Path, is_member
-from .global_names import GRAPH_RESULT
-from .live_paths import LivePaths, is_plain_path, root_name
+from .live_paths import LivePaths
 
 _METHOD = "update"
 
@@ -70,38 +69,6 @@ def store_members(body: list[ast.stmt], paths: LivePaths) -> frozenset[int]:
             row.append(body[index])
     body[first : last + 1] = row
     return frozenset(map(id, stores))
-
-
-def with_displays_inside(body: list[ast.stmt]) -> None:
-    """Put dictionaries that the next statement takes, and no other, where it takes them, in place.
-
-    ::
-
-        entries = {'mean': out[1]}            self.stats.update({'mean': out[1]})
-        self.stats.update(entries)
-    """
-    if not any(isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict) for statement in body):
-        return
-    uses = collections.Counter(node.id for statement in body for node in nodes_of(statement)
-                               if isinstance(node, ast.Name))
-    for at in range(len(body) - 2, -1, -1):
-        binding, call = body[at], body[at + 1]
-        if isinstance(binding, ast.Assign) and isinstance(binding.value, ast.Dict) and _is_unobservable(binding.value) \
-                and len(binding.targets) == 1 and isinstance(name := binding.targets[0], ast.Name) \
-                and uses[name.id] == 2 and isinstance(call, ast.Expr) and isinstance(call.value, ast.Call) \
-                and len(call.value.args) == 1 \
-                and isinstance(call.value.func, ast.Attribute) and is_plain_path(call.value.func) \
-                and isinstance(taken := call.value.args[0], ast.Name) and taken.id == name.id:
-            call.value.args[0] = binding.value
-            del body[at]
-
-
-def _is_unobservable(display: ast.Dict) -> bool:
-    """Return whether it is unobservable when a dictionary is made."""
-    return all(isinstance(key, ast.Constant) for key in display.keys) and all(
-        isinstance(value, (ast.Constant, ast.Name)) or is_plain_path(value)
-        and isinstance(value, ast.Subscript) and root_name(value.value).startswith(GRAPH_RESULT)
-        for value in display.values)
 
 
 def changes_something(statement: ast.stmt) -> bool:

@@ -19,9 +19,10 @@ from ..trees import Transformer, copied, nodes_of
 from .constant_words import in_words
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
+from .forms import NEW
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, UTILITIES
 from .live_paths import LivePaths, root_name
-from .members_stored import store_members, with_displays_inside
+from .members_stored import store_members
 from .written_out import written_out
 
 #: A constant that is a slice of numbers.
@@ -39,14 +40,17 @@ class Readable:
         parameters: its parameters and free variables.
         rename: ``{global name: name in the text}``.
         constants: ``{name of a constant of Dynamo's code: what it is}``.
-        global_names: the globals that Dynamo's code reads.
+        sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
         folds: write what repeats once, and what fills dictionaries of modules as stores.
+        new: the word for :data:`.forms.NEW`.
     """
 
     def __init__(
         self, tree: ast.Module, facts: Facts, parameters: tuple[str, ...], rename: Mapping[str, str],
-        constants: Mapping[str, str], global_names: frozenset[str], folds: bool = True,
+        constants: Mapping[str, str], sets_entries: bool, folds: bool = True,
+        new: str = NEW,
     ) -> None:
+        self.new = new
         self.tree = tree
         self.facts = facts
         self.names: dict[str, ast.expr] = {}
@@ -55,7 +59,7 @@ class Readable:
         #: Whether classes among the constants go by the names that they had when torch compiled.
         self.names_classes = False
         self._meanings = constants
-        self._sets_entries = UTILITIES in global_names
+        self._sets_entries = sets_entries
         self._real = {shown: name for name, shown in rename.items()}
         function = tree.body[0]
         assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -121,11 +125,6 @@ class Readable:
                 if path is not None and self.facts.reading(path):
                     self.paths.bind(target.id, path)
 
-    def display_inside(self) -> None:
-        """Write displays that are used once where they are used."""
-        if self.folds:
-            with_displays_inside(self.function.body)
-
     def store_members(self) -> None:
         """Write what fills dictionaries of modules as stores."""
         if self.folds:
@@ -157,7 +156,7 @@ class Readable:
         self.paths.meanwhile.clear()
         return written_out(
             tree, self.paths, self.names, self.constants, self._sets_entries, self._sizes, self._folded,
-            bool(self._stores))
+            bool(self._stores), self.new)
 
 
 class _Constants(Transformer):
@@ -304,6 +303,10 @@ class _Imports(Transformer):
         """Return the name in the text of what is imported, ``wanted`` where that is free."""
         key = module, name, ast.unparse(node)
         known = self._known.get(key)
+        if known is None and module == "builtins" and name not in self._readable._taken \
+                and self._is_global(module, name):
+            self._readable.names[name] = node
+            return name
         if known is None:
             known = self._known[key] = self._readable.fresh(wanted or name or module.rpartition(".")[2])
             self._readable.names[known] = node

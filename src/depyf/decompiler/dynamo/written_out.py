@@ -27,6 +27,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from ..errors import SIMPLIFY, CannotDecompile
 from ..trees import KINDS, Transformer, copied, nodes_of
 from . import forms
 from .facts import Path, is_member
@@ -35,16 +36,20 @@ from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
 from .live_paths import LivePaths, attribute_asked, root_name
 from .members_stored import StoresWrittenOut, changes_something, stored_member
 
-_SET_ENTRY = UTILITIES, "object_setattr_ignore_descriptor"
+#: Dynamo's function that makes an entry in an object's dictionary.
+SET_ENTRY = "object_setattr_ignore_descriptor"
 
 
-class CannotWriteOut(Exception):
-    """The text holds a form that is none of ours."""
+class CannotWriteOut(CannotDecompile):
+    """The text holds a form that is none of ours; it is written without forms."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(SIMPLIFY, message)
 
 
 def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-    sizes: bool, folded: Folded, stores: bool,
+    sizes: bool, folded: Folded, stores: bool, new: str = forms.NEW,
 ) -> ast.Module:
     """Return the tree of a text with its forms written out.
 
@@ -54,15 +59,16 @@ def written_out(
         names: what the names stand for that the text imports, or reads as globals.
         constants: expressions that stand for constants of Dynamo's code, by their text: the names that the constants
             have among globals.
-        sets_entries: whether Dynamo's code imports the function that makes entries in an object's dictionary.
+        sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
         sizes: whether calls of ``size`` stand for Dynamo's function.
         folded: what stands for more than it says.
         stores: whether stores to buffers of modules stand for updates of their dictionaries.
+        new: the word for :data:`.forms.NEW`.
 
     Raises:
         CannotWriteOut: there is a form that is not known.
     """
-    writer = _Writer(paths, names, constants, sets_entries, sizes, folded, stores)
+    writer = _Writer(paths, names, constants, sets_entries, sizes, folded, stores, new)
     function = tree.body[0]
     assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
     writer.function(function)
@@ -72,8 +78,9 @@ def written_out(
 class _Writer(Transformer):
     def __init__(
         self, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-        sizes: bool, folded: Folded, stores: bool,
+        sizes: bool, folded: Folded, stores: bool, new: str,
     ) -> None:
+        self.word_for_new = new
         self.stores = StoresWrittenOut() if stores else None
         self.sizes, self.folded = sizes, folded
         self.paths = paths
@@ -205,7 +212,7 @@ class _Writer(Transformer):
 
     def setter(self) -> ast.expr:
         if self.sets_entries:
-            return ast.Attribute(ast.Name(_SET_ENTRY[0], ast.Load()), _SET_ENTRY[1], ast.Load())
+            return ast.Attribute(ast.Name(UTILITIES, ast.Load()), SET_ENTRY, ast.Load())
         return ast.Attribute(ast.Name("object", ast.Load()), "__setattr__", ast.Load())
 
     # --- constants and names ------------------------------------------------------------------------
@@ -294,7 +301,7 @@ class _Writer(Transformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if attribute_asked(node) and (member := self.member(node)) is not None:
             return member
-        if isinstance(node.func, ast.Name) and node.func.id == forms.NEW and node.func.id not in self.names:
+        if isinstance(node.func, ast.Name) and node.func.id == self.word_for_new and node.func.id not in self.names:
             return self.new(node)
         if self.sizes and isinstance(node.func, ast.Attribute) and node.func.attr == "size" and len(node.args) == 1:
             function = ast.Attribute(ast.Name(UTILITIES, ast.Load()), "call_size", ast.Load())

@@ -4,8 +4,9 @@ Code of 3.11 and later has a position for each instruction (line, column, end). 
 
 * the column of a statement: its indentation (*certain*: the compiler gives operations the span of their node);
 * the statements ``continue``, ``break``, ``pass``, ``return`` that leave nothing but a jump, a NOP or the load of
-  ``None`` (*certain*: no other node has their span). What the compiler adds by itself has the position of what stands
-  before it (``propagate_line_numbers`` in compile.c), or none;
+  ``None`` (*certain*: no other node has their span and does no more than that. A constant may be as wide as one of
+  them, but then it is loaded). What the compiler adds by itself has the position of what stands before it
+  (``propagate_line_numbers`` in compile.c), or none;
 * the column of a compound statement: one step of indentation left of its first line (*likely*).
 
 Code of 3.10 and before has lines only. A line on which nothing but such operations lies is one of these statements
@@ -67,8 +68,10 @@ class _Opcodes:
         nop: of ``NOP``.
         leaving: of :data:`_LEAVING`.
         acting: those of them that do more than load a constant, which may be an operand.
-        returning, calling: that return, and that call.
-        constant: that have a constant of the code.
+        returning, calling, jumping: that return, that call, and that jump in any case.
+        extended, taking: of ``EXTENDED_ARG``, and of what takes the ``None`` of a statement.
+        looping, caches_of_loop: that jump back to the head of a loop, and the number of their caches.
+        constant, loading: that have a constant of the code, and those that load a constant.
         storing, deleting: that store and that delete variables.
     """
 
@@ -84,9 +87,15 @@ class _Opcodes:
         self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE", *_LEAVING_WITH)
         self.returning = numbers("RETURN_VALUE", "RETURN_CONST")
         self.calling = numbers(*(name for name in opcodes if name.startswith("CALL")))
+        self.jumping = numbers(*(name for name in _LEAVING if name.startswith("JUMP")), "RAISE_VARARGS", "RERAISE")
+        self.looping = numbers("JUMP_BACKWARD")
+        self.caches_of_loop = table(version).caches[opcodes["JUMP_BACKWARD"]] if self.looping else 0
+        self.extended = opcodes["EXTENDED_ARG"]
         self.constant = numbers("LOAD_CONST", "RETURN_CONST")
+        self.loading = self.constant | numbers("LOAD_SMALL_INT")
         self.storing, self.deleting = (numbers(*(start + scope for scope in ("FAST", "NAME", "GLOBAL", "DEREF")))
                                        for start in ("STORE_", "DELETE_"))
+        self.taking = self.returning | self.storing | {self.extended}
 
 
 _opcodes = cache(_Opcodes)
@@ -99,10 +108,6 @@ def _selection(opcodes: frozenset[int]) -> bytes:
     for opcode in opcodes:
         selection[opcode] = 1
     return bytes(selection)
-
-
-def _is_none(code: Code, index: int) -> bool:
-    return index < len(code.consts) and code.consts[index] is None
 
 
 def _line_of_exit(each: Exit) -> int:
@@ -135,11 +140,11 @@ def _count_lines(positions: list[Position | None]) -> int:
     return 0 if first is None else 1
 
 
-def _kind_by_width(position: Position) -> str | None:
-    """Return the word that is as wide as a position, if one is."""
-    if position.line != position.end_line or position.column is None or position.end_column is None:
-        return None
-    return _BY_WIDTH.get(position.end_column - position.column)
+def _word_as_wide(position: Position | None) -> str:
+    """Return the word that is as wide as a position; empty if none is."""
+    if position is None or position.line != position.end_line or position.column is None or position.end_column is None:
+        return ""
+    return _BY_WIDTH.get(position.end_column - position.column, "")
 
 
 class Evidence:
@@ -163,7 +168,8 @@ class Evidence:
         self.positions: list[Position | None] = (
             positions(code) if has_places else [None] * (len(code.bytecode) // 2))
         self._opcodes = _opcodes(code.version)
-        self._units = code.bytecode[::2]
+        self._consts, self._first_line = code.consts, code.firstlineno
+        self._units, self._arguments = code.bytecode[::2], code.bytecode[1::2]
         self.copies_exits = code.version >= (3, 10)
         instructions = decode(code) if has_places and code.version < (3, 11) else []
         self._guards = one_line_guards(instructions)
@@ -181,20 +187,21 @@ class Evidence:
             self.exits = self._exits_by_span() if self.has_columns else self._exits_by_line(code)
 
     # --- one-word statements ----------------------------------------------------------------------
-    def _positions_of_more(self) -> set[Position | None]:
-        """Return the positions of what is more than one-word statements."""
+    @cached_property
+    def _more(self) -> set[Position | None]:
+        """The positions of what is more than one-word statements."""
         return self._positions_of(frozenset(self._units) - self._opcodes.leaving)
 
     def _exits_by_line(self, code: Code) -> list[Exit]:
         """Return the lines on which nothing but one-word statements lies."""
         known = set(self.positions) - {None}
-        other = self._positions_of_more()
+        other = set(self._more)
         units, nop = self._units, self._opcodes.nop
         if code.exceptiontable:  # (``try:`` leaves a NOP before what it protects.)
             other |= {self.positions[entry.start // 2 - 1] for entry in parse_exception_table(code.exceptiontable)
                       if 0 < entry.start <= 2 * len(units) and units[entry.start // 2 - 1] == nop}
         other |= {self.positions[at] for at, opcode in enumerate(units)
-                  if opcode in self._opcodes.constant and not _is_none(code, code.bytecode[2 * at + 1])}
+                  if opcode in self._opcodes.constant and self._constant(at) is not None}
         if not self._opcodes.deleting.isdisjoint(self._units):
             other -= self._unbinding()
         lines = _lines_of(self._positions_of(self._opcodes.acting) & known) - _lines_of(other)
@@ -203,18 +210,110 @@ class Evidence:
         return [Exit(line, None, kinds[line]) for line in sorted(kinds)]
 
     def _exits_by_span(self) -> list[Exit]:
-        """Return the one-word statements by their width."""
-        kinds = {position: kind for position in self._positions_of(self._opcodes.acting)
-                 if position is not None and (kind := _kind_by_width(position)) is not None}
-        if not kinds:  # (so that not all positions are looked at)
+        """Return the spans that are as wide as a word, and in which nothing is done that the word does not do."""
+        spans: dict[Position | None, list[int]] = {
+            position: [] for position in self._positions_of(self._opcodes.acting) if _word_as_wide(position)}
+        if not spans:  # (so that not all positions are looked at)
             return []
-        other = self._positions_of_more()
-        if not self._opcodes.deleting.isdisjoint(self._units):
-            other -= self._unbinding()
-        returning = self._positions_of(self._opcodes.returning)
-        exits = {Exit(position.line, position.column, kind) for position, kind in kinds.items()
-                 if position not in other and not (kind == "continue" and position in returning)}  # (``return x``)
+        begun, lines = set(), _lines_of(set(spans))
+        for at, position in enumerate(self.positions):
+            if position is not None and position.line in lines:
+                if position in spans:
+                    spans[position].append(at)
+                else:
+                    begun.add(position[::2])
+        exits = []
+        for position, units in spans.items():
+            assert position is not None and position.column is not None and position.end_column is not None
+            inside = ((position.line, column) for column in range(position.column + 1, position.end_column))
+            if begun.isdisjoint(inside) and (word := self._word(position, units)):  # (A word has no parts.)
+                exits.append(Exit(position.line, position.column, word))
         return sorted(exits, key=_place_of_exit)
+
+    def _word(self, position: Position, units: list[int]) -> str:
+        """Return the word that a span is, by its width and what its code units do; empty if it is something else."""
+        opcodes, word = self._opcodes, _word_as_wide(position)
+        done = {self._units[at] for at in units}
+        stored, deleted = ({self._argument(at) for at in units if self._units[at] in some}
+                           for some in (opcodes.storing, opcodes.deleting))
+        # (The end of ``except E as e`` sets ``e`` to ``None`` and deletes it.)
+        more = done - opcodes.leaving
+        if more and (stored != deleted or more - opcodes.storing - opcodes.deleting):
+            return ""
+        for at in units:
+            if self._units[at] in opcodes.constant and (self._constant(at) is not None or self._is_operand(at)):
+                return ""
+        if word == "pass" and self._units[units[0]] == opcodes.nop \
+                and not self._looped.isdisjoint((units[0], units[0] + 1)):
+            return ""  # (It is ``while True``.)
+        returns = not done.isdisjoint(opcodes.returning)
+        if not returns and done.isdisjoint(opcodes.jumping):
+            load = self._load_behind(units[-1])
+            returns = load is not None
+            if self._is_folded(position) or load is not None and (
+                    self._units[load] not in opcodes.constant or self._constant(load) is not None):
+                return ""  # (It is part of a constant, or one that is returned.)
+        if word == ("continue" if returns else "return"):
+            return ""
+        return "return None" if returns and word == "pass" and self._is_behind_return(position) else word
+
+    def _is_operand(self, at: int) -> bool:
+        """Return whether a constant is loaded for more than to be returned, or stored at the end of a handler."""
+        behind = self._units[at + 1:at + 2] or b"\0"
+        return self._units[at] not in self._opcodes.returning and behind[0] not in self._opcodes.taking
+
+    def _is_folded(self, position: Position) -> bool:
+        """Return whether what stands at a position is an item of a tuple that is a constant."""
+        return any(each is not None and (each.line, each.column or 0) <= (position.line, position.column or 0)
+                   and (position.end_line, position.end_column or 0) <= (each.end_line, each.end_column or 0)
+                   for at, each in enumerate(self.positions)
+                   if self._units[at] in self._opcodes.constant and isinstance(self._constant(at), tuple))
+
+    def _load_behind(self, at: int) -> int | None:
+        """Return the load of the constant that is returned when a construct around a code unit was left.
+
+        It has the place of what leaves the construct; the constant stands where the unit is. ``None`` if there is none.
+        """
+        opcodes = self._opcodes
+        for behind in range(at + 1, len(self._units)):
+            opcode = self._units[behind]
+            if opcode in opcodes.jumping:
+                break
+            if opcode in opcodes.returning:
+                load = behind if opcode in opcodes.constant else behind - 1
+                is_left = self._units[load] in opcodes.loading and self.positions[load] in self._more
+                return load if is_left else None
+        return None
+
+    @cached_property
+    def _looped(self) -> set[int]:
+        """The code units that jumps lead back to."""
+        opcodes = self._opcodes
+        return {at + 1 + opcodes.caches_of_loop - self._argument(at) for at, opcode in enumerate(self._units)
+                if opcode in opcodes.looping}
+
+    def _is_behind_return(self, position: Position) -> bool:
+        """Return whether a ``None`` stands where ``return`` fits before it, and no statement begins."""
+        assert position.column is not None
+        before = max((each.end_column for each in self.positions if each is not None and each.end_column
+                      and each.end_line == position.line and each.end_column <= position.column), default=None)
+        if before is None:  # (On the line of a ``def`` nothing tells, and ``pass`` is what mostly stands there.)
+            return position.line != self._first_line and position.column % INDENTATION == len("return ") % INDENTATION
+        return position.column - before > len("return ")
+
+    def _argument(self, at: int) -> int:
+        """Return the argument of the operation at a code unit."""
+        argument, shift = self._arguments[at], 8
+        while at and self._units[at - 1] == self._opcodes.extended:
+            at -= 1
+            argument |= self._arguments[at] << shift
+            shift += 8
+        return argument
+
+    def _constant(self, at: int) -> object:
+        """Return the constant that the operation at a code unit has."""
+        argument = self._argument(at)
+        return self._consts[argument] if argument < len(self._consts) else None
 
     def _unbinding(self) -> set[Position | None]:
         """Return the positions of nothing but the end of ``except E as e``: ``e`` is set to ``None`` and deleted."""
@@ -263,9 +362,7 @@ class Evidence:
             return ""
         for position in self._places_of(stmt)[:None if self.has_columns else 1]:
             for each in self._exits_at.get((position.line, position.column), ()):
-                if each.kind == "pass" and position.column is not None and position.column % INDENTATION == 3:
-                    return "return None"  # (``pass`` stands where statements do; ``None`` seven columns on)
-                return each.kind if each.kind in ("return", "pass") else "" if each.kind else "?"
+                return each.kind if each.kind in ("return", "return None", "pass") else "" if each.kind else "?"
         return ""
 
     def break_at(self, stmt: ast.Return) -> Exit | None:
@@ -287,7 +384,9 @@ class Evidence:
         units = self._units_of(stmt)
         if units is None:
             return []
-        first, last = max(units[0] - 1, 0), units[1]
+        first, last = max(units[0], 0), units[1]
+        if first > 0 and self._units[first - 1] not in self._opcodes.returning:  # (``NOP``, or what was left there.)
+            first -= 1
         return [position for position in (self.positions[last], *self.positions[first:last]) if position is not None]
 
     def stands_at(self, stmt: ast.stmt, place: Exit) -> None:

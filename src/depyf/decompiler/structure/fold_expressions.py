@@ -511,13 +511,18 @@ class Reducer:
             # (``if c: pass`` on one line, at the end of a function: nobody writes ``return None if c else None``)
             return self.is_lambda or a.line is not None and a.line == b.line == x.line and not (
                 returns_nothing(a) and returns_nothing(b)
-            )
+            ) and self.returns_once(a, b)
         # one arm's RETURN may be a copy of the RETURN the other one jumps to
         jumping, returning = (a, b) if a.end == "jump" else (b, a)
         if jumping.end != "jump" or returning.end != "return":
             return False
         target = self.cfg.blocks[jumping.successors[0]]
         return target.end == "return" and not target.ops and (self.is_lambda or target.line == returning.line)
+
+    def returns_once(self, a: Block, b: Block) -> bool:
+        """Return whether two ``RETURN`` may be copies of one: in ``if c: return 1`` on one line they have two spans."""
+        one, other = (self.executor.scope.position(each.end_op.offset) if each.end_op else None for each in (a, b))
+        return one is None or other is None or one == other
 
     def common_tail(self, x: Block, a: Block, b: Block) -> bool:
         """Make the end that two arms share (a copied exit, on one line) a block of its own.

@@ -28,6 +28,7 @@ from ....cfg.graph import Block, Cfg, reachable
 from ....cfg.stack import StackMismatch, entry_depths
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES, Facts, NoFacts
+from ..forms import NEW
 from .cleanup import forget_under_cleanups
 from .evaluate import PartialEvaluator
 from .loop_invariant_slots import loop_invariant_slots
@@ -48,13 +49,16 @@ class Simplification:
         keep_variables: assignments to variables of the user's stay, needed or not.
         rename: global names that the text shows differently, to name values by.
         facts: what is known of the live objects that the code was compiled for.
+        new: the word for :data:`.forms.NEW`.
     """
 
     def __init__(
         self, graph: Cfg, *, parameter_names: Mapping[str, Sequence[str]] | None = None,
         keep_variables: bool = False, rename: Mapping[str, str] | None = None, facts: Facts | None = None,
+        new: str = NEW,
     ) -> None:
         self.graph = graph
+        self.new = new
         #: A graph that may be simplified in place of :attr:`graph`; not every one can be.
         self.bolder: Cfg | None = None
         #: Blocks of the user's own in a resume function: they stay as they are.
@@ -73,7 +77,8 @@ class Simplification:
         # Each decided branch makes more of the graph straight; a graph has finitely many.
         for _ in range(len(present.blocks) + 2):
             simplifier = _Simplifier(
-                present, self.parameter_names, self.keep_variables, self.rename, self.facts, self.authored, restored)
+                present, self.parameter_names, self.keep_variables, self.rename, self.facts, self.authored, restored,
+                self.new)
             result = simplifier.run()
             if simplifier.decided:
                 present = _straighten(present, simplifier.decided)
@@ -191,9 +196,10 @@ class _Simplifier:
     def __init__(
         self, graph: Cfg, parameter_names: Mapping[str, Sequence[str]], keep_variables: bool,
         rename: Mapping[str, str], facts: Facts | None = None, authored: frozenset[int] = frozenset(),
-        restored: frozenset[str] = frozenset(),
+        restored: frozenset[str] = frozenset(), new: str = NEW,
     ) -> None:
         self.graph = graph
+        self.new = new
         self.facts: Facts = facts or NoFacts()
         self.readable = facts is not None
         #: How many things have happened that others may observe.

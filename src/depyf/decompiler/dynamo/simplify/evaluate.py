@@ -332,6 +332,9 @@ class PartialEvaluator:
         entries = self.stack[len(self.stack) - 2 * op.arg :] if op.arg else []
         if not op.arg:
             self.generic(op)  # (it may be the beginning of ``{**d}``)
+            result = self.stack[-1]
+            assert isinstance(result, SsaValue)
+            result.optional = True
             return
         if not all(map(objects.is_key, entries[::2])):
             self.hashing(op)

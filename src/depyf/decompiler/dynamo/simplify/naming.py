@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from ....bytecode import operations as o
 from ...free_names import free_name
+from ..forms import ENTRIES, NEW, SIDE_BY_SIDE
 from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, MODULE_DICTIONARIES
 from .values import Const, Local, SsaValue, Value
 
@@ -34,6 +35,7 @@ class Namer:
     def __init__(self, owner: _Simplifier) -> None:
         code = owner.graph.code
         self.taken: set[str] = set(owner.arguments) | owner.kept | set(code.cellvars) | set(code.freevars)
+        self.taken |= {NEW, owner.new, ENTRIES, SIDE_BY_SIDE}
         for block in owner.graph.blocks.values():
             for op in block.ops:
                 if op.kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.LOAD_NAME):
@@ -103,7 +105,7 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
     if not value.operands:
         return ""
     if kind is o.CALL:
-        return _described_object(value.operands[0], rename, depth)
+        return _described_object(value, rename, depth)
     if kind is o.LOAD_ATTR:
         inner = _described(value.operands[0], rename, long, depth + 1)
         if argument in MODULE_DICTIONARIES:
@@ -114,11 +116,18 @@ def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int =
     return ""
 
 
-def _described_object(function: Value, rename: Mapping[str, str], depth: int) -> str:
-    """Return ``new_Layer`` for what ``Layer.__new__`` gives; empty for other functions."""
-    if not _is_attribute(function) or function.op is None or function.op.arg != "__new__":
+def _described_object(value: SsaValue, rename: Mapping[str, str], depth: int) -> str:
+    """Return ``new_Layer`` for an object of ``Layer`` that a call makes, and ``new_x`` for one of ``type(x)``.
+
+    Empty for other calls.
+    """
+    function, cls = value.operands[0], next(iter(value.operands[1:2]), None)
+    if cls is None or value.role[:1] != ("instance",) and not (
+            _is_attribute(function) and function.op is not None and function.op.arg == "__new__"):
         return ""
-    described = _described(function.operands[0], rename, False, depth + 1)
+    if isinstance(cls, SsaValue) and cls.path is not None and cls.path[-1] in (("attr", "__class__"), ("class", "")):
+        cls = cls.operands[-1]  # the object whose class it is
+    described = "object" if _is_constant(cls) else _described(cls, rename, False, depth + 1)
     return _short(f"new_{described}") if described else ""
 
 
@@ -143,7 +152,7 @@ def _is_attribute(value: Value) -> TypeGuard[SsaValue]:
 
 
 def _joined(owner: str, name: str) -> str:
-    return _short(f"{owner}_{name}") or _short(name) if owner else _short(name)
+    return _short(f"{owner}_{name.strip('_')}") or _short(name) if owner else _short(name)
 
 
 def _short(name: str) -> str:

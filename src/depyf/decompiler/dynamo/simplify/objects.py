@@ -37,16 +37,16 @@ def is_key(value: Value) -> bool:
 def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
     """Read an attribute that only leads to one of the calls that :func:`call` knows; return whether it is one."""
     owner, name = evaluator.stack[-1], op.arg
+    path = evaluator.path_of(owner)
     role: tuple[Any, ...] = ()
-    if isinstance(owner, SsaValue):
-        if owner.role[:1] == ("ancestor",) and name in ("clear", "__setitem__", "extend", forms.UPDATE):
-            role = ("ancestor method", owner.role[1], name)
-        elif owner.path is not None:
-            role = _role(evaluator, owner.path, name)
+    if isinstance(owner, SsaValue) and owner.role[:1] == ("ancestor",) \
+            and name in ("clear", "__setitem__", "extend", forms.UPDATE):
+        role = ("ancestor method", owner.role[1], name)
+    elif path is not None:
+        role = _role(evaluator, path, name)
     if name == forms.UPDATE and not role:
         raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
     if not role:
-        path = evaluator.path_of(owner)
         if path is None or not evaluator.owner.facts.builtin_method(path, name):
             return False
         role = ("bound",)
@@ -116,11 +116,23 @@ def _call_known(evaluator: PartialEvaluator, op: Op, function: SsaValue, operand
         size.role = ("size",)
         evaluator.happened(only_read=True)
         return size
-    if known == facts.TYPE and len(operands) == 1 and _is_virtual(first, "object"):
-        return first.items[0]
+    if known == facts.TYPE and len(operands) == 1:
+        return first.items[0] if _is_virtual(first, "object") else _class_of(evaluator, op, function, first)
     if known == facts.ORDERED_DICT and len(operands) == 1 and _is_virtual(first, "dict"):
         return Container("ordered", [function, *first.items])
     return None
+
+
+def _class_of(evaluator: PartialEvaluator, op: Op, function: SsaValue, value: Value | None) -> Value | None:
+    """Return the class of a live object as an unobservable read; ``None`` where the object is not known."""
+    path = None if value is None else evaluator.path_of(value)
+    kind = None if path is None else evaluator.owner.facts.class_path(path)
+    lasting = "" if kind is None else evaluator.owner.facts.reading(kind)
+    if value is None or not lasting:
+        return None
+    result = evaluator.define(op, [function, value], unobservable=True)
+    result.path, result.lasting, result.optional = kind, lasting, True
+    return result
 
 
 def _is_virtual(value: Value | None, kind: str) -> TypeGuard[Container]:
@@ -131,13 +143,11 @@ def _is_virtual(value: Value | None, kind: str) -> TypeGuard[Container]:
 def _virtual_object(evaluator: PartialEvaluator, function: SsaValue, operands: Sequence[Value]) -> Value | None:
     """Return the virtual object that ``cls.__new__(cls)`` makes; ``None`` if the class may do anything else there."""
     cls = operands[0] if operands else None
-    if not isinstance(cls, SsaValue) or cls.path is None or cls.path != function.role[1]:
+    path = evaluator.path_of(cls) if cls is not None else None
+    if cls is None or path is None or path != function.role[1]:
         return None
-    kind = evaluator.owner.facts.allocates(cls.path, len(operands) > 1)
-    if not kind:
-        return None
-    result = Container("object", [cls], [("class", kind)])
-    return result
+    kind = evaluator.owner.facts.allocates(path, len(operands) > 1)
+    return Container("object", [cls], [("class", kind)]) if kind else None
 
 
 def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: str, value: Value) -> Value | None:
@@ -149,11 +159,13 @@ def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: s
     known = evaluator.owner.facts
     seen = owner.built if isinstance(owner, Container) else owner
     path = evaluator.path_of(owner)
-    kind = known.class_path(path) if path is not None else (
-        seen.role[1] if isinstance(seen, SsaValue) and seen.role[:1] == ("instance",) else None)
+    kind = known.class_path(path) if path is not None else None
+    if isinstance(seen, SsaValue) and seen.role[:1] == ("instance",) and seen.block == evaluator.block.id:
+        kind = seen.role[1]  # (The proof knows the class of what was made in the same block only.)
     if kind is not None and known.stores_plainly(kind, name, True):
         evaluator.define(Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler), [value, owner])
         return _NONE
+    value = evaluator.escape(value)
     entries = evaluator.define(Op(o.LOAD_GLOBAL, forms.ENTRIES, op.offset, op.line), (), unobservable=True)
     entries.lasting, entries.optional = facts.ALWAYS, True
     call = Op(o.CALL, (1, ()), op.offset, op.line, -1, op.handler)
@@ -166,9 +178,8 @@ def set_attribute(evaluator: PartialEvaluator, owner: Container, name: str, valu
     """Set an attribute of a virtual object, and return whether that only makes an entry in its dictionary."""
     if owner.kind != "object" or owner.built is not None:
         return False
-    cls = owner.items[0]
-    assert isinstance(cls, SsaValue)
-    if cls.path is None or not evaluator.owner.facts.stores_plainly(cls.path, name, generic):
+    path = evaluator.path_of(owner.items[0])
+    if path is None or not evaluator.owner.facts.stores_plainly(path, name, generic):
         return False
     put(owner, ("attr", name), value)
     return True
@@ -228,8 +239,7 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
         call = Op(o.CALL, (1, ()), op.offset, op.line)
         return _optional(evaluator.define(call, [value.items[0], entries], unobservable=True))
     cls = value.items[0]
-    assert isinstance(cls, SsaValue)
-    new = evaluator.define(Op(o.LOAD_GLOBAL, forms.NEW, op.offset, op.line), (), unobservable=True)
+    new = evaluator.define(Op(o.LOAD_GLOBAL, evaluator.owner.new, op.offset, op.line), (), unobservable=True)
     new.lasting, new.optional = facts.ALWAYS, True
     attributes = [(slot[1], item) for slot, item in zip(value.slots, value.items) if slot[0] == "attr"]
     if not all(name.isidentifier() and not keyword.iskeyword(name) for name, _ in attributes):
@@ -250,7 +260,7 @@ def built(evaluator: PartialEvaluator, value: Container) -> SsaValue:
         operands.append(seen)
     call = Op(o.CALL, (1 + len(inside), tuple(name for name, _ in attributes)), op.offset, op.line)
     result = _optional(evaluator.define(call, [new, cls, *inside, *operands], unobservable=True))
-    result.role = ("instance", cls.path)
+    result.role = ("instance", evaluator.path_of(cls))
     return result
 
 

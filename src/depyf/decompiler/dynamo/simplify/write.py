@@ -13,6 +13,7 @@ from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
 from .naming import Namer
+from .objects import is_key
 from .values import BlockPlan, Const, Local, SsaValue, Value
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
@@ -169,12 +170,21 @@ class BlockWriter:
         That is before something that has happened by then and may have changed what it gives.
         """
         waiting = [result for result, _ in self.pending]
-        changes = [at for at, value in enumerate(operands) if value in waiting]
+        changes = [at for at, value in enumerate(operands) if value in waiting and not self.only_builds(value)]
         # (what modules hold stays the same while things are only read)
         of_modules = [at for at in changes if not self.only_reads(operands[at])]
         return any(isinstance(value, SsaValue) and value.lasting not in ("", ALWAYS) and value.op is not None
                    and at < max(of_modules if value.lasting == MODULES else changes, default=-1)
                    for at, value in enumerate(operands))
+
+    def only_builds(self, value: Value) -> bool:
+        """Return whether evaluating a value runs no code: it is a display of what is at hand."""
+        if not isinstance(value, SsaValue) or value.lasting or value.variable is not None:
+            return True
+        kind = value.op.kind if value.op is not None else ""
+        keys = value.operands[::2] if kind is o.BUILD_MAP else []
+        return (value.graph_item or kind in (o.BUILD_MAP, o.BUILD_LIST, o.BUILD_TUPLE)) and all(map(is_key, keys)) \
+            and all(map(self.only_builds, value.operands))
 
     @staticmethod
     def only_reads(value: Value) -> bool:

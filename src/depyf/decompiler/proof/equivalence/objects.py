@@ -121,7 +121,7 @@ def _size(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Ev
 
 def _type(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Value | None:
     instance = own_object(operands[0])
-    return instance.items[0] if instance is not None else None
+    return instance.items[0] if instance is not None else read(prover, state, operands[0], ("class", ""))
 
 
 def _getattr(prover: Prover, state: State, operands: Sequence[Value], op: Op) -> Symbol | None:

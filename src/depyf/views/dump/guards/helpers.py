@@ -79,6 +79,7 @@ _NEW = '''def new(cls, contents=(), /, **attributes):
     return made
 '''
 
+_MAKES = re.compile(r"\b(new(?:_\d+)?)\(class, \.\.\.\) does not call the class")
 _DEFINED = {
     "check_tensor": _TENSOR, "has_no_marks": _MARKS, "has_no_marks_but": _SOME_MARKS, "check_type": _TYPE,
     "check_no_aliasing": _ALIASING, "check_global_state": _STATE}
@@ -87,8 +88,8 @@ _DEFINED = {
 def helpers(text: str) -> str:
     """Return the definitions of the helpers that a text calls; empty if it calls none."""
     parts = [source for name, source in _DEFINED.items() if f"{name}(" in text and stands(f"{name}\\(", r"\w", text)]
-    if stands(r"new\(", r"\w.", text) and "def new(" not in text:
-        parts.append(_NEW)
+    # (The word is another one where the program has the name itself; the notes say which.)
+    parts += [_NEW.replace("new", word, 1) for word in sorted(set(_MAKES.findall(text))) if f"def {word}(" not in text]
     others = [name for name in _MEANINGS if f"{name}(" in text and stands(f"{name}\\(", r"\w", text)]
     if others:
         parts.append(_BY_TORCH + "\n\n" + "\n".join(
