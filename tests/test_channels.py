@@ -14,7 +14,7 @@ COMMANDS = ("cli/", "doctor.py")
 CHANNELS = ("harmless.py", "cli/streams.py", "views/terminal.py", "program/site/sitecustomize.py")
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
 WRITERS = {
-    "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/running.py", "records/log.py",
+    "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/running.py", "old_names.py", "records/log.py",
     "records/run_directory.py", "program/recording.py", "views/dump/folder.py", "views/page/assemble.py",
     "watch/stop.py",
 }
@@ -25,6 +25,8 @@ RUNS = {
     "doctor.py": {"importlib.import_module"},  # torch and what it needs
     "capture/torch_private/private_api.py": {"importlib.import_module"},  # modules of torch
     "capture/apart.py": {"pickle.loads"},  # what a forked child of this process answered
+    "decompiler/__init__.py": {"importlib.import_module"},  # depyf, for the names of 0.20
+    "old_names.py": {"importlib.import_module"},  # the same
     "finishing/texts.py": {"pickle.load"},  # between this process and a worker that it started
     "program/watch.py": {"exec"},  # one line of its own
     "fixing/trial.py": {"exec"},  # the user's program, for `depyf fix`

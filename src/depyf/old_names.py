@@ -134,6 +134,8 @@ def get_current_compiled_fn_name() -> str:
 
 def write_code_to_file_template(src: str, path_template: str) -> str:
     """Write a text to the first of ``path_template % "0"``, ``"1"``, ... that is not there or holds it; return that."""
+    from . import budgets, reading
+
     number = 0
     while True:
         path = path_template % str(number)
@@ -142,9 +144,8 @@ def write_code_to_file_template(src: str, path_template: str) -> str:
                 file.write(src)
             return path
         except FileExistsError:
-            with open(path, encoding="utf-8") as file:
-                if file.read() == src:
-                    return path
+            if reading.text(path, budgets.CODE) == src:
+                return path
         number += 1
 
 
