@@ -9,6 +9,7 @@ export function overview(run, state, app) {
     verdict(run), head(run, summary),
     run.units.length ? h("section", { id: "functions" }, h("h2", {}, "Functions"),
                          run.units.map((unit) => flow(run, unit, app))) : null,
+    withoutFunction(run, app),
     breaks(run, app), recompiles(run, app), lost(run, app), shapes(run, app), timeline(run), cost(run), notes(run)));
   view.ready = () => {
     if (state.to) view.querySelector(`#${CSS.escape(state.to)}`)?.scrollIntoView();
@@ -36,7 +37,7 @@ function head(run, summary) {
                  [summary.breaks, "graph break", "breaks"], [summary.recompiles, "recompile", "recompiles"]];
   const bad = [[summary.limit, "at the recompile limit"], [summary.failed, "failed"], [summary.skipped, "skipped"],
                [summary.unknown, "not finished"]].filter(([number]) => number);
-  if (!run.compilations.length && !run.units.length) {
+  if (!run.compilations.length && !run.units.length && !run.graphs.length) {
     return h("p", { class: "empty" }, "Nothing was compiled: no function under torch.compile was called.");
   }
   return h("ul", { class: "facts", "aria-label": "in all" },
@@ -63,6 +64,15 @@ function flow(run, unit, app) {
       h("a", { href: app.link("overview", { to: "lost" }) }, "not compiled"), ": ", unit.lost.slice(0, 8).map(
         ([id, outcome], index) => [index ? ", " : "", code(id), ` ${LOST[outcome] ?? outcome}`]),
       unit.lost.length > 8 ? ` and ${unit.lost.length - 8} more` : "") : null);
+}
+
+/** Graphs that no version calls: a compiler was called directly, or the block ended before the compilation did. */
+function withoutFunction(run, app) {
+  const graphs = run.graphs.filter((graph) => graph.from);
+  if (!graphs.length) return null;
+  return h("section", { id: "without" }, h("h2", {}, "Without a function"), graphs.map((graph) => h("article", { class: "unit" },
+    h("h3", {}, code(graph.name), " ", placeLink(run, app, graph.from[1]), h("span", { class: "soft" }, " ", pieces(graph.from[0]))),
+    h("div", { class: "frame" }, h("div", { class: "row" }, graphChip(run, graph, app))))));
 }
 
 function chip(kind, label, text, href, title) {
@@ -209,7 +219,7 @@ function recompile(run, group, row, app) {
 }
 
 // --- what was not compiled ----------------------------------------------------------------------------
-const LOST = { __proto__: null, limit: "recompile limit", skipped: "skipped", failed: "failed",
+const LOST = { __proto__: null, limit: "recompile limit", open: "still being compiled when the block ended", skipped: "skipped", failed: "failed",
                unknown: "the end of its compilation was not seen" };
 
 function lost(run, app) {

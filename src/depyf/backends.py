@@ -14,8 +14,8 @@ def stage(name: str, graph_or_text: GraphModule | str, *, graph: GraphModule | s
     """Record a graph or a text as a stage of the compilation in progress.
 
     For backends that want to show more than torch does: inside :class:`depyf.prepare_debug` the stage is written to
-    ``__compiled_fn_1.<name>.0.py`` (``.txt`` where a text is not Python), and shown in the index and on the page.
-    Outside, this does nothing.
+    ``__compiled_fn_1.<name>.0.py`` (``.txt`` where a text is not Python), and is in the index and on the page. Outside,
+    this does nothing.
 
     Args:
         name: what the stage is called: ``"after fusion"``. Stages of one name are numbered.

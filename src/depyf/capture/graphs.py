@@ -24,6 +24,7 @@ from ..records.model import (
     StageOfGraph,
 )
 from ..records.naming import function_identifier
+from ..torch_text.legal import is_python
 from .recorder import Recorder
 from .torch_private import compiler_calls, graph_modules
 
@@ -123,12 +124,12 @@ class Graphs:
         """Return the graph that the compilation works on; begin one where there is none.
 
         Args:
-            new: one begins, unless there is one without anything in it.
+            new: one begins, unless the last one was not captured yet.
         """
         builders = self._builders.setdefault(ids.key, [])
         if builders and not builders[-1].name and builders[-1].ids.attempt != ids.attempt:
             builders.pop()  # tracing started again: what it had is void
-        if not builders or new and builders[-1].stages:
+        if not builders or new and builders[-1].last("Captured_Graph") is not None:
             builders.append(GraphBuilder(ids))
         return builders[-1]
 
@@ -170,6 +171,10 @@ class Graphs:
         """Return the graphs in the order in which their compilations began."""
         return [builder for builders in self._builders.values() for builder in builders]
 
+    def callers(self) -> Iterator[str]:
+        """Yield the files that call a compiler without a frame."""
+        yield from (builder.call.filename for builder in self.all() if builder.call is not None)
+
     # --- what is in them --------------------------------------------------------------------------
     def has(self, builder: GraphBuilder, stage: str, text: str) -> bool:
         """Return whether a graph has this text of a stage already."""
@@ -201,7 +206,8 @@ class Graphs:
 
         def record() -> None:
             if builder.stage(key) is pending:  # it was not replaced meanwhile
-                named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key))
+                python = not stage.shown_as or is_python(stage.text)
+                named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
                 builder.keep_stage(key, StageOfGraph(builder.name, named))  # (kept where it cannot be recorded)
                 builder.keep_stage(key, self._recorder.stage(builder.name, named, self._inputs(builder)))
 

@@ -307,6 +307,8 @@ class Session:
         internal = caller.startswith("torch.") and name not in stages.SHOWN_BY_TORCH
         if internal and (stages.is_traced(name) or not self.internal_stages):
             return
+        if internal:
+            name = graph_modules.without_ids(name)
         graph, text = self._graph(), self._text(graph_print.readable(gm))
         if name == "BEFORE PRE GRAD" and not self.internal_stages and self.graphs.has(graph, "Captured_Graph", text):
             return  # (the backend is given it as it was captured)
@@ -325,7 +327,8 @@ class Session:
             self.note(f"depyf.stage({stages.shown_name(name)!r}) is not recorded: no graph of this run is "
                       f"{of if isinstance(of, str) else 'the one given'}")
             return
-        self._add_shown(graph, name, shown if isinstance(shown, str) else self._text(graph_print.readable(shown)))
+        text = f"{shown.rstrip()}\n" if isinstance(shown, str) else self._text(graph_print.readable(shown))
+        self._add_shown(graph, name, text)
 
     # --- torch's trace ----------------------------------------------------------------------------
     def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
@@ -465,7 +468,7 @@ class Session:
         self.attempt(self.events.all_ended, None)
         self.attempt(self.codes.end, None)
         # Torch names no other files: those of the functions that it compiled, and all that it traced on the way.
-        files = dict.fromkeys([*self.codes.own_files(), *self.events.files])
+        files = dict.fromkeys([*self.codes.own_files(), *self.events.files, *self.graphs.callers()])
         nothing: tuple[SourceFile, ...] = ()
         self._sources = self.attempt(lambda: own_sources(files), nothing)
         for source in self._sources:

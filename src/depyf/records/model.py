@@ -322,6 +322,11 @@ class GraphStage:
     callers: tuple[Caller, ...] = ()
     shown_as: str = ""
 
+    @property
+    def is_python(self) -> bool:
+        """Return whether the text is Python; a backend may show any text."""
+        return not self.file.endswith(".txt")
+
 
 @frozen
 class KernelCall:

@@ -50,7 +50,8 @@ def current() -> CompilerCall:
         return CompilerCall(_name(innermost) if innermost is not None else "program", *_place(innermost))
     called = caller = compiler
     while caller is not None and (_is_of_torch(_module(caller)) or _is_between(_module(caller))):
-        called = caller if _is_of_torch(_module(caller)) else called
+        if _is_of_torch(_module(caller)) and not _name(caller).rpartition(".")[2].startswith("_"):
+            called = caller
         caller = caller.f_back
     return CompilerCall(_name(called), *_place(caller), True, compiler.f_locals, _aot_number())
 

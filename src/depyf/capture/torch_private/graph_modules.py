@@ -14,6 +14,11 @@ from . import private_api
 GRAPH_NAME = re.compile(rf"({private_api.GRAPH_NAME.key}\d+)(?:_[0-9a-f_]{{36,}})?$")
 
 
+def without_ids(name: str) -> str:
+    """Return the name of a stage of torch's without that of the graph, which is another one in each run."""
+    return re.sub(rf"\s*{private_api.GRAPH_NAME.key}\d+(?:_[0-9a-f_]{{36,}})?", "", name) or name
+
+
 def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """``(node, [(key, path, class), ...])`` of the modules that each node of a captured graph was called in.
 

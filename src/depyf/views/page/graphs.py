@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import CompiledGraph, GraphStage, SourceLocation
@@ -10,6 +11,9 @@ from ...records.stages import ADJECTIVES, direction, title
 from ...torch_text.graph_text import Graph
 from ..dump import outline
 from ..dump.graph_file import stage_view
+from ..formatting import OUTCOMES
+from ..markdown import code, spans
+from ..without_frame import by_call
 from .run import Json, Run, plain_lines
 
 
@@ -46,9 +50,21 @@ def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) 
         kernels.append(run.document(
             "kernel", f"{graph.name}.kernel_{kernel.index}", f"{shown} of {graph.name}", text, shown=shown,
             direction=direction, graph=number, stage=stages.get(kernel.stage, -1), calls=calls, file=kernel.file))
-    return {"name": graph.name, "id": str(graph.compile_id), "backend": graph.backend,
+    return {"name": graph.name, "id": "" if graph.call else str(graph.compile_id), "backend": graph.backend,
+            "from": _from(run, graph),
             "stages": list(stages.values()), "kernels": kernels,
             "modules": [[call.path, call.cls, call.outer] for call in provenance.modules]}
+
+
+def _from(run: Run, graph: CompiledGraph) -> list[Any] | None:
+    """Return what a graph without a version comes from, in words and as a place; ``None`` for another."""
+    if graph.call is not None:
+        return [spans(by_call(graph, lambda place: code(run.index.short_place(place)))[0]), run.place(graph.call)]
+    going_on = next((each for each in run.capture.compilations if each.outcome == "open"
+                     and each.compile_id.key == graph.compile_id.key), None)
+    if going_on is None:
+        return None
+    return [spans(f"of {code(run.subject(going_on))}, {OUTCOMES['open']}"), run.place(going_on.location)]
 
 
 def _stage(
