@@ -20,9 +20,9 @@ def stage(name: str, graph_or_text: GraphModule | str, *, graph: GraphModule | s
     Args:
         name: what the stage is called: ``"after fusion"``. Stages of one name are numbered.
         graph_or_text: a graph module, which is printed as it is now, or a text.
-        graph: the graph that the stage belongs to: its name (``"__compiled_fn_1"``), or the graph module that torch gave
-            to the backend. ``None``: the one that this thread compiles; where it compiles none, the stage gets files
-            named after the function that called this.
+        graph: the graph that the stage belongs to: its name (``"__compiled_fn_1"``), or the graph module that torch
+            gave to the backend. ``None``: the one that this thread compiles; where it compiles none, the stage gets
+            files named after the function that called this.
 
     Raises:
         TypeError: an argument is of the wrong kind. Nothing else is raised.

@@ -24,7 +24,7 @@ from ..records.model import (
     StageOfGraph,
 )
 from ..records.naming import function_identifier
-from ..torch_text.legal import is_python
+from ..torch_text.legal import NOT_PYTHON, legal_graph
 from .recorder import Recorder
 from .torch_private import compiler_calls, graph_modules
 
@@ -55,8 +55,8 @@ class GraphBuilder:
         module: the captured graph, as long as it lives.
     """
 
-    __slots__ = ("backend", "call", "ids", "inputs_of", "is_called", "kernels", "module", "name", "printed_later", "stages",
-                 "torch_name", "waiting")
+    __slots__ = ("backend", "call", "ids", "inputs_of", "is_called", "kernels", "module", "name", "printed_later",
+                 "stages", "torch_name", "waiting")
 
     def __init__(self, ids: CompileId) -> None:
         self.ids = ids
@@ -206,7 +206,7 @@ class Graphs:
 
         def record() -> None:
             if builder.stage(key) is pending:  # it was not replaced meanwhile
-                python = not stage.shown_as or is_python(stage.text)
+                python = not stage.shown_as or not legal_graph(stage.text).startswith(NOT_PYTHON)
                 named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
                 builder.keep_stage(key, StageOfGraph(builder.name, named))  # (kept where it cannot be recorded)
                 builder.keep_stage(key, self._recorder.stage(builder.name, named, self._inputs(builder)))

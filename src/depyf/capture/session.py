@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from ..records.model import Bytecode
 
 #: The kinds of events of torch's trace that records are made of.
-_KINDS = frozenset({"artifact", "dynamo_cpp_guards_str", "graph_dump"}) | events.EVENTS | events.OBJECTS | frozenset(stages.EVENTS)
+_KINDS = frozenset({"artifact", "dynamo_cpp_guards_str", "graph_dump", *stages.EVENTS}) | events.EVENTS | events.OBJECTS
 
 
 class Session:

@@ -25,11 +25,12 @@ AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
     "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
 
-#: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what a backend is
-#: given, and what a graph is split into. The others are there already, or internal.
+#: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what Inductor is
+#: given, and what a graph is split into. The others are in the trace, or internal.
 SHOWN_BY_TORCH = frozenset({"BEFORE PRE GRAD", "pre split_module", "post split_module"})
-#: Artifacts of the trace that are shown so, too, and stages that are in the trace anyway.
+#: Artifacts of the trace that are shown so, too.
 ALSO_SHOWN = frozenset({"before_pre_grad_graph"})
+#: How names of stages begin that the trace has, too.
 _TRACED = ("AFTER POST GRAD", "Joint graph", "Forward graph", "Backward graph", "__compiled_fn")
 #: Characters of a name that a backend gives a stage.
 _LONGEST = 160

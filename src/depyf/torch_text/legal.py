@@ -16,16 +16,9 @@ def legal_graph(text: str) -> str:
     if "class <" in text:
         text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text)
     text = text.strip("\n") + "\n"
-    if not is_python(text):
-        return f"{NOT_PYTHON}\n" + "".join(f"# {line}\n" for line in text.splitlines())
-    return text
-
-
-def is_python(text: str) -> bool:
-    """Return whether a text can be compiled as Python."""
     try:
         # (A tree of a large graph is half a million objects, among which the collector then looks for cycles.)
         compile(text, "<graph>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return f"{NOT_PYTHON}\n" + "".join(f"# {line}\n" for line in text.splitlines())
+    return text

@@ -1,7 +1,7 @@
 """Compilations without a Dynamo frame: the call of one of torch's compilers that this thread is in.
 
-    compile_fx(gm, inputs)        in app.py, line 12: no torch.compile is above it
-      ... torch traces a graph    current() is CompilerCall("compile_fx", "app.py", 12, ...)
+Where line 12 of ``app.py`` calls ``compile_fx(gm, inputs)`` and no ``torch.compile`` is above that, :func:`current` is
+``CompilerCall("compile_fx", "app.py", 12, ...)`` until it returns.
 """
 
 from __future__ import annotations

@@ -55,9 +55,10 @@ def _functions(run: SectionContext) -> list[dict[str, Any]]:
 
 
 def _graph(graph: CompiledGraph) -> dict[str, Any]:
+    files = [*(stage.file for stage in graph.stages), *(kernel.file for kernel in graph.kernels)]
     return {
         "name": graph.name, "by": graph.call.function if graph.call is not None else "", "place": place(graph.call),
-        "files": [each.file for each in (*graph.stages, *graph.kernels) if each.file]}
+        "files": list(filter(None, files))}
 
 
 def _breaks(run: SectionContext) -> list[dict[str, Any]]:

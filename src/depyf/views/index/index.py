@@ -39,8 +39,8 @@ def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = 
     """
     run = SectionContext(capture)
     return _joined([
-        [*head(run), *start(run, page, later)], functions(run), timeline(run), by_calls(run), breaks(run), recompiles(run),
-        not_compiled(run), shapes(run), cost(run), _notes(run, notes_file), glossary(run)])
+        [*head(run), *start(run, page, later)], functions(run), timeline(run), by_calls(run), breaks(run),
+        recompiles(run), not_compiled(run), shapes(run), cost(run), _notes(run, notes_file), glossary(run)])
 
 
 def _joined(parts: Iterable[Sequence[str]]) -> str:
