@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .link import sessions
 
-if TYPE_CHECKING:
-    from torch.fx import GraphModule
 
-
-def stage(name: str, graph_or_text: GraphModule | str, *, graph: GraphModule | str | None = None) -> None:
+def stage(name: str, graph_or_text: Any, *, graph: Any = None) -> None:
     """Record a graph or a text as a stage of the compilation in progress.
 
     For backends that want to show more than torch does: inside :class:`depyf.prepare_debug` the stage is written to

@@ -305,7 +305,7 @@ class Session:
     def _on_shown_graph(self, name: str, gm: Any, caller: str) -> None:
         """Take a graph that was passed to ``lazy_format_graph_code``; of torch's own those that it has no event of."""
         internal = caller.startswith("torch.") and name not in stages.SHOWN_BY_TORCH
-        if internal and (stages.is_traced(name) or not self.internal_stages):
+        if not hasattr(gm, "print_readable") or internal and (stages.is_traced(name) or not self.internal_stages):
             return
         if internal:
             name = graph_modules.without_ids(name)

@@ -8,6 +8,16 @@ from ..records.model import CompiledGraph, SourceLocation
 from .markdown import code, count
 
 
+def what_called(graph: CompiledGraph) -> str:
+    """Return what called or was called, in Markdown; ``""`` for a graph of a frame."""
+    if graph.call is None:
+        return ""
+    if not graph.by_compiler:
+        return f"shown by {code(graph.call.function)} while nothing was compiled,"
+    # (Without generated code nothing tells whether the call came to its end.)
+    return f"{'compiled by' if graph.kernels else 'given to'} {code(graph.call.function)}"
+
+
 def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None = None) -> list[str]:
     """Return the sentence on the call that a graph was compiled by, in Markdown; none where torch compiled a frame.
 
@@ -15,15 +25,11 @@ def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None 
         graph: its records.
         place: the words for the line that called; ``None``: its path.
     """
-    if graph.call is None:
-        return []
     call = graph.call
+    if call is None:
+        return []
     where = place(call) if place is not None else code(f"{call.filename}:{call.line}")
-    if graph.by_compiler:
-        # (Without generated code nothing tells whether the call came to its end.)
-        what = "compiled by" if graph.kernels else "given to"
-        return [f"{what} {code(call.function)}" + (f" at {where}" if call.filename else "")]
-    return [f"shown at {where} in {code(call.function)}, while nothing was compiled"]
+    return [f"{what_called(graph)} at {where}" if call.filename else what_called(graph)]
 
 
 def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:

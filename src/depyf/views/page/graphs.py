@@ -11,9 +11,8 @@ from ...records.stages import ADJECTIVES, direction, title
 from ...torch_text.graph_text import Graph
 from ..dump import outline
 from ..dump.graph_file import stage_view
-from ..formatting import OUTCOMES
-from ..markdown import code, spans
-from ..without_frame import by_call
+from ..markdown import spans
+from ..without_frame import what_called
 from .run import Json, Run, plain_lines
 
 
@@ -57,14 +56,8 @@ def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) 
 
 
 def _from(run: Run, graph: CompiledGraph) -> list[Any] | None:
-    """Return what a graph without a version comes from, in words and as a place; ``None`` for another."""
-    if graph.call is not None:
-        return [spans(by_call(graph, lambda place: code(run.index.short_place(place)))[0]), run.place(graph.call)]
-    going_on = next((each for each in run.capture.compilations if each.outcome == "open"
-                     and each.compile_id.key == graph.compile_id.key), None)
-    if going_on is None:
-        return None
-    return [spans(f"of {code(run.subject(going_on))}, {OUTCOMES['open']}"), run.place(going_on.location)]
+    """Return what compiled a graph without a frame, in words, and the line that called it; ``None`` for another."""
+    return [spans(what_called(graph)), run.place(graph.call)] if graph.call is not None else None
 
 
 def _stage(
