@@ -3,6 +3,8 @@
 import copy
 import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -173,3 +175,15 @@ def test_without_a_name_of_torch_the_program_runs_on(tmp_path, monkeypatch, name
     with depyf.prepare_debug(str(tmp_path)):
         aot_function(wave, fw_compiler=compiler)(torch.ones(3))
     assert stages_of(graphs_in(tmp_path)["aot_function_1"]) == ["Forward_graph"]
+
+
+def test_a_program_that_is_run(tmp_path):
+    """`depyf run` sees it as well, though no frame is compiled."""
+    script = tmp_path / "direct.py"
+    script.write_text("import torch\nfrom functorch.compile import aot_function\n"
+                      "print(aot_function(lambda x: x.sin(), fw_compiler=lambda gm, _: gm)(torch.ones(1)))\n")
+    done = subprocess.run([sys.executable, "-m", "depyf", "run", "-o", str(tmp_path / "d"), str(script)], check=True,
+                          capture_output=True, text=True)
+    assert "tensor([0.8415])" in done.stdout
+    assert "0 graphs of 0 functions, 1 graph by direct calls of a compiler" in done.stdout + done.stderr
+    assert (tmp_path / "d" / "aot_function_1.Forward_graph.0.py").exists()

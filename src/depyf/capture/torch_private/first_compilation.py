@@ -93,7 +93,7 @@ class _TraceWaiter(logging.Handler):
         return True
 
 
-def before_first(action: Callable[[], None]) -> Callable[[], None]:
+def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[], None]:
     """Have the action called once, before torch compiles a frame, a graph without one, or goes on with an earlier one.
 
     (A backward graph may be compiled long after its forward graph. Torch's trace tells of that, and of direct calls of
@@ -101,6 +101,7 @@ def before_first(action: Callable[[], None]) -> Callable[[], None]:
 
     Args:
         action: must not raise.
+        frames: before a frame is compiled, too.
 
     Returns:
         What takes it back.
@@ -122,7 +123,8 @@ def before_first(action: Callable[[], None]) -> Callable[[], None]:
 
     def wait(module: ModuleType) -> None:
         try:
-            undo.append(before_next(FRAME, module, begin))
+            if frames:
+                undo.append(before_next(FRAME, module, begin))
         except AttributeError:  # another torch: at once
             begin()
             return
