@@ -18,6 +18,7 @@ import depyf  # noqa: E402
 from depyf.capture.torch_private import private_api  # noqa: E402
 from depyf.records import store  # noqa: E402
 from depyf.views.as_json import explain as as_json  # noqa: E402
+from depyf.views.diff.difference import difference  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 HERE = __file__
@@ -187,3 +188,16 @@ def test_a_program_that_is_run(tmp_path):
     assert "tensor([0.8415])" in done.stdout
     assert "0 graphs of 0 functions, 1 graph by direct calls of a compiler" in done.stdout + done.stderr
     assert (tmp_path / "d" / "aot_function_1.Forward_graph.0.py").exists()
+
+
+def test_what_differs_between_two_runs(tmp_path):
+    def run(name, function):
+        with depyf.prepare_debug(str(tmp_path / name), page=False):
+            aot_function(function, fw_compiler=compiler)(torch.ones(3))
+        return store.read(str(tmp_path / name))
+
+    sine, cosine = run("sine", lambda x: x.sin()), run("cosine", lambda x: x.cos())
+    assert not difference(sine, run("again", lambda x: x.sin()))
+    (changed,) = difference(sine, cosine).changed
+    assert changed.state == "changed" and changed.title == "aot_function_1"
+    assert any("sin" in line for line in changed.lines)
