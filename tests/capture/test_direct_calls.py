@@ -199,5 +199,5 @@ def test_what_differs_between_two_runs(tmp_path):
     sine, cosine = run("sine", lambda x: x.sin()), run("cosine", lambda x: x.cos())
     assert not difference(sine, run("again", lambda x: x.sin()))
     (changed,) = difference(sine, cosine).changed
-    assert changed.state == "changed" and changed.title == "aot_function_1"
+    assert changed.state == "changed" and changed.name == "aot_function_1"
     assert any("sin" in line for line in changed.lines)

@@ -113,7 +113,8 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
             if state == "changed" and changed and changed != result.numbers:
                 title += f": {_arrows(changed)}"
             result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
-    for graph, later in paired(*map(without_frame, (before.graphs, after.graphs)), lambda each: each.name):
+    for graph, later in paired(
+            without_frame(before.graphs), without_frame(after.graphs), lambda each: each.name):
         shown_graph = later or graph
         assert shown_graph is not None
         lines = compare.graph(graph, later, code(shown_graph.name))
