@@ -44,7 +44,7 @@ ADJECTIVES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_gra
 def title(stage: GraphStage) -> str:
     """Return the name of a stage, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``."""
     if stage.shown_as:
-        return stage.shown_as
+        return shown_name(stage.shown_as)  # (records may come from anywhere)
     if stage.stage == "AFTER_POST_GRAD":
         return ", ".join(filter(None, ("after Inductor's passes", direction(stage))))
     return graph_name(stage.stage) or stage.stage.replace("_", " ")
