@@ -46,7 +46,8 @@ function head(run, summary) {
     facts.map(([number, word, to, many]) => h("li", { class: to && number ? "bad" : null },
       h("b", {}, String(number)), " ", number === 1 ? word : many ?? `${word}s`)),
     bad.map(([number, words]) => h("li", { class: "bad" }, h("b", {}, String(number)), " ", words)),
-    h("li", {}, h("b", {}, seconds(summary.seconds)), " compiling"));
+    run.units.some((unit) => unit.open.length) && !summary.seconds ? null
+      : h("li", {}, h("b", {}, seconds(summary.seconds)), " compiling"));
 }
 
 // --- the flow of a function -------------------------------------------------------------------------
@@ -58,7 +59,8 @@ function flow(run, unit, app) {
   return h("article", { class: "unit" },
     h("h3", {}, code(unit.title), " ", placeLink(run, app, unit.place),
       h("span", { class: "soft" }, ` ${count(unit.versions, "version")}, ${count(unit.graphs, "graph")}, ` +
-        `${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}, ${seconds(unit.seconds)}`)),
+        `${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}` +
+        (unit.open.length && !unit.seconds ? "" : `, ${seconds(unit.seconds)}`))),
     unit.wrappers?.length ? h("p", { class: "soft" }, `called through ${count(unit.wrappers.length, "wrapper")}: `, unit.wrappers.map(
       ([place, name], index) => [index ? ", " : "", code(name), " ", placeLink(run, app, place)])) : null,
     body, rest.map((frame) => frameFlow(run, frame, frames, shown, app)),

@@ -121,7 +121,8 @@ def timeline(run: SectionContext) -> list[str]:
         if shown > ROWS:
             continue
         rows.append((code(str(compilation.compile_id)), run.subject(compilation), came[compilation.compile_id.key],
-                     _graph_links(run, compilation), _code_link(run, compilation), seconds(compilation.seconds)))
+                     _graph_links(run, compilation), _code_link(run, compilation),
+                     "" if compilation.outcome == "open" else seconds(compilation.seconds)))
     heads = "compilation", "of", "what came of it", "graph", "code", "time"
     lines = [f"## {IN_ORDER}", "", *table(heads, rows[:ROWS])]
     return lines + left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
