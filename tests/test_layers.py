@@ -30,7 +30,7 @@ FLOORS = (
     "run_files",
     # what people import
     "callables | page | logs | optimization | doctor | pausing | recorded_runs",
-    "source | debugging | report | prepare",
+    "backends | source | debugging | report | prepare",
     "old_names",
     "notebook",
     "explain",

@@ -51,7 +51,7 @@ export function graph(run, state, app) {
   const view = h("section", { class: "view graph", "aria-label": "Graph" },
     h("div", { class: "bar" },
       h("label", {}, "graph ", h("select", { onchange: (event) => app.go("graph", { key: event.target.value }) },
-        run.graphs.map((found) => h("optgroup", { label: `${found.name} ${found.id}, ${found.backend}` }, found.stages.map((id) =>
+        run.graphs.map((found) => h("optgroup", { label: [`${found.name} ${found.id}`.trim(), found.backend].filter(Boolean).join(", ") }, found.stages.map((id) =>
           h("option", { value: run.docs[id].key, selected: run.docs[id] === doc }, run.docs[id].title)))))),
       filter,
       h("button", { type: "button", onclick: all(true) }, "open all"), h("button", { type: "button", onclick: all(false) }, "close all"),

@@ -9,6 +9,7 @@ export function overview(run, state, app) {
     verdict(run), head(run, summary),
     run.units.length ? h("section", { id: "functions" }, h("h2", {}, "Functions"),
                          run.units.map((unit) => flow(run, unit, app))) : null,
+    withoutFunction(run, app),
     breaks(run, app), recompiles(run, app), lost(run, app), shapes(run, app), timeline(run), cost(run), notes(run)));
   view.ready = () => {
     if (state.to) view.querySelector(`#${CSS.escape(state.to)}`)?.scrollIntoView();
@@ -34,16 +35,19 @@ function verdict(run) {
 function head(run, summary) {
   const facts = [[summary.functions, "function"], [summary.versions, "version"], [summary.graphs, "graph"],
                  [summary.breaks, "graph break", "breaks"], [summary.recompiles, "recompile", "recompiles"]];
+  const direct = run.graphs.filter((graph) => graph.from).length;
+  if (direct) facts.push([direct, "graph without a function", "", "graphs without a function"]);
   const bad = [[summary.limit, "at the recompile limit"], [summary.failed, "failed"], [summary.skipped, "skipped"],
                [summary.unknown, "not finished"]].filter(([number]) => number);
-  if (!run.compilations.length && !run.units.length) {
+  if (!run.compilations.length && !run.units.length && !run.graphs.length) {
     return h("p", { class: "empty" }, "Nothing was compiled: no function under torch.compile was called.");
   }
   return h("ul", { class: "facts", "aria-label": "in all" },
-    facts.map(([number, word, to]) => h("li", { class: to && number ? "bad" : null },
-      h("b", {}, String(number)), " ", number === 1 ? word : `${word}s`)),
+    facts.map(([number, word, to, many]) => h("li", { class: to && number ? "bad" : null },
+      h("b", {}, String(number)), " ", number === 1 ? word : many ?? `${word}s`)),
     bad.map(([number, words]) => h("li", { class: "bad" }, h("b", {}, String(number)), " ", words)),
-    h("li", {}, h("b", {}, seconds(summary.seconds)), " compiling"));
+    run.units.some((unit) => unit.open.length) && !summary.seconds ? null
+      : h("li", {}, h("b", {}, seconds(summary.seconds)), " compiling"));
 }
 
 // --- the flow of a function -------------------------------------------------------------------------
@@ -55,14 +59,26 @@ function flow(run, unit, app) {
   return h("article", { class: "unit" },
     h("h3", {}, code(unit.title), " ", placeLink(run, app, unit.place),
       h("span", { class: "soft" }, ` ${count(unit.versions, "version")}, ${count(unit.graphs, "graph")}, ` +
-        `${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}, ${seconds(unit.seconds)}`)),
+        `${count(unit.breaks, "break")}, ${count(unit.recompiles, "recompile")}` +
+        (unit.open.length && !unit.seconds ? "" : `, ${seconds(unit.seconds)}`))),
     unit.wrappers?.length ? h("p", { class: "soft" }, `called through ${count(unit.wrappers.length, "wrapper")}: `, unit.wrappers.map(
       ([place, name], index) => [index ? ", " : "", code(name), " ", placeLink(run, app, place)])) : null,
     body, rest.map((frame) => frameFlow(run, frame, frames, shown, app)),
+    unit.open.length ? h("div", { class: "row" }, h("span", { class: "soft" }, "still being compiled when the block ended "),
+      arrow(), unit.open.map((number) => graphChip(run, run.graphs[number], app))) : null,
     unit.lost.length ? h("p", { class: "broke" }, h("span", { class: "sign break" }, "\u2716"),
       h("a", { href: app.link("overview", { to: "lost" }) }, "not compiled"), ": ", unit.lost.slice(0, 8).map(
         ([id, outcome], index) => [index ? ", " : "", code(id), ` ${LOST[outcome] ?? outcome}`]),
       unit.lost.length > 8 ? ` and ${unit.lost.length - 8} more` : "") : null);
+}
+
+/** Graphs that no version calls: a compiler was called directly. */
+function withoutFunction(run, app) {
+  const graphs = run.graphs.filter((graph) => graph.from);
+  if (!graphs.length) return null;
+  return h("section", { id: "without" }, h("h2", {}, "Without a function"), graphs.map((graph) => h("article", { class: "unit" },
+    h("h3", {}, code(graph.name), h("span", { class: "soft" }, " ", pieces(graph.from[0]), " at "), placeLink(run, app, graph.from[1])),
+    h("div", { class: "frame" }, h("div", { class: "row" }, graphChip(run, graph, app))))));
 }
 
 function chip(kind, label, text, href, title) {
@@ -149,7 +165,7 @@ function graphChip(run, graph, app) {
   return h("span", { class: "chip graph" },
     captured ? h("a", { class: "kind", href: app.link("side", { panes: [...left, { key: captured.key, line: 0 }] }) },
                  graph.name) : h("span", { class: "kind" }, graph.name),
-    captured?.inputs ? h("a", { href: app.link("graph", { key: captured.key }), title: "outline" }, count(captured.inputs[1], "operation")) : null,
+    captured?.inputs.some(Boolean) ? h("a", { href: app.link("graph", { key: captured.key }), title: "outline" }, count(captured.inputs[1], "operation")) : null,
     groups.map(([direction, docs]) => (docs.length ? h("span", { class: "direction" },
       direction ? h("b", {}, `${direction}:`) : null, docs.map((doc) => [" ", link(doc)])) : null)));
 }

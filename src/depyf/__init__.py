@@ -15,6 +15,7 @@ from .old_names import enter_modules, find
 
 if TYPE_CHECKING:
     from . import explain, optimization
+    from .backends import stage
     from .comparing import Comparison, compare
     from .debugging import BadValueFound, debug
     from .fitting import Fit, dropped_guards, fits
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __version__ = "1.0.0.dev0"
 __all__ = [
     "BadValueFound", "Comparison", "Fit", "compare", "debug", "decompile", "decompile_full",
-    "dropped_guards", "explain", "fits", "install", "optimization", "prepare_debug", "uninstall"]
+    "dropped_guards", "explain", "fits", "install", "optimization", "prepare_debug", "stage", "uninstall"]
 
 #: The magic of the shell that loaded us.
 _magic: Magic | None = None
@@ -45,6 +46,7 @@ _HOMES = {
     "fits": "fitting",
     "install": "logs",
     "prepare_debug": "prepare",
+    "stage": "backends",
     "uninstall": "logs",
 }
 

@@ -118,6 +118,7 @@ class prepare_debug(contextlib.ContextDecorator):
             self._put_elsewhere(notice)
         self._folder: Folder = Folder(self.path)
         self._debug = session_started(self.path)
+        self._debug.show = self._show
         self._process = os.getpid()
         self._on = True
         self._leave_sigterm = self._at_sigterm()
@@ -131,6 +132,12 @@ class prepare_debug(contextlib.ContextDecorator):
         """Begin the session, once. An error of ours costs the dump, not the program."""
         if self._on and self._session is None and os.getpid() == self._process:
             guarded_call(self._begin_session, None, self._failed)
+
+    def _show(self, name: str, shown: Any, graph: Any) -> None:
+        """Record a stage, by :func:`depyf.stage`."""
+        self._begin()
+        if self._session is not None:
+            self._session.show(name, shown, graph)
 
     def _begin_session(self) -> None:
         self._debugged = guarded_call(_under_debugger, False, lambda error: warn_of(

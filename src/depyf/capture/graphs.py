@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -18,10 +20,13 @@ from ..records.model import (
     Kernel,
     KernelOfGraph,
     ModuleCall,
+    SourceLocation,
     StageOfGraph,
 )
+from ..records.naming import function_identifier
+from ..torch_text.legal import NOT_PYTHON, legal_graph
 from .recorder import Recorder
-from .torch_private import graph_modules
+from .torch_private import compiler_calls, graph_modules
 
 #: A stage and its index in the graph.
 StageKey = tuple[str, int]
@@ -46,20 +51,29 @@ class GraphBuilder:
         kernels: by the paths of torch's own files.
         waiting: what is done once it has a name.
         is_called: transformed code calls it.
+        call: of a graph without a frame, what compiles it (:class:`~.torch_private.compiler_calls.CompilerCall`).
+        module: the captured graph, as long as it lives.
     """
 
-    __slots__ = ("backend", "ids", "inputs_of", "is_called", "kernels", "name", "printed_later", "stages",
-                 "torch_name", "waiting")
+    __slots__ = ("backend", "call", "ids", "inputs_of", "is_called", "kernels", "module", "name", "printed_later",
+                 "stages", "torch_name", "waiting")
 
     def __init__(self, ids: CompileId) -> None:
         self.ids = ids
         self.backend = self.torch_name = self.name = ""
+        self.call: compiler_calls.CompilerCall | None = None
+        self.module: weakref.ref[Any] | None = None
         self.printed_later = _NO_NAMES
         self.stages: tuple[tuple[StageKey, Recorded[StageOfGraph]], ...] = ()  # (few: a dictionary takes more room)
         self.inputs_of: StageKey | None = None
         self.kernels = _NO_KERNELS
         self.waiting: tuple[Callable[[], None], ...] = ()
         self.is_called = False
+
+    @property
+    def compile_id(self) -> CompileId | None:
+        """The compilation, ``None`` for a graph without a frame."""
+        return self.ids if self.call is None else None
 
     def keep_kernel(self, path: str, record: Recorded[KernelOfGraph]) -> None:
         """Keep the record of a kernel, in place of an earlier one."""
@@ -101,20 +115,53 @@ class Graphs:
         self._builders: dict[tuple[int, int, int], list[GraphBuilder]] = {}
         self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
         self._taken: set[str] = set()
+        #: Those without a frame, by AOTAutograd's number and by the function that showed a graph.
+        self._without_frame: dict[object, GraphBuilder] = {}
+        self._mark = f"depyf {id(self)}"
 
     # --- which ------------------------------------------------------------------------------------
     def current(self, ids: CompileId, new: bool = False) -> GraphBuilder:
         """Return the graph that the compilation works on; begin one where there is none.
 
         Args:
-            new: one begins, unless there is one without anything in it.
+            new: one begins, unless the last one was not captured yet.
         """
         builders = self._builders.setdefault(ids.key, [])
         if builders and not builders[-1].name and builders[-1].ids.attempt != ids.attempt:
             builders.pop()  # tracing started again: what it had is void
-        if not builders or new and builders[-1].stages:
+        if not builders or new and builders[-1].last("Captured_Graph") is not None:
             builders.append(GraphBuilder(ids))
         return builders[-1]
+
+    def of_call(self, call: compiler_calls.CompilerCall) -> GraphBuilder:
+        """Return the graph that a call of a compiler works on; begin one where there is none."""
+        marked = call.marks.get(self._mark) if call.marks is not None else None
+        shown = None if call.marks is not None else (call.filename, call.function)
+        builder = marked or self._without_frame.get(shown if call.aot is None else call.aot)
+        if builder is None:
+            builder = GraphBuilder(CompileId(-1, sum(key[1] < 0 for key in self._builders)))
+            builder.call = call._replace(marks=None)
+            self._builders[builder.ids.key] = [builder]
+            names = (f"{function_identifier(call.function)}_{number}" for number in itertools.count(1))
+            self._name(builder, next(name for name in names if name not in self._taken))
+        if call.marks is not None:
+            call.marks[self._mark] = builder
+        for key in (call.aot, shown):
+            if key is not None:
+                self._without_frame[key] = builder
+        return builder
+
+    def find(self, graph: Any) -> GraphBuilder | None:
+        """Return the graph of a name, torch's or the shown one, or the one that a captured graph module is."""
+        for builder in reversed(self.all()):
+            if isinstance(graph, str):
+                match = graph_modules.GRAPH_NAME.match(builder.torch_name)
+                names = [match.group(1), builder.torch_name] if match else [builder.torch_name]
+                if graph == builder.name or not builder.name and graph in names:
+                    return builder
+            elif builder.module is not None and builder.module() is graph:
+                return builder
+        return None
 
     def unnamed(self, ids: CompileId) -> list[GraphBuilder]:
         """Return the graphs of a compilation that have no name yet, in the order in which they began."""
@@ -123,6 +170,10 @@ class Graphs:
     def all(self) -> list[GraphBuilder]:
         """Return the graphs in the order in which their compilations began."""
         return [builder for builders in self._builders.values() for builder in builders]
+
+    def callers(self) -> Iterator[str]:
+        """Yield the files that call a compiler without a frame."""
+        yield from (builder.call.filename for builder in self.all() if builder.call is not None)
 
     # --- what is in them --------------------------------------------------------------------------
     def has(self, builder: GraphBuilder, stage: str, text: str) -> bool:
@@ -133,18 +184,20 @@ class Graphs:
     def add_stage(
         self, builder: GraphBuilder, stage: str, text: str, internal: bool = False,
         modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (), callers: tuple[Caller, ...] = (),
+        shown_as: str = "",
     ) -> None:
         """Add a text of a stage to a graph, behind those that it has of that stage."""
         key = _key(stage, sum(known == stage for (known, _), _ in builder.stages))
         if inputs and builder.inputs_of is None:
             builder.inputs_of = key
         self._set_stage(builder, GraphStage(
-            *key, text, internal, builder.ids, modules=modules, inputs=inputs, callers=callers))
+            *key, text, internal, builder.compile_id, modules=modules, inputs=inputs, callers=callers,
+            shown_as=shown_as))
 
     def replace_stage(self, builder: GraphBuilder, stage: str, text: str) -> None:
         """Replace the last text of a stage, or add the first."""
         key = builder.last(stage) or _key(stage, 0)
-        self._set_stage(builder, GraphStage(*key, text, False, builder.ids))
+        self._set_stage(builder, GraphStage(*key, text, False, builder.compile_id))
 
     def _set_stage(self, builder: GraphBuilder, stage: GraphStage) -> None:
         key = _key(stage.stage, stage.index)
@@ -153,7 +206,8 @@ class Graphs:
 
         def record() -> None:
             if builder.stage(key) is pending:  # it was not replaced meanwhile
-                named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key))
+                python = not stage.shown_as or not legal_graph(stage.text).startswith(NOT_PYTHON)
+                named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
                 builder.keep_stage(key, StageOfGraph(builder.name, named))  # (kept where it cannot be recorded)
                 builder.keep_stage(key, self._recorder.stage(builder.name, named, self._inputs(builder)))
 
@@ -180,7 +234,7 @@ class Graphs:
         """
         if path in builder.kernels:
             return
-        kernel = Kernel(len(builder.kernels), text, path, builder.ids)
+        kernel = Kernel(len(builder.kernels), text, path, builder.compile_id)
         builder.keep_kernel(path, KernelOfGraph(builder.name, kernel))
 
         def record() -> None:
@@ -206,7 +260,11 @@ class Graphs:
 
     @staticmethod
     def _head(builder: GraphBuilder) -> CompiledGraph:
-        return CompiledGraph(builder.name, builder.torch_name, builder.ids, builder.backend)
+        call = builder.call
+        return CompiledGraph(
+            builder.name, builder.torch_name, builder.ids, builder.backend,
+            call=None if call is None else SourceLocation(call.filename, call.line, call.function),
+            by_compiler=call is None or call.by_compiler)
 
     # --- names ------------------------------------------------------------------------------------
     def name(self, builder: GraphBuilder, torch_name: str) -> None:
@@ -227,9 +285,9 @@ class Graphs:
             self._guarded(action, None)
 
     def name_the_rest(self) -> None:
-        """Graphs that no code calls: their compilation failed."""
+        """Graphs that no code calls: their compilation failed, or goes on."""
         for builder in self.all():
             if not builder.name:
                 _, frame, recompile = builder.ids.key
-                torch_name = f"__graph_of_frame_{frame}_{recompile}"
+                torch_name = builder.torch_name or f"__graph_of_frame_{frame}_{recompile}"
                 self._guarded(lambda: self._name(builder, torch_name), None)

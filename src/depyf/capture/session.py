@@ -44,6 +44,7 @@ from .recorder import DumpWriter, Linker, Recorder
 from .shown_names import names_without_ids
 from .torch_private import (
     compiled_callables,
+    compiler_calls,
     current_compilation,
     full_paths,
     graph_modules,
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from ..records.model import Bytecode
 
 #: The kinds of events of torch's trace that records are made of.
-_KINDS = frozenset({"artifact", "dynamo_cpp_guards_str"}) | events.EVENTS | events.OBJECTS | frozenset(stages.EVENTS)
+_KINDS = frozenset({"artifact", "dynamo_cpp_guards_str", "graph_dump", *stages.EVENTS}) | events.EVENTS | events.OBJECTS
 
 
 class Session:
@@ -123,6 +124,7 @@ class Session:
                 self._safely(self._on_trace), self._safely(self._wanted, failed=True), _KINDS)),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
+            ("graphs that a backend shows", lambda: hooks.on_shown_graph(self._safely(self._on_shown_graph))),
             ("caches", lambda: watch_caches(self.caches, self.note)),
         ):
             self._install(what, install)
@@ -236,17 +238,21 @@ class Session:
         return lambda name: files.setdefault(name, set()).add
 
     # --- graphs -----------------------------------------------------------------------------------
-    def _graph(self, new: bool = False) -> GraphBuilder | None:
-        """Return the graph that this thread's compilation works on; ``None`` outside of one."""
+    def _graph(self, new: bool = False) -> GraphBuilder:
+        """Return the graph that this thread works on: of a frame, or of a call of a compiler without one."""
         current = current_compilation.compile_id()
-        return None if current is None else self.graphs.current(self.events.compile_id(*current), new)
+        if current is None:
+            return self.graphs.of_call(compiler_calls.current())
+        graph = self.graphs.current(self.events.compile_id(*current), new)
+        if not graph.torch_name and not graph.stages:
+            graph.torch_name = current_compilation.graph_name()
+        return graph
 
     def _before_backend(self, gm: Any, backend: Any) -> None:
         if self.caches == "separate" and "caches" in self.on:
             self.attempt(lambda: torch_caches.separate_caches_of_lines(gm), None)
         graph = self._graph(new=True)
-        if graph is None:
-            return
+        graph.torch_name, graph.module = current_compilation.name_of_graph(gm), weakref.ref(gm)
         graph.backend = compiled_callables.backend_name(backend)
         text = self._text(graph_modules.readable(gm))
         nothing: list[tuple[str, str]] = []
@@ -259,7 +265,7 @@ class Session:
 
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         graph = self._graph()
-        if graph is not None and self.linker is not None and getattr(compiled, "__self__", compiled) is gm:
+        if self.linker is not None and getattr(compiled, "__self__", compiled) is gm:
             # The graph runs as it was captured. (The module is let go once the file is written.)
             self.graphs.runs(graph, "Captured_Graph", gm)
 
@@ -272,14 +278,10 @@ class Session:
         return legal_graph(printed)
 
     def _before_aot(self, stages: frozenset[str]) -> None:
-        graph = self._graph()
-        if graph is not None:
-            graph.printed_later = stages
+        self._graph().printed_later = stages
 
     def _on_aot_graph(self, stage: str, gm: Any, compiled: Any) -> None:
         graph = self._graph()
-        if graph is None:
-            return
         # What runs takes its arguments as one list: the text is that form.
         self.graphs.replace_stage(graph, stage, self._text(graph_modules.readable(gm)))
         if compiled is None:
@@ -290,19 +292,47 @@ class Session:
             self.graphs.runs(graph, stage, gm)
 
     def _on_kernel(self, module: Any, path: str) -> None:
-        graph = self._graph()
-        if graph is None:
-            return
         try:
             text = reading.text(path, budgets.CODE)
         except OSError as error:
             self.note(f"a generated module could not be read: {error}")
             return
-        self.graphs.add_kernel(graph, text, path, module)
+        self.graphs.add_kernel(self._graph(), text, path, module)
+
+    # --- graphs that a backend shows -----------------------------------------------------------------
+    def _on_shown_graph(self, name: str, gm: Any, caller: str) -> None:
+        """Take a graph that was passed to ``lazy_format_graph_code``; of torch's own those that it has no event of."""
+        internal = caller.startswith("torch.") and name not in stages.SHOWN_BY_TORCH
+        if not hasattr(gm, "print_readable") or internal and (stages.is_traced(name) or not self.internal_stages):
+            return
+        if internal:
+            name = graph_modules.without_ids(name)
+        graph, text = self._graph(), self._text(graph_modules.readable(gm))
+        if name == "BEFORE PRE GRAD" and not self.internal_stages and self.graphs.has(graph, "Captured_Graph", text):
+            return  # (the backend is given it as it was captured)
+        self._add_shown(graph, name, text, internal)
+
+    def _add_shown(self, graph: GraphBuilder, name: str, text: str, internal: bool = False) -> None:
+        self.graphs.add_stage(graph, stages.shown_stage(name), text, internal, shown_as=stages.shown_name(name))
+
+    def show(self, name: str, shown: Any, of: Any = None) -> None:
+        """Record a graph module or a text as a stage (:func:`depyf.stage`)."""
+        self._safely(self._show)(name, shown, of)
+
+    def _show(self, name: str, shown: Any, of: Any) -> None:
+        graph = self._graph() if of is None else self.graphs.find(of)
+        if graph is None:
+            self.note(f"depyf.stage({stages.shown_name(name)!r}) is not recorded: no graph of this run is "
+                      f"{of if isinstance(of, str) else 'the one given'}")
+            return
+        text = f"{shown.rstrip()}\n" if isinstance(shown, str) else self._text(graph_modules.readable(shown))
+        self._add_shown(graph, name, text)
 
     # --- torch's trace ----------------------------------------------------------------------------
     def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
         stage = stages.EVENTS.get(event, "")
+        if artifact in stages.ALSO_SHOWN and "graphs that a backend shows" in self.on:
+            return False
         if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stage):
             return "metadata"
         if self._is_printed_by_us(stage):
@@ -319,8 +349,7 @@ class Session:
         return stage == "Captured_Graph" and "captured graphs" in self.on
 
     def _is_printed_later(self, stage: str) -> bool:
-        graph = self._graph() if stage in ("Forward_graph", "Backward_graph") else None
-        return graph is not None and stage in graph.printed_later
+        return stage in ("Forward_graph", "Backward_graph") and stage in self._graph().printed_later
 
     def _arguments(self) -> dict[str, str] | None:
         # (An error of ours loses no more: the event that tells of the compilation is read after this.)
@@ -333,6 +362,8 @@ class Session:
             current_compilation.callers, self._function_of_frame, _options_of_inductor,
             self._arguments)
         if "frame_id" not in metadata:
+            if isinstance(payload, str) and current_compilation.compile_id() is None:
+                self._on_printed_graph(metadata, payload)
             return
         compile_id = self.events.compile_id(
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
@@ -343,10 +374,14 @@ class Session:
         if "dynamo_cpp_guards_str" in metadata:
             self.codes.guarded_by(compile_id, payload)
         else:
-            self._on_printed_graph(compile_id, metadata, payload)
+            self._on_printed_graph(metadata, payload)
 
-    def _on_printed_graph(self, compile_id: CompileId, metadata: dict[str, Any], payload: str) -> None:
+    def _on_printed_graph(self, metadata: dict[str, Any], payload: str) -> None:
         """Take the graph that an event holds, if it holds one."""
+        shown = metadata.get("graph_dump")
+        if isinstance(shown, dict):
+            self._add_shown(self._graph(), str(shown.get("name") or "graph_dump"), payload)
+            return
         stage, internal = stages.stage_of(metadata), False
         if not stage and self.internal_stages:
             stage, internal = stages.internal_stage_of(metadata, payload), True
@@ -354,7 +389,7 @@ class Session:
             return
         text = self._text(payload)
         graph = self._graph(new=stage == "Captured_Graph")
-        if graph is not None and not self.graphs.has(graph, stage, text):
+        if not self.graphs.has(graph, stage, text):
             self.graphs.add_stage(graph, stage, text, internal)
 
     def _ended(self, compile_id: CompileId) -> None:
@@ -423,12 +458,15 @@ class Session:
 
     # --- the whole --------------------------------------------------------------------------------
     def _complete(self, options: tuple[str, ...]) -> None:
+        current = current_compilation.compile_id()
+        if current is not None:  # the block was entered inside of the backend
+            self.attempt(lambda: self.events.goes_on(self.events.compile_id(*current)), None)
         for key, (_, lines) in self.tracing.items():  # of compilations that did not end
             self.attempt(lambda: self.events.traced(key, _in_order(lines)), None)
         self.attempt(self.events.all_ended, None)
         self.attempt(self.codes.end, None)
         # Torch names no other files: those of the functions that it compiled, and all that it traced on the way.
-        files = dict.fromkeys([*self.codes.own_files(), *self.events.files])
+        files = dict.fromkeys([*self.codes.own_files(), *self.events.files, *self.graphs.callers()])
         nothing: tuple[SourceFile, ...] = ()
         self._sources = self.attempt(lambda: own_sources(files), nothing)
         for source in self._sources:

@@ -66,8 +66,9 @@ def finished(
 
 
 def _legal(graph: CompiledGraph) -> CompiledGraph:
-    """Return a graph whose texts are Python."""
-    return replace(graph, stages=tuple(replace(stage, text=legal_graph(stage.text)) for stage in graph.stages))
+    """Return a graph whose texts are Python, but for what a backend showed that is not."""
+    return replace(graph, stages=tuple(
+        replace(stage, text=legal_graph(stage.text)) if stage.is_python else stage for stage in graph.stages))
 
 
 def _sources(capture: Capture) -> Iterable[records.SourceFile]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..frozen import frozen
 from ..guarded import guarded_call, warn_of
@@ -21,6 +21,7 @@ class DebugSession:
         linker: ties running code to the files; ``None`` if nothing is tied.
         stages: what runs of the graphs.
         write: writes the files, where that is still to be done.
+        show: records a stage (:func:`depyf.stage`).
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class DebugSession:
         self.linker = linker
         self.stages = stages
         self.write = write
+        self.show: Callable[[str, Any, Any], None] | None = None
 
     def get_ready(self) -> None:
         """Write the files that are still to be written, and tie running graphs to them."""
@@ -128,6 +130,12 @@ def active_session() -> DebugSession | None:
     """Return the ``prepare_debug`` that is on, of several the one entered last; ``None`` outside of any."""
     with _lock:
         return _active[-1] if _active else None
+
+
+def active_sessions() -> list[DebugSession]:
+    """Return every ``prepare_debug`` that is on, the outermost first."""
+    with _lock:
+        return list(_active)
 
 
 def last_session() -> DebugSession | None:

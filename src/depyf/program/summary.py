@@ -21,6 +21,7 @@ from ..views.index.totals import Totals
 from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import verdict
+from ..views.without_frame import total
 from .kept import shown
 
 WIDTH = 110
@@ -80,6 +81,7 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
     functions = {(each.title, each.location) for run in runs.values() for each in run.summaries if each.done}
     other = {word: sum(each.outcomes.get(outcome, 0) for each in totals) for outcome, word in OUTCOMES.items()}
     ranks = [folder for folder in processes if os.path.basename(folder).startswith(RANK)]
+    calls = total(graph for capture in processes.values() for graph in capture.graphs)
     where = ""
     if len(processes) > 1:
         where = f" on {len(ranks)} ranks" if len(ranks) == len(processes) else f" in {len(processes)} processes"
@@ -87,7 +89,8 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
     lines = [
         *_sentences(sentences),
         f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
-        f"{count(len(functions), 'function')}{where}, {sum(each.seconds for each in totals):.1f} s of compiling"
+        f"{count(len(functions), 'function')}{f', {calls}' if calls else ''}{where}, "
+        f"{sum(each.seconds for each in totals):.1f} s of compiling"
         + "".join(f"; {number} {word}" for word, number in other.items() if number),
         "  graph breaks  " + _breaks(runs),
         "  recompiles    " + _recompiles(runs)]

@@ -59,6 +59,7 @@ class Watch:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forked)
         when_imported(self._moment.module, self._wait)
+        first_compilation.before_first(self._begin, frames=False)
 
     def _wait(self, module: ModuleType) -> None:
         try:

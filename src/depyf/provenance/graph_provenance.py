@@ -87,8 +87,9 @@ class Provenance:
 
     def __init__(self, graph: CompiledGraph) -> None:
         self.graph = graph
-        self.stages = [StageNodes(stage, read_graph(stage.text) if stage.stage not in AROUND else Graph(""))
-                       for stage in graph.stages]
+        self.stages = [
+            StageNodes(stage, read_graph(stage.text) if stage.stage not in AROUND and stage.is_python else Graph(""))
+            for stage in graph.stages]
         captured = [stage for stage in self.stages if stage.record.stage == "Captured_Graph"]
         self.captured: StageNodes | None = captured[-1] if captured else None
         for stage in self.stages:

@@ -303,6 +303,7 @@ class GraphStage:
         outline: its outline by module, a file in the dump.
         inputs: of the captured graph, in order, where torch says what they are.
         callers: of the captured graph: lines of the user's behind nodes of which torch prints a place in its own code.
+        shown_as: of a stage that a backend showed, the name that the backend gave it.
     """
 
     stage: str
@@ -315,6 +316,12 @@ class GraphStage:
     outline: str = ""
     inputs: tuple[GraphInput, ...] = ()
     callers: tuple[Caller, ...] = ()
+    shown_as: str = ""
+
+    @property
+    def is_python(self) -> bool:
+        """Return whether the text is Python; a backend may show any text."""
+        return not self.file.endswith(".txt")
 
 
 @frozen
@@ -365,12 +372,15 @@ class Kernel:
 
 @frozen
 class CompiledGraph:
-    """A graph that transformed code calls.
+    """A graph that transformed code calls, or that was compiled without a Dynamo frame.
 
     Attributes:
         name: as shown, unique suffix dropped where nothing clashes: ``__compiled_fn_1``.
         torch_name: as in torch, ``__compiled_fn_1_9148bb58_...``.
         backend: name of the backend.
+        call: of a graph without a Dynamo frame: the function that was called (``compile_fx``), and the line that
+            called it. The compile id is then of no frame of torch's.
+        by_compiler: that function is one of torch's compilers; otherwise it is the user's, and showed a graph.
     """
 
     name: str
@@ -379,6 +389,8 @@ class CompiledGraph:
     backend: str
     stages: tuple[GraphStage, ...] = ()
     kernels: tuple[Kernel, ...] = ()
+    call: SourceLocation | None = None
+    by_compiler: bool = True
 
     @property
     def inputs(self) -> tuple[GraphInput, ...]:
@@ -557,8 +569,9 @@ class Compilation:
         location: where the function stands.
         stack: who called it, outermost first.
         outcome: ``"compiled"``; ``"skipped"`` (it runs in plain Python), ``"limit"`` (the same, because it was
-            recompiled too often), ``"failed"`` (an exception reached the user's program or torch fell back), or
-            ``"unknown"`` (nothing tells, the run ended early).
+            recompiled too often), ``"failed"`` (an exception reached the user's program or torch fell back),
+            ``"open"`` (it went on when the block ended, which was entered inside the backend), or ``"unknown"``
+            (nothing tells, the run ended early).
         failure: why, unless it was compiled.
         restarts: why tracing began again, one reason for each attempt but the last.
         breaks: graph breaks met in the last attempt or in those that were given up for them.

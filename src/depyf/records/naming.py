@@ -111,9 +111,9 @@ class FileNames:
             self._unusual[key] = candidate
         return candidate
 
-    def of_stage(self, graph: str, stage: str, index: int, known: str = "") -> str:
+    def of_stage(self, graph: str, stage: str, index: int, known: str = "", is_python: bool = True) -> str:
         """Return the file name of a text of a stage: ``__compiled_fn_1.Captured_Graph.0.py``, or ``known``."""
-        usual = f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.py"
+        usual = f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.{'py' if is_python else 'txt'}"
         return self.give(("graph", graph, stage, index), usual, known)
 
     def of_kernel(self, graph: str, index: int, known: str = "") -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .model import GraphStage
+from .naming import legal_identifier
 
 #: Graphs of the structured trace that everybody wants, and their stage.
 EVENTS = {
@@ -24,6 +25,16 @@ AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
     "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
 
+#: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what Inductor is
+#: given, and what a graph is split into. The others are in the trace, or internal.
+SHOWN_BY_TORCH = frozenset({"BEFORE PRE GRAD", "pre split_module", "post split_module"})
+#: Artifacts of the trace that are shown so, too.
+ALSO_SHOWN = frozenset({"before_pre_grad_graph"})
+#: How names of stages begin that the trace has, too.
+_TRACED = ("AFTER POST GRAD", "Joint graph", "Forward graph", "Backward graph", "__compiled_fn")
+#: Characters of a name that a backend gives a stage.
+_LONGEST = 160
+
 
 #: Adjectives for the graphs of a compilation, in the order in which they are made.
 ADJECTIVES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_graph": "forward",
@@ -32,6 +43,8 @@ ADJECTIVES = {"Captured_Graph": "captured", "Joint_graph": "joint", "Forward_gra
 
 def title(stage: GraphStage) -> str:
     """Return the name of a stage, in words: ``"captured graph"``, ``"after Inductor's passes, backward"``."""
+    if stage.shown_as:
+        return shown_name(stage.shown_as)  # (records may come from anywhere)
     if stage.stage == "AFTER_POST_GRAD":
         return ", ".join(filter(None, ("after Inductor's passes", direction(stage))))
     return graph_name(stage.stage) or stage.stage.replace("_", " ")
@@ -53,6 +66,23 @@ def direction(stage: GraphStage) -> str:
         return ""
     signature = stage.text[: stage.text.find("):\n", stage.text.find("def "))]
     return "backward" if "tangents_" in signature else "forward" if "primals_" in signature else ""
+
+
+def is_traced(name: str) -> bool:
+    """Return whether a graph that torch shows by a name is among those that its trace holds."""
+    return name.startswith(_TRACED) and "before" not in name
+
+
+def shown_name(name: str) -> str:
+    """Return the name that a backend gives a stage as one line of bounded length."""
+    line = " ".join("".join(each if each.isprintable() else " " for each in name).split()) or "unnamed"
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 4]} ..."
+
+
+def shown_stage(name: str) -> str:
+    """Return the stage, an identifier, for a name that a backend gives: ``before_split`` for ``before split``."""
+    stage = legal_identifier(name)
+    return f"backend_{stage}" if stage in ADJECTIVES or stage in AROUND else stage
 
 
 def stage_of(metadata: Mapping[str, Any]) -> str:

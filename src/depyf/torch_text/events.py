@@ -118,6 +118,7 @@ class _Builder:
     traced: tuple[TracedLines, ...] = ()
     arguments: Mapping[str, str] | None = None
     changed: bool = True
+    goes_on: bool = False
 
     def __init__(self, ids: CompileId) -> None:
         self.ids = ids
@@ -167,7 +168,7 @@ class _Builder:
                     broken.skips_function for broken in self.breaks):
                 return "skipped"
             return "failed"
-        return "skipped" if self.finished else "unknown"
+        return "skipped" if self.finished else "open" if self.goes_on else "unknown"
 
 
 class EventReader:
@@ -267,6 +268,12 @@ class EventReader:
         """Return the record of a compilation so far; ``None`` if there is none."""
         builder = self._known(compile_id.key)
         return None if builder is None else self._record(builder)
+
+    def goes_on(self, compile_id: CompileId) -> None:
+        """Take it that a compilation outlives the run."""
+        builder = self._known(compile_id.key)
+        if builder is not None and not builder.finished:
+            builder.goes_on = builder.changed = True
 
     def traced(self, key: tuple[int, int, int], lines: tuple[TracedLines, ...]) -> None:
         """Take the lines that the last attempt of a compilation came to."""

@@ -48,8 +48,8 @@ class Choice:
             capture,
             functions=tuple(each for each in capture.functions if id(each) in functions),
             compilations=tuple(each for each in capture.compilations if each.compile_id.key in compilations),
-            graphs=tuple(self._graph(each) for each in capture.graphs
-                         if each.compile_id.key in compilations | entries))
+            graphs=tuple(self._graph(each) for each in capture.graphs if each.compile_id.key in compilations | entries
+                         or each.call is not None and not self.include))
         left_out = len(capture.functions) - len(chosen.functions)
         note = "only a part of the run is here, as it was asked for: " + ", ".join(filter(None, (
             _words("functions like", self.include), _words("no functions like", self.exclude),

@@ -14,9 +14,11 @@ from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
 OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skipped": "skipped",
-            "unknown": "not finished"}
+            "open": "still being compiled when the block ended", "unknown": "not finished"}
 #: The same for a compilation that is shown by itself.
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
+#: Outcomes of compilations whose graphs are shown although no code calls them.
+WITHOUT_CODE = ("failed", "open", "unknown")
 
 
 #: Characters of an error's message in a comment.
@@ -95,7 +97,7 @@ def notes_of(note: str) -> list[str]:
 
 def stage_name(stage: GraphStage) -> str:
     """Return ``captured``, ``post-grad backward``: a stage of a graph in Markdown."""
-    name, which = ADJECTIVES.get(stage.stage, code(stage.stage)), direction(stage)
+    name, which = ADJECTIVES.get(stage.stage, code(stage.shown_as or stage.stage)), direction(stage)
     if which:
         return f"{name} {which}"
     return f"{name} {stage.index + 1}" if stage.index else name

@@ -89,7 +89,7 @@ def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]
     """Group compilations that gave no code by function and reason."""
     groups: dict[object, list[Compilation]] = {}
     for compilation in compilations:
-        if compilation.outcome == "compiled":
+        if compilation.outcome in ("compiled", "open"):
             continue
         place = compilation.location
         reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""

@@ -36,6 +36,7 @@ def files_of(capture: Capture) -> Iterable[str]:
         places += [failure.cause for failure in compilation.guard_failures]
         places += [decision.location for decision in compilation.symbols]
         yield from (place.filename for place in places if place)
+    yield from (graph.call.filename for graph in capture.graphs if graph.call is not None)
     for function in capture.functions:
         for frame in function.frames:
             yield from (place.filename for place in (frame.location, *frame.wrappers) if place)

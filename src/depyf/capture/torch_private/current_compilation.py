@@ -60,13 +60,13 @@ def arguments() -> dict[str, str] | None:
 
 
 def _given_to_compile(api: private_api.PrivateApi) -> Mapping[str, Any]:
-    """Return arguments and variables of torch's ``_compile`` that this thread is in; nothing where it is in none."""
+    """Return arguments and variables of a function of torch's that this thread is in; nothing where it is in none."""
     try:
         module, function = api.module, api.attribute
     except private_api.MissingPrivateApi:
         return {}
     frame: Any = sys._getframe(1)
-    for _ in range(60):
+    for _ in range(200):
         if frame is None:
             break
         if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
@@ -74,6 +74,18 @@ def _given_to_compile(api: private_api.PrivateApi) -> Mapping[str, Any]:
             return variables
         frame = frame.f_back
     return {}
+
+
+def graph_name() -> str:
+    """Return torch's name of the graph that its backend is compiling in this thread, ``""`` where that is not known."""
+    return name_of_graph(_given_to_compile(private_api.CAPTURED_GRAPH).get("gm"))
+
+
+def name_of_graph(gm: Any) -> str:
+    """Return the name under which torch calls a captured graph, ``""`` where that is not known."""
+    meta = getattr(gm, "meta", None)
+    name = meta.get(private_api.BACKEND_ID.key) if isinstance(meta, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def callers() -> list[tuple[str, int, str]]:

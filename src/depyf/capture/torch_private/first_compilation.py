@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import logging
 from collections.abc import Callable
 from types import ModuleType
@@ -34,6 +35,8 @@ class Moment:
 
 #: A frame is about to be compiled.
 FRAME = Moment.of(private_api.COMPILED_FRAME)
+#: A backend is about to show a graph.
+SHOWN = Moment.of(private_api.SHOWN_GRAPH)
 #: What ``torch.compile`` returned is about to run.
 CALL = Moment.of(private_api.STANCE)
 
@@ -90,13 +93,15 @@ class _TraceWaiter(logging.Handler):
         return True
 
 
-def before_first(action: Callable[[], None]) -> Callable[[], None]:
-    """Have the action called once, before torch compiles a frame or goes on with one that it compiled before.
+def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[], None]:
+    """Have the action called once, before torch compiles a frame, a graph without one, or goes on with an earlier one.
 
-    (A backward graph may be compiled long after its forward graph. Torch's trace tells of that.)
+    (A backward graph may be compiled long after its forward graph. Torch's trace tells of that, and of direct calls of
+    its compilers.)
 
     Args:
         action: must not raise.
+        frames: before a frame is compiled, too.
 
     Returns:
         What takes it back.
@@ -118,9 +123,13 @@ def before_first(action: Callable[[], None]) -> Callable[[], None]:
 
     def wait(module: ModuleType) -> None:
         try:
-            undo.append(before_next(FRAME, module, begin))
+            if frames:
+                undo.append(before_next(FRAME, module, begin))
         except AttributeError:  # another torch: at once
             begin()
+            return
+        with contextlib.suppress(Exception):  # (one that shows no graphs)
+            undo.append(before_next(SHOWN, importlib.import_module(SHOWN.module), begin))
 
     logger = logging.getLogger(private_api.TRACE_LOG.key)
     waiter = _TraceWaiter(begin)

@@ -24,6 +24,11 @@ def readable(gm: Any) -> str:
     return str(printed(print_output=False, include_stride=True, include_device=True))
 
 
+def without_ids(name: str) -> str:
+    """Return the name of a stage of torch's without that of the graph, which is another one in each run."""
+    return re.sub(rf"\s*{private_api.GRAPH_NAME.key}\d+(?:_[0-9a-f_]{{36,}})?", "", name) or name
+
+
 def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """``(node, [(key, path, class), ...])`` of the modules that each node of a captured graph was called in.
 

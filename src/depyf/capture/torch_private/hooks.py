@@ -213,6 +213,31 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
     return replaced(private_api.AOT_GRAPHS, make)
 
 
+def on_shown_graph(hook: Callable[[str, Any, str], None]) -> Undo:
+    """``hook(name, graph module, module of the caller)`` for each graph passed to ``lazy_format_graph_code``.
+
+    Backends may have imported that function by its name, so what it makes its result with is replaced, not itself.
+    """
+
+    def make(original: Any) -> Any:
+        def lazy_string(*args: Any, **kwargs: Any) -> Any:
+            frame: Any = sys._getframe(1)
+            for _ in range(4):  # (ours may be between)
+                if frame is None or frame.f_code.co_name == "lazy_format_graph_code":
+                    break
+                frame = frame.f_back
+            known = frame.f_locals if frame is not None else {}
+            if "gm" in known and isinstance(known.get("name"), str):
+                number = known.get("maybe_id")
+                caller = frame.f_back.f_globals.get("__name__") if frame.f_back is not None else ""
+                hook(known["name"] if number is None else f"{known['name']} {number}", known["gm"], str(caller))
+            return original(*args, **kwargs)
+
+        return lazy_string
+
+    return replaced(private_api.SHOWN_GRAPH, make)
+
+
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
     """``after(module, path)`` for each module that Inductor generated (from its caches, too)."""
 

@@ -307,6 +307,14 @@ GUARD_BUFFER = PrivateApi(
     ("torch._dynamo.guards:IndentedBufferWithPrefix",),
     "takes the lines of a tree of guards that torch prints; ours is faster", "2.9",
     "nothing: torch prints into its own")
+SHOWN_GRAPH = PrivateApi(
+    ("torch.fx._utils:LazyString", "torch._dynamo.utils:LazyString"),
+    "what lazy_format_graph_code makes of a graph that a backend passes to it", "2.0",
+    "graphs that a backend shows by lazy_format_graph_code, and BEFORE_PRE_GRAD")
+AOT_CONTEXT = PrivateApi(
+    ("torch._functorch.aot_autograd:get_aot_compilation_context",),
+    "the number of AOTAutograd's compilation that runs", "2.0",
+    "a backward graph of a direct call of compile_fx that is compiled later gets files under another name", takes())
 TRACEBACK = PrivateApi(
     ("torch.utils._traceback:CapturedTraceback",),
     "torch's own frames, in events of which we read those of the user", "2.1",
@@ -336,6 +344,10 @@ CAPTURED_GRAPH = PrivateApi(
     ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
     "the graph that a backend is given, and what it gives back", "2.0",
     "captured graphs, and breakpoints in them", takes("self", "gm"))
+BACKEND_ID = PrivateApi(
+    ("torch._dynamo.output_graph:OutputGraph.compile_and_call_fx_graph",),
+    "the name of a graph, known before code calls it", "2.8",
+    "torch's name of graphs whose compilation failed or outlived the block", mentions("backend_id"), "backend_id")
 BACKEND_CHAIN = PrivateApi(
     ("torch._dynamo.convert_frame:ConvertFrame.__init__",),
     "the backend inside torch's wrappers of it", "2.0",
@@ -568,5 +580,9 @@ LEFT_BY_TORCH = ("_dynamo", "_torchdynamo", "torchdynamo", "__compiled", COMPILE
 #: How the modules begin whose objects are the compiler's own.
 COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch.fx", "torch._subclasses",
                     "torch._guards")
+#: How the modules begin that compile, and those of them that run what was compiled.
+COMPILING_MODULES = ("torch._inductor", "torch._functorch.aot_autograd", "torch._functorch._aot_autograd",
+                     "torch._functorch.compilers", "torch._dynamo.backends")
+RUNNING_MODULES = ("torch._inductor.output_code", "torch._functorch._aot_autograd.runtime_wrappers")
 #: All of them, in the order in which a compilation meets them.
 TABLE: tuple[PrivateApi, ...] = tuple(each for each in dict(globals()).values() if isinstance(each, PrivateApi))

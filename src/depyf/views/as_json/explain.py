@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...records.model import Capture, Compilation, GraphBreak
+from ...records.model import Capture, Compilation, CompiledGraph, GraphBreak
 from ...records.store import NOT_ENDED
 from ..advice import in_order
 from ..compile_arguments import of_function
@@ -14,6 +14,7 @@ from ..index.sections.context import SectionContext
 from ..index.totals import Totals, seconds_by_phase
 from ..markdown import plain, unmarked
 from ..verdict import verdict, why_plain
+from ..without_frame import without_frame
 from .output import finding, head, place, rank_of, seconds
 
 
@@ -34,8 +35,10 @@ def _run(folder: str, run: SectionContext) -> dict[str, Any]:
             "skipped": totals.skipped,
             "seconds": seconds(totals.seconds)},
         "functions": _functions(run),
+        "graphs_without_function": [_graph(each) for each in without_frame(capture.graphs)],
         "breaks": _breaks(run), "recompiles": _recompiles(run),
-        "not_compiled": [_not_compiled(run, each) for each in capture.compilations if each.outcome != "compiled"],
+        "not_compiled": [_not_compiled(run, each) for each in capture.compilations
+                         if each.outcome not in ("compiled", "open")],
         "phases": {name: seconds(time) for name, time in seconds_by_phase(capture.compilations).items()},
         "notes": list(capture.notes)}
 
@@ -49,6 +52,13 @@ def _functions(run: SectionContext) -> list[dict[str, Any]]:
         "breaks": sum(len(each.breaks) for each in summary.compilations), "recompiles": len(summary.recompiles),
         "seconds": seconds(sum(each.seconds for each in summary.compilations)),
         "advice": [unmarked(text) for text in run.advice.on(summary.recompiles)]} for summary in run.summaries]
+
+
+def _graph(graph: CompiledGraph) -> dict[str, Any]:
+    files = [*(stage.file for stage in graph.stages), *(kernel.file for kernel in graph.kernels)]
+    return {
+        "name": graph.name, "by": graph.call.function if graph.call is not None else "", "place": place(graph.call),
+        "files": list(filter(None, files))}
 
 
 def _breaks(run: SectionContext) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from ..grouping import VALUES, kind_of_failure
 from ..index.totals import seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
+from ..without_frame import without_frame
 from .canonical import calls, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
 from .operations import changed_operations, first_difference, times_of
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, summaries
@@ -112,6 +113,15 @@ def difference(before: Capture, after: Capture, full: bool = False) -> Differenc
             if state == "changed" and changed and changed != result.numbers:
                 title += f": {_arrows(changed)}"
             result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
+    for graph, later in paired(
+            without_frame(before.graphs), without_frame(after.graphs), lambda each: each.name):
+        shown_graph = later or graph
+        assert shown_graph is not None
+        lines = compare.graph(graph, later, code(shown_graph.name))
+        if lines:
+            title = code(shown_graph.name) + _place(new if later else old, shown_graph.call)
+            state = "changed" if graph and later else "new" if later else "gone"
+            result.changed.append(FunctionDifference(shown_graph.name, shown_graph.call, state, [], title, lines))
     result.times = _times(before, after)
     result.caches = cache_keys.between(before, after)
     return result
@@ -226,7 +236,7 @@ class _Comparison:
                   for run, each in ((self.old, entry), (self.new, other))]
         for at, (graph, changed) in enumerate(paired(graphs[0], graphs[1], lambda _: 0), 1):
             which = f"graph {at}{of}" if max(map(len, graphs)) > 1 else f"graph{of}"
-            lines += self._graph(graph, changed, which)
+            lines += self.graph(graph, changed, which)
         return lines
 
     def _mark(self, run: RunIndex, entry: CacheEntry) -> object:
@@ -250,7 +260,8 @@ class _Comparison:
         items = [f"{sign} {each}" for sign, group in (("-", gone), ("+", come)) for each in _folded(group)]
         return [f"* guards{of}: {numbers}", *self._block(items)]
 
-    def _graph(self, old: CompiledGraph | None, new: CompiledGraph | None, which: str) -> list[str]:
+    def graph(self, old: CompiledGraph | None, new: CompiledGraph | None, which: str) -> list[str]:
+        """Return what changed in a graph."""
         if old is None or new is None:
             present = new or old
             assert present is not None

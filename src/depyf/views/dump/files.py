@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ...guarded import guarded_call
@@ -13,13 +13,14 @@ from ...records.file_names import only_written, with_entries
 from ...records.model import CacheEntry, Capture, Compilation, CompiledFunction, CompiledGraph, Frame, UserFunction
 from ...records.naming import FunctionNames
 from .. import page as pages
-from ..formatting import never_called, no_version
+from ..formatting import WITHOUT_CODE, never_called, no_version
 from ..index import index
 from ..index.written import stamped
 from ..markdown import plain
 from ..numbers_for_text import numbers_for_text
 from ..remembered import remembered
 from ..user_source import UserSource
+from ..without_frame import by_call
 from .directory import Directory
 from .folder import NOTES
 from .full_code import all_graphs, full_code
@@ -56,7 +57,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
                         for kernel in graph.kernels)
         graphs.append(replace(graph, stages=stages, kernels=kernels))
         for stage in stages:
-            directory.graph(graph.name, stage, graph.inputs, never_called(known.get(graph.compile_id.key)))
+            directory.graph(graph.name, stage, graph.inputs, _on_graph(graph, known))
         for kernel in kernels:
             directory.kernel(kernel)
 
@@ -77,6 +78,11 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
         return replace(entry, transformed=code)
 
     return with_entries(replace(capture, graphs=tuple(graphs)), written)
+
+
+def _on_graph(graph: CompiledGraph, known: Mapping[tuple[int, int, int], Compilation]) -> list[str]:
+    """Return the sentences on a graph that no code calls: its compilation failed, or was of no frame."""
+    return [*map(plain, by_call(graph)), *never_called(known.get(graph.compile_id.key))]
 
 
 def _name(path: str | None) -> str:
@@ -120,7 +126,7 @@ def write_views(
     graphs = []
     for number, graph in enumerate(capture.graphs):
         progress("outlines", number, len(capture.graphs))
-        failed = never_called(compilations.get(graph.compile_id.key))
+        failed = _on_graph(graph, compilations)
         graphs.append(guarded_call(lambda: _with_outlines(graph, directory, known, failed), graph, noted))
     capture = replace(capture, graphs=tuple(graphs))
     reported = _notes(capture, notes, errors, directory)
@@ -247,13 +253,14 @@ def _with_outlines(
 def _without_wild(capture: Capture, directory: Directory) -> Capture:
     """Remove the files of graphs that no compiled function calls, as a backend's experiments; their records stay.
 
-    Those of a compilation that failed stay: what the backend was given tells why.
+    Those of a compilation that failed stay: what the backend was given tells why. So do those of one that went on when
+    the block ended, and those of which torch compiled no frame.
     """
-    failed = {each.compile_id.key for each in capture.compilations if each.outcome == "failed"}
+    kept = {each.compile_id.key for each in capture.compilations if each.outcome in WITHOUT_CODE}
     called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
     graphs = []
     for graph in capture.graphs:
-        if graph.name not in called and graph.compile_id.key not in failed:
+        if graph.name not in called and graph.compile_id.key not in kept and graph.call is None:
             for name in [n for n in directory.files if n.startswith(graph.name + ".")]:
                 directory.remove(name)
             graph = replace(

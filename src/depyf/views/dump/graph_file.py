@@ -10,7 +10,7 @@ from ...records.model import GraphInput, GraphStage
 from ...records.stages import title
 from ...torch_text import wrapping
 from ..remembered import once
-from .graph_view import GraphView, graph_view
+from .graph_view import GraphView, graph_view, plain_view
 
 _IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"
 
@@ -52,12 +52,15 @@ def graph_file(
     name = f"{graph}: {title(stage)}{ids}"
     view = stage_view(stage, inputs)
     told = [line for sentence in failed for line in wrapping.comment(sentence, 0, 2)]
-    head = "\n".join([f"# {name}", *told, *_symbols_table(view), *sizes_table(view), *files_table(view), _IMPORTS])
+    tables = [*_symbols_table(view), *sizes_table(view), *files_table(view), _IMPORTS] if stage.is_python else ["", ""]
+    head = "\n".join([f"# {name}", *told, *tables])
     return GraphFile(name, view, head + view.text, head.count("\n") + 1)
 
 
 def stage_view(stage: GraphStage, inputs: tuple[GraphInput, ...] = ()) -> GraphView:
     """Return the view of a stage; arguments as of :func:`graph_file`."""
+    if not stage.is_python:
+        return plain_view(stage.text)
     captured = stage.stage == "Captured_Graph"
     return once(("view", stage.text, inputs, captured, stage.callers),
                 lambda: graph_view(stage.text, inputs, captured, stage.callers))

@@ -150,7 +150,12 @@ def graph_view(
             return _commented(text, inputs, captured, callers)
         return _View(text, inputs, captured, callers).view()
     except (ValueError, IndexError, KeyError, AttributeError, RecursionError, StopIteration):
-        return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
+        return plain_view(text)
+
+
+def plain_view(text: str) -> GraphView:
+    """Return the view of a text that is shown as it is."""
+    return GraphView(text, _lines={number: number for number in range(1, text.count("\n") + 2)})
 
 
 def _commented(

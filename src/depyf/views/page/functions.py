@@ -30,7 +30,10 @@ def function_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Jso
         "versions": len(summary.done), "breaks": sum(len(c.breaks) for c in summary.compilations),
         "recompiles": len(summary.recompiles), "seconds": sum(c.seconds for c in summary.compilations),
         "graphs": len({name for c in summary.done for name in run.index.graph_names(c)}),
-        "lost": [[str(c.compile_id), c.outcome] for c in summary.compilations if c.outcome != "compiled"]}
+        "open": [number for number, graph in enumerate(run.capture.graphs) if graph.compile_id.key in {
+            c.compile_id.key for c in summary.compilations if c.outcome == "open"}],
+        "lost": [[str(c.compile_id), c.outcome] for c in summary.compilations
+                 if c.outcome not in ("compiled", "open")]}
 
 
 def _frame(run: Run, summary: FunctionSummary, frame: Frame, guards: list[Json]) -> Json:

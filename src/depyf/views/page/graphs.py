@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import CompiledGraph, GraphStage, SourceLocation
@@ -10,6 +11,8 @@ from ...records.stages import ADJECTIVES, direction, title
 from ...torch_text.graph_text import Graph
 from ..dump import outline
 from ..dump.graph_file import stage_view
+from ..markdown import spans
+from ..without_frame import what_called
 from .run import Json, Run, plain_lines
 
 
@@ -46,9 +49,15 @@ def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) 
         kernels.append(run.document(
             "kernel", f"{graph.name}.kernel_{kernel.index}", f"{shown} of {graph.name}", text, shown=shown,
             direction=direction, graph=number, stage=stages.get(kernel.stage, -1), calls=calls, file=kernel.file))
-    return {"name": graph.name, "id": str(graph.compile_id), "backend": graph.backend,
+    return {"name": graph.name, "id": "" if graph.call else str(graph.compile_id), "backend": graph.backend,
+            "from": _from(run, graph),
             "stages": list(stages.values()), "kernels": kernels,
             "modules": [[call.path, call.cls, call.outer] for call in provenance.modules]}
+
+
+def _from(run: Run, graph: CompiledGraph) -> list[Any] | None:
+    """Return what compiled a graph without a frame, in words, and the line that called it; ``None`` for another."""
+    return [spans(what_called(graph)), run.place(graph.call)] if graph.call is not None else None
 
 
 def _stage(

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....records.model import Compilation, SourceLocation
+from ....records.model import Compilation, CompiledGraph, SourceLocation
 from ....records.stages import direction
 from ....torch_text.resumes import resumed_function
 from ... import compile_arguments
 from ...causes import cause
 from ...compile_arguments import is_among
-from ...formatting import seconds, stage_name
+from ...formatting import OUTCOMES, WITHOUT_CODE, seconds, stage_name
 from ...function_summary import FunctionSummary
 from ...grouping import path_to
 from ...markdown import code, link, prose, some, table
+from ...without_frame import by_call, without_frame
 from ..written import IN_ORDER
 from .context import ROWS, SectionContext, left_out
 
@@ -120,7 +121,8 @@ def timeline(run: SectionContext) -> list[str]:
         if shown > ROWS:
             continue
         rows.append((code(str(compilation.compile_id)), run.subject(compilation), came[compilation.compile_id.key],
-                     _graph_links(run, compilation), _code_link(run, compilation), seconds(compilation.seconds)))
+                     _graph_links(run, compilation), _code_link(run, compilation),
+                     "" if compilation.outcome == "open" else seconds(compilation.seconds)))
     heads = "compilation", "of", "what came of it", "graph", "code", "time"
     lines = [f"## {IN_ORDER}", "", *table(heads, rows[:ROWS])]
     return lines + left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
@@ -137,8 +139,7 @@ def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
     if compilation.outcome == "limit":
         return "recompile limit: plain Python"
     if compilation.outcome != "compiled":
-        return {"skipped": "skipped: plain Python", "unknown": "not finished"}.get(
-            compilation.outcome, prose(compilation.outcome))
+        return {**OUTCOMES, "skipped": "skipped: plain Python"}.get(compilation.outcome, prose(compilation.outcome))
     words = ["recompiled" if run.is_recompile(compilation) else "compiled"]
     if compilation.breaks:
         last = compilation.breaks[-1]
@@ -158,14 +159,29 @@ def _line_of(run: SectionContext, compilation: Compilation, where: SourceLocatio
 
 def _graph_links(run: SectionContext, compilation: Compilation) -> str:
     """Return the graph, its outline and its other stages, each of which has a file."""
-    links = []
     names = run.graph_names(compilation) or [  # (no code calls them)
         name for name, graph in run.graphs.items()
-        if compilation.outcome == "failed" and graph.compile_id.key == compilation.compile_id.key]
-    for name in names:
-        graph = run.graphs.get(name)
-        if graph is None:
-            continue
+        if compilation.outcome in WITHOUT_CODE and graph.compile_id.key == compilation.compile_id.key]
+    links = _links([graph for name in names if (graph := run.graphs.get(name)) is not None])
+    return links or ("none" if compilation.outcome == "compiled" else "")
+
+
+def by_calls(run: SectionContext) -> list[str]:
+    """Return the graphs that no frame of torch's is of, each with the call that it was compiled by and its files."""
+    graphs = without_frame(run.graphs.values())
+    if not graphs:
+        return []
+    rows = [(code(graph.name), f"{each[:1].upper()}{each[1:]}", _links([graph]))
+            for graph in graphs[:ROWS] for each in by_call(graph, run.place)]
+    return ["## Without a function", "", "These belong to no compiled function: a compiler was called directly, or a "
+            "graph was shown while nothing was compiled.", "",
+            *table(("files", "by what", "graph"), rows), *left_out(len(graphs) - ROWS, "graph")]
+
+
+def _links(graphs: Sequence[CompiledGraph]) -> str:
+    """Return the stages and kernels of graphs, each of which has a file."""
+    links = []
+    for graph in graphs:
         for stage in graph.stages:
             if stage.internal or not stage.file:
                 continue
@@ -177,7 +193,7 @@ def _graph_links(run: SectionContext, compilation: Compilation) -> str:
                 outline = f" ({link('outline', kernel.outline)})" if kernel.outline else ""
                 what = directions.get(kernel.stage) or str(kernel.index)
                 links.append(link(f"kernels {what}" if what.isalpha() else f"kernel {what}", kernel.file) + outline)
-    return some(links, 12) if links else ("none" if compilation.outcome == "compiled" else "")
+    return some(links, 12) if links else ""
 
 
 def _code_link(run: SectionContext, compilation: Compilation) -> str:

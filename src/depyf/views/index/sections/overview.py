@@ -6,9 +6,10 @@ from ....records.store import NOT_ENDED
 from ...dump.folder import TITLE
 from ...formatting import OUTCOMES, remarks, seconds
 from ...function_summary import FunctionSummary
-from ...markdown import code, count, link, prose
+from ...markdown import code, count, link, prose, some
 from ...nothing import NOTHING, versions
 from ...verdict import verdict
+from ...without_frame import total
 from ..totals import Totals
 from ..written import BROWSER, START
 from .context import SectionContext
@@ -19,16 +20,23 @@ def head(run: SectionContext) -> list[str]:
     capture = run.capture
     totals = Totals.of(run)
     where = versions(capture.environment)
-    if not capture.compilations and not _compiled(run):
-        summary = "The records hold no compilation." if NOT_ENDED in capture.notes else NOTHING
+    calls = total(capture.graphs)
+    going_on = [compilation for compilation in capture.compilations if compilation.outcome == "open"]
+    if len(going_on) == len(capture.compilations) and not _compiled(run):
+        summary = f"{calls}; no function was compiled." if calls else "" if going_on else (
+            "The records hold no compilation." if NOT_ENDED in capture.notes else NOTHING)
     else:
         summary = (f"{count(totals.functions, 'function')} compiled, {count(totals.versions, 'version')} in all, "
-                   f"{count(totals.graphs, 'graph')}, {seconds(totals.seconds)}.")
+                   f"{count(totals.graphs, 'graph')}{f', {calls}' if calls else ''}, {seconds(totals.seconds)}.")
     lines = [TITLE, ""]
     for sentence in verdict(run):
         lines += [f"**{sentence}**" if sentence.count("**") == 0 else sentence, ""]
     lines += [line for remark in remarks(capture.notes) for line in (prose(remark), "")]
-    lines.append(f"{summary} ({where})" if where else summary)
+    lines.append(" ".join(filter(None, (summary, where and f"({where})"))))
+    if going_on:
+        lines += ["", "The block was entered inside the backend, and the compilation of "
+                      f"{some([run.subject(each) for each in going_on], 3)} went on when it ended: what torch made of "
+                      "the function after that (guards, code) is not here."]
     problems = []
     if totals.breaks:
         problems.append(f"[{count(totals.breaks, 'graph break')}](#graph-breaks) at {count(totals.places, 'line')}")
@@ -43,9 +51,9 @@ def head(run: SectionContext) -> list[str]:
     problems += [f"[{outcome}](#not-compiled)" for outcome in outcomes]
     if problems:
         lines += ["", "**" + "**, **".join(problems) + "**."]
-    elif any(compilation.outcome != "compiled" for compilation in capture.compilations):
+    elif any(compilation.outcome not in ("compiled", "open") for compilation in capture.compilations):
         lines += ["", "No graph breaks, no recompiles; what has no tensor operation is [not compiled](#not-compiled)."]
-    elif capture.compilations:
+    elif any(compilation.outcome == "compiled" for compilation in capture.compilations):
         lines += ["", "No graph breaks, no recompiles, nothing skipped."]
     return lines
 
