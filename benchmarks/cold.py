@@ -5,11 +5,11 @@
 
 Each run is a process of its own: plain, inside ``prepare_debug``, with ``TORCH_TRACE`` (and ``tlparse`` of its log
 afterwards: only then is there something to read), with ``TORCH_COMPILE_DEBUG``. They take turns, in reversed order each
-second round. Counted is the processor time, of child processes too, from before the first call at two input lengths to
-where all files exist; importing torch and transformers and making the model comes before. Ratios are medians of those
-within a round; below the table are the geometric means of all of them with standard errors, and those of processor time
-of the program alone, without ``tlparse``. torch's compile caches are off, empty (a folder for each run) or full (of the
-same peer's first run, which is not counted). Modules are compiled to ``.pyc`` before, as an installer does.
+second round. Counted is the processor time of the whole process, its children and ``tlparse``: importing torch and
+transformers, making the model, two calls of different lengths, all files. Ratios are medians of those within a round;
+below the table are the geometric means of all of them with standard errors, and the same from before the first call on,
+without ``tlparse``. torch's compile caches are off, empty (a folder for each run) or full (of the same peer's first run,
+which is not counted). Modules are compiled to ``.pyc`` before, as an installer does.
 """
 
 from __future__ import annotations
@@ -45,16 +45,22 @@ PEERS = ("depyf", TRACE, "TORCH_COMPILE_DEBUG")
 LENGTHS = (8, 12)
 HEAD = """# What watching costs a fresh process
 
-Processor time from the first call to where all files exist, each run in a process of its own. Ratios to the plain run,
+Processor time of a whole process until all files exist. Ratios to the plain run,
 medians of the rounds (`benchmarks/cold.py` says how).
 """
 
 
 class Seconds(NamedTuple):
-    """Seconds of one run: of processor time until all files exist, of the program's alone, and on the clock."""
+    """Seconds of one run.
+
+    Attributes:
+        busy: processor time of the whole process, and of what makes the files.
+        compiling: the process's from before the first call on.
+        wall: the same on the clock.
+    """
 
     busy: float
-    program: float
+    compiling: float
     wall: float
 
 
@@ -124,24 +130,24 @@ def run(name: str, backend: str, peer: str, caches: str | None = None) -> Second
             del environment["TORCHINDUCTOR_FORCE_DISABLE_CACHES"]
             environment["TORCHINDUCTOR_CACHE_DIR"] = caches or os.path.join(folder, "caches")
         command = [sys.executable, os.path.abspath(__file__), "--child", name, backend, peer]
+        before = processor_time()
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
         if done.returncode:
             raise SystemExit(f"{name} {peer} failed:\n{done.stderr[-3000:]}")
-        program, wall = json.loads(done.stdout.splitlines()[-1])
-        return Seconds(program + (parsing(folder) if peer == TRACE else 0), program, wall)
+        if peer == TRACE:
+            parse(folder)
+        return Seconds(processor_time() - before, *json.loads(done.stdout.splitlines()[-1]))
 
 
-def parsing(folder: str) -> float:
-    """Return the processor time of ``tlparse`` on the log of a run."""
+def parse(folder: str) -> None:
+    """Run ``tlparse`` on the log of a run."""
     tlparse = shutil.which("tlparse", path=os.path.dirname(sys.executable)) or shutil.which("tlparse")
     if tlparse is None:
         raise SystemExit("tlparse is not installed: pip install tlparse")
     logs = list(pathlib.Path(folder, "trace").glob("*.log"))
-    before = processor_time()
     subprocess.run([tlparse, str(logs[0]), "--no-browser", "-o", os.path.join(folder, "parsed")], check=True,
                    capture_output=True)
     assert os.path.exists(os.path.join(folder, "parsed", "index.html"))
-    return processor_time() - before
 
 
 def measure(name: str, backend: str, rounds: int, caches: str, peers: Sequence[str]) -> dict[str, list[Seconds]]:
@@ -168,8 +174,8 @@ def ratios(runs: dict[str, list[Seconds]], peer: str, field: str = "busy", to: s
 def means(models: Sequence[dict[str, list[Seconds]]], peers: Sequence[str]) -> str:
     """Return what the runs of all models say together."""
     lines = []
-    for what, field in (("Processor time until all files exist", "busy"), ("Processor time of the program", "program"),
-                        ("Seconds on the clock of the program", "wall")):
+    for what, field in (("Processor time of the whole process", "busy"),
+                        ("From before the first call on", "compiling"), ("The same on the clock", "wall")):
         pairs = [(peer, "plain") for peer in peers]
         if field == "busy" and {"depyf", TRACE} <= set(peers):
             pairs.append(("depyf", TRACE))

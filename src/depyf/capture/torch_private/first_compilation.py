@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import logging
 from collections.abc import Callable
 from types import ModuleType
@@ -15,7 +14,7 @@ from typing import Any
 
 from ...frozen import frozen
 from ..import_hook import when_imported
-from . import private_api
+from . import hooks, private_api
 from .shared import leave_traceback
 
 
@@ -35,8 +34,6 @@ class Moment:
 
 #: A frame is about to be compiled.
 FRAME = Moment.of(private_api.COMPILED_FRAME)
-#: A backend is about to show a graph.
-SHOWN = Moment.of(private_api.SHOWN_GRAPH)
 #: What ``torch.compile`` returned is about to run.
 CALL = Moment.of(private_api.STANCE)
 
@@ -128,8 +125,16 @@ def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[]
         except AttributeError:  # another torch: at once
             begin()
             return
-        with contextlib.suppress(Exception):  # (one that shows no graphs)
-            undo.append(before_next(SHOWN, importlib.import_module(SHOWN.module), begin))
+        with contextlib.suppress(Exception):  # (a torch that shows no graphs)
+            undo.append(hooks.replaced(private_api.SHOWN_GRAPH, shown))
+
+    def shown(original: Any) -> Any:
+        def lazy_string(*args: Any, **kwargs: Any) -> Any:
+            begin()
+            # (The action, and others that wait, have their own there.)
+            return private_api.SHOWN_GRAPH.get()(*args, **kwargs)
+
+        return lazy_string
 
     logger = logging.getLogger(private_api.TRACE_LOG.key)
     waiter = _TraceWaiter(begin)

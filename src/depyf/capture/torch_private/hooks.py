@@ -222,7 +222,7 @@ def on_shown_graph(hook: Callable[[str, Any, str], None]) -> Undo:
     def make(original: Any) -> Any:
         def lazy_string(*args: Any, **kwargs: Any) -> Any:
             frame: Any = sys._getframe(1)
-            for _ in range(4):  # (ours may be between)
+            for _ in range(12):  # (our frames may be between)
                 if frame is None or frame.f_code.co_name == "lazy_format_graph_code":
                     break
                 frame = frame.f_back
