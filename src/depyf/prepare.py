@@ -333,12 +333,11 @@ class prepare_debug(contextlib.ContextDecorator):
         linker = self._debug.linker
         try:
             self._written(write(
-                capture, self.path, session._report, linker.notes if linker is not None else (), self._progress,
-                self._folder))
+                capture, self.path, session._report, linker.notes if linker is not None else (),
+                lambda *step: session.attempt(lambda: self._progress(*step), None), self._folder))
         finally:
             if self._bar is not None:
-                with contextlib.suppress(Exception):
-                    self._bar.clear()
+                session.attempt(self._bar.clear, None)
         session.attempt(lambda: ranks.rank_ended(self.path), None)
 
     def _leave_for_later(self, compilations: int) -> None:
@@ -355,13 +354,12 @@ class prepare_debug(contextlib.ContextDecorator):
 
     def _progress(self, what: str, done: int, total: int) -> None:
         """Show what is being written, on a terminal and after a second."""
-        with contextlib.suppress(Exception):  # (standard error may be closed, or the program's own)
-            if self._bar is None:
-                from .views.progress import Progress
+        if self._bar is None:
+            from .views.progress import Progress
 
-                self._bar = Progress(2, sys.stderr, self.shows_progress and sys.stderr is not None, delay=1)
-            self._bar.done, self._bar.total = done, total
-            self._bar.show(f"depyf: writing {what}")
+            self._bar = Progress(2, sys.stderr, self.shows_progress, delay=1)
+        self._bar.done, self._bar.total = done, total
+        self._bar.show(f"depyf: writing {what}")
 
     # --- for those who watch a whole program ---
     def _at_sigterm(self) -> Callable[[], None]:

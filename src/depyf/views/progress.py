@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from typing import TextIO
+from typing import Any, TextIO
 
 from ..harmless import harmless
 
@@ -20,12 +20,12 @@ class Progress:
         delay: seconds from now before which nothing is shown.
     """
 
-    def __init__(self, total: int, stream: TextIO, wanted: bool, delay: float = 0.0) -> None:
+    def __init__(self, total: int, stream: TextIO | None, wanted: bool, delay: float = 0.0) -> None:
         self._begin = time.monotonic() + delay if delay else 0.0
         self.total = total
         self.done = 0
-        self.stream = stream
-        self.on = wanted and total > 1 and stream.isatty() and os.environ.get("TERM") != "dumb"
+        self.stream: Any = stream
+        self.on = wanted and total > 1 and _is_terminal(stream) and os.environ.get("TERM") != "dumb"
         self.colour = self.on and not os.environ.get("NO_COLOR")
 
     def show(self, name: str) -> None:
@@ -45,11 +45,23 @@ class Progress:
         line = line[:width]
         if self.colour:
             line = f"\x1b[2m{line}\x1b[0m"
-        self.stream.write(f"\r\x1b[K{line}")
-        self.stream.flush()
+        self._write(f"\r\x1b[K{line}")
 
     def clear(self) -> None:
         """Take the bar away."""
         if self.on:
-            self.stream.write("\r\x1b[K")
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
             self.stream.flush()
+        except Exception:  # (it is closed, or the program's own)
+            self.on = False
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except Exception:  # (it is closed, or the program's own)
+        return False
