@@ -6,6 +6,7 @@ import contextlib
 import copy
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -96,6 +97,18 @@ class prepare_debug(contextlib.ContextDecorator):
         self._bar: Progress | None = None
         self._wait: Callable[[], None] | None = None  # ends the wait for the first compilation
         self._session: Session | None = None
+
+    def __call__(self, func: Any) -> Any:
+        """Return the function with each of its calls as a block.
+
+        Raises:
+            TypeError: what it returns runs later, outside the block.
+        """
+        if isinstance(func, type) or any(is_kind(func) for is_kind in (
+                inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)):
+            raise TypeError(f"prepare_debug cannot decorate {getattr(func, '__qualname__', func)}: its body does not "
+                            "run during the call. Write `with depyf.prepare_debug(...):` inside it")
+        return super().__call__(func)
 
     def _recreate_cm(self) -> prepare_debug:
         """Return another one of the same arguments, for each call of a decorated function."""
@@ -251,6 +264,9 @@ class prepare_debug(contextlib.ContextDecorator):
             else:
                 with collector.paused():
                     self._write(session)
+        except KeyboardInterrupt:
+            self._interrupted()
+            raise
         except Exception as problem:  # ours: the program's own exception, if any, goes on
             self._failed(problem) if session is None else session._report(problem)
         finally:
@@ -362,6 +378,10 @@ class prepare_debug(contextlib.ContextDecorator):
         self._bar.show(f"depyf: writing {what}")
 
     # --- for those who watch a whole program ---
+    def _interrupted(self) -> None:
+        """Say that Ctrl-C came while the files were written."""
+        self._say(f"depyf: interrupted while files were written; `depyf report {self.path} -o NEW_DIR` writes them")
+
     def _at_sigterm(self) -> Callable[[], None]:
         """Have the block ended when the process is about to end by SIGTERM; return what takes this back."""
         return at_sigterm(lambda: self.__exit__(None, None, None))

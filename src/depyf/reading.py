@@ -77,14 +77,22 @@ def contents(path: str | os.PathLike[str], most: Budget) -> bytes:
     Raises:
         OSError: as :func:`opened`.
     """
-    parts, size = [], 0
+    return b"".join(parts(path, most))
+
+
+def parts(path: str | os.PathLike[str], most: Budget) -> Iterator[bytes]:
+    """Yield the bytes of a file in parts of a megabyte.
+
+    Raises:
+        OSError: as :func:`opened`.
+    """
+    size = 0
     with opened(path, most) as file:
         while part := file.read(_CHUNK):
             size += len(part)
-            if too_many := most.exceeded(size):  # (it grows, or is of a file system that does not tell sizes)
+            if too_many := most.exceeded(size):  # (it grows, or its file system gives no size)
                 raise CannotRead(path, too_many)
-            parts.append(part)
-    return b"".join(parts)
+            yield part
 
 
 def text(path: str | os.PathLike[str], most: Budget, errors: str = "strict") -> str:

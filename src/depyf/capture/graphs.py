@@ -136,7 +136,7 @@ class Graphs:
     def of_call(self, call: compiler_calls.CompilerCall) -> GraphBuilder:
         """Return the graph that a call of a compiler works on; begin one where there is none."""
         marked = call.marks.get(self._mark) if call.marks is not None else None
-        shown = None if call.marks is not None else (call.filename, call.function)
+        shown = None if call.marks is not None else (call.filename, call.function, call.line)
         builder = marked or self._without_frame.get(shown if call.aot is None else call.aot)
         if builder is None:
             builder = GraphBuilder(CompileId(-1, sum(key[1] < 0 for key in self._builders)))

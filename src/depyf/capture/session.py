@@ -307,7 +307,7 @@ class Session:
             return
         if internal:
             name = graph_modules.without_ids(name)
-        graph, text = self._graph(), self._text(graph_modules.readable(gm))
+        graph, text = self.graphs.find(gm) or self._graph(), self._text(graph_modules.readable(gm))
         if name == "BEFORE PRE GRAD" and not self.internal_stages and self.graphs.has(graph, "Captured_Graph", text):
             return  # (the backend is given it as it was captured)
         self._add_shown(graph, name, text, internal)
@@ -320,12 +320,19 @@ class Session:
         self._safely(self._show)(name, shown, of)
 
     def _show(self, name: str, shown: Any, of: Any) -> None:
-        graph = self._graph() if of is None else self.graphs.find(of)
+        graph = self.graphs.find(shown if of is None and not isinstance(shown, str) else of)
+        if graph is None and of is None:
+            graph = self._graph()
         if graph is None:
             self.note(f"depyf.stage({stages.shown_name(name)!r}) is not recorded: no graph of this run is "
                       f"{of if isinstance(of, str) else 'the one given'}")
             return
-        text = f"{shown.rstrip()}\n" if isinstance(shown, str) else self._text(graph_modules.readable(shown))
+        try:
+            text = f"{shown.rstrip()}\n" if isinstance(shown, str) else self._text(graph_modules.readable(shown))
+        except Exception as error:  # the backend's graph
+            self.note(f"depyf.stage({stages.shown_name(name)!r}) is not recorded: the graph cannot be printed "
+                      f"({type(error).__name__}: {error})")
+            return
         self._add_shown(graph, name, text)
 
     # --- torch's trace ----------------------------------------------------------------------------

@@ -93,3 +93,9 @@ def _status(words: list[str]) -> int:
         # Whoever read the output has seen enough; what is left in the buffer must not raise again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except Exception as error:
+        if given.command not in _LIMITED or sys.flags.dev_mode:
+            raise
+        return refused(
+            f"an internal error of `depyf {given.command}` ({type(error).__name__}: {error}); `python -X dev -m depyf ...` "
+            "shows where. If the records are as depyf wrote them, please report it")

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
@@ -30,6 +32,8 @@ Attempt = Callable[[Callable[[], Any], Any], Any]
 #: Bytes of bytecode from which workers are worth their start: about two seconds of work.
 _MANY = 60_000
 _MOST_WORKERS = 16
+#: Seconds that workers may take for a text on average; then this process makes them.
+_PATIENCE = 20
 _WORKER = "import sys; sys.path.append(sys.argv[1]); from depyf.finishing.texts import work; work()"
 
 
@@ -119,11 +123,11 @@ def _ignore(error: Exception) -> None:
 def available_workers() -> int:
     """Return how many workers this process can start: its share of the processors.
 
-    None where the program would notice, as it handles the end of child processes, or where the executable of this
-    process may be another program than Python (a frozen application, a server that embeds Python).
+    None on Windows, where the program handles the end of child processes and would notice, or where the executable of
+    this process may be another program than Python (a frozen application, a server that embeds Python).
     """
     executable = os.path.basename(sys.executable or "").lower()
-    if not executable.startswith(("python", "pypy")) or getattr(sys, "frozen", False):
+    if os.name != "posix" or getattr(sys, "frozen", False) or not re.fullmatch(r"(python|pypy)[\d.]*t?d?", executable):
         return 0
     if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) != signal.SIG_DFL:
         return 0
@@ -149,11 +153,15 @@ def _by_workers(
                     stderr=subprocess.DEVNULL, start_new_session=True))
                 stack.callback(worker.kill)  # (called first, then the context waits for its end)
                 started.append(worker)
+                watch = threading.Timer(_PATIENCE * len(bytecodes), worker.kill)  # (it may hang)
+                watch.daemon = True
+                watch.start()
+                stack.callback(watch.cancel)
             for number in range(len(bytecodes)):
                 output = started[number % workers].stdout
                 assert output is not None
                 yield pickle.load(output)
-        except (OSError, EOFError, pickle.UnpicklingError):
+        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
             return
 
 

@@ -59,6 +59,9 @@ class Recording(prepare_debug):
     def _at_sigterm(self) -> Callable[[], None]:
         return at_sigterm(self._on_sigterm) if self._on_sigterm is not None else lambda: None
 
+    def _interrupted(self) -> None:
+        """Say nothing: what watches the program does."""
+
     def _warn_once(self, text: str) -> None:
         if self._first:
             super()._warn_once(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import unicodedata
 
@@ -87,6 +88,7 @@ class FileNames:
         #: usual ones of their keys. Were two hashes the same, a name would have a number that it need not have.)
         self._owners: dict[int, int] = {}
         self._unusual: dict[object, str] = {}
+        self._stages: dict[tuple[str, str], str] = {}
 
     def give(self, key: object, usual: str, known: str = "") -> str:
         """Return the name for ``key``, with a number if another key has taken that.
@@ -113,7 +115,11 @@ class FileNames:
 
     def of_stage(self, graph: str, stage: str, index: int, known: str = "", is_python: bool = True) -> str:
         """Return the file name of a text of a stage: ``__compiled_fn_1.Captured_Graph.0.py``, or ``known``."""
-        usual = f"{legal_identifier(graph)}.{legal_identifier(stage)}.{index}.{'py' if is_python else 'txt'}"
+        # (A backend may have stages "before" and "BEFORE", or "a b" and "a_b".)
+        plain = legal_identifier(stage)
+        names = itertools.chain([plain], (f"{plain}_{number}" for number in itertools.count(2)))
+        name = next(each for each in names if self._stages.setdefault((graph, each.lower()), stage) == stage)
+        usual = f"{legal_identifier(graph)}.{name}.{index}.{'py' if is_python else 'txt'}"
         return self.give(("graph", graph, stage, index), usual, known)
 
     def of_kernel(self, graph: str, index: int, known: str = "") -> str:

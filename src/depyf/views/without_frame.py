@@ -13,7 +13,7 @@ def what_called(graph: CompiledGraph) -> str:
     if graph.call is None:
         return ""
     if not graph.by_compiler:
-        return f"shown by {code(graph.call.function)} while nothing was compiled,"
+        return f"shown by {code(graph.call.function)} in a thread that compiled nothing,"
     # (Without generated code nothing tells whether the call came to its end.)
     return f"{'compiled by' if graph.kernels else 'given to'} {code(graph.call.function)}"
 
@@ -33,8 +33,11 @@ def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None 
 
 
 def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
-    """Return the graphs that were compiled, or only shown, without a Dynamo frame."""
-    return [graph for graph in graphs if graph.call is not None]
+    """Return the graphs that were compiled, or only shown, without a Dynamo frame.
+
+    (A call that raised before there was a graph has none.)
+    """
+    return [graph for graph in graphs if graph.call is not None and (graph.stages or graph.kernels)]
 
 
 def total(graphs: Iterable[CompiledGraph]) -> str:

@@ -100,33 +100,36 @@ def _choose_trace() -> Undo:
             return
         if not handlers:
             return
-        metadata = metadata_fn() if name == "artifact" else None
-        artifact = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
-        wanting = [(handler, answer) for handler in handlers if (answer := handler.wanted(name, artifact))]
-        kinds = {answer for _, answer in wanting}
-        if not kinds:
-            return
-        if kinds == {"metadata"}:
-            kwargs = {**kwargs, "payload_fn": str}
-        elif kinds <= {"payload", "object"}:
-            metadata_fn = dict
-        elif name == "dynamo_cpp_guards_str" and "payload_fn" in kwargs:
-            kwargs = {**kwargs, "payload_fn": functools.partial(guard_print.printed, kwargs["payload_fn"])}
-        elif name in _WITH_TORCHS_STACK:
-            metadata_fn = _without_torchs_stack(metadata_fn)
-        current = compile_id()
-        if current is None or args or kwargs.get("suppress_context") or not kwargs.keys() <= _HANDED_ON:
-            original(name, metadata_fn, *args, **kwargs)
-            return
-        # (Torch hashes the payload and makes a record of logging, which nobody here reads.)
-        made = metadata_fn()
-        payload = kwargs["payload_fn"]() if "payload_fn" in kwargs else None
-        if not (payload is None or isinstance(payload, str) or kinds == {"object"}):  # (torch makes JSON of it)
-            original(name, lambda: made, **{**kwargs, "payload_fn": lambda: payload})
-            return
-        event = {name: made, **dict(zip(("frame_id", "frame_compile_id", "attempt"), current))}
-        for handler, _ in wanting:
-            handler.receive(event, payload)
+        try:
+            metadata = metadata_fn() if name == "artifact" else None
+            artifact = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+            wanting = [(handler, answer) for handler in handlers if (answer := handler.wanted(name, artifact))]
+            kinds = {answer for _, answer in wanting}
+            if not kinds:
+                return
+            if kinds == {"metadata"}:
+                kwargs = {**kwargs, "payload_fn": str}
+            elif kinds <= {"payload", "object"}:
+                metadata_fn = dict
+            elif name == "dynamo_cpp_guards_str" and "payload_fn" in kwargs:
+                kwargs = {**kwargs, "payload_fn": functools.partial(guard_print.printed, kwargs["payload_fn"])}
+            elif name in _WITH_TORCHS_STACK:
+                metadata_fn = _without_torchs_stack(metadata_fn)
+            current = compile_id()
+            if current is None or args or kwargs.get("suppress_context") or not kwargs.keys() <= _HANDED_ON:
+                original(name, metadata_fn, *args, **kwargs)
+                return
+            # (Torch hashes the payload and makes a record of logging, which nobody here reads.)
+            made = metadata_fn()
+            payload = kwargs["payload_fn"]() if "payload_fn" in kwargs else None
+            if not (payload is None or isinstance(payload, str) or kinds == {"object"}):  # (torch makes JSON of it)
+                original(name, lambda: made, **{**kwargs, "payload_fn": lambda: payload})
+                return
+            event = {name: made, **dict(zip(("frame_id", "frame_compile_id", "attempt"), current))}
+            for handler, _ in wanting:
+                handler.receive(event, payload)
+        except Exception:
+            return  # without us nobody makes the event: the program is not to see that this raises
 
     def make(_: SharedPatch[None]) -> Undo:
         return _rebound(private_api.TRACE_STRUCTURED.attribute, original, trace_structured)

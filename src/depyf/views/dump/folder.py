@@ -103,7 +103,7 @@ class Folder:
             return
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         remedy = (
-            f"the records are complete: make room, then `depyf report {self.path} -o NEW_DIR` writes all files"
+            f"the records are complete: `depyf report {self.path} -o NEW_DIR` writes all files where there is room"
             if FILE in self.files or store.is_unwritten(self.path) and not self._records_lack else
-            "the records are incomplete, too: make room and run the program again")
+            "the records are incomplete, too: run the program again with a directory that can be written")
         say(f"depyf: missing in {self.path}: {', '.join(lost[:_NAMED])}{more} ({self.lost[lost[0]]}); {remedy}")

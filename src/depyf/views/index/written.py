@@ -35,9 +35,8 @@ def stamped(text: str, directory: str) -> str:
 
 def _stamp(directory: str) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    with reading.opened(os.path.join(directory, RECORDS), budgets.RUN) as file:
-        while part := file.read(1 << 20):
-            digest.update(part)
+    for part in reading.parts(os.path.join(directory, RECORDS), budgets.RUN):
+        digest.update(part)
     return f"<!-- depyf {__version__} {digest.hexdigest()} -->\n"
 
 

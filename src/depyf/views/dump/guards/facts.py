@@ -93,9 +93,12 @@ def state_of(conditions: Iterable[Condition]) -> dict[str, str]:
     result: dict[str, str] = {}
     for condition in conditions:
         if condition.text.startswith("check_global_state("):
-            call = ast.parse(condition.text, mode="eval").body
-            assert isinstance(call, ast.Call)
-            result.update((keyword.arg or "", ast.unparse(keyword.value)) for keyword in call.keywords)
+            try:
+                call = ast.parse(condition.text, mode="eval").body
+            except (ValueError, SyntaxError, MemoryError, RecursionError):  # (records may come from anywhere)
+                continue
+            if isinstance(call, ast.Call):
+                result.update((keyword.arg or "", ast.unparse(keyword.value)) for keyword in call.keywords)
     return result
 
 
