@@ -27,17 +27,6 @@ from ..nodes import all_statements, at_line, compound_places, line_of, suites_of
 from .arrange_loops import break_at_end, break_branch, break_in_loop, leave_by_break
 from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
 from .evidence import Evidence
-from .habits import (
-    Looks,
-    Space,
-    leaves,
-    looks_of_branches,
-    looks_of_leaving,
-    looks_of_rest,
-    place_of,
-    written_most,
-)
-from .spare_lines import lines_of_exit, space_of
 from .suites import (
     falling_handlers,
     first_line,
@@ -68,9 +57,7 @@ def arrange(body: Body) -> None:
         return
     stmts = all_statements(body.statements)
     returns = [each for each in stmts if isinstance(each, ast.Return)]
-    arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)), body.has_places)
-    if body.has_places and body.evidence.is_blank and any(isinstance(each, ast.If) for each in stmts):
-        arrangement.space = space_of(body.scope, body.statements)
+    arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)))
     for each in returns:
         arrangement.place(each)
     arrangement.join_copies(body.statements)
@@ -83,36 +70,11 @@ class _Arrangement:
     Args:
         evidence: of its code.
         returns_values: whether one of its statements returns a value.
-        is_authored: whether a person wrote it, whose habits count; not Dynamo.
-
-    Attributes:
-        space: of its text.
-        place_of_suite: where the suite stands that is being arranged (:func:`place_of`).
     """
 
-    def __init__(self, evidence: Evidence, returns_values: bool, is_authored: bool) -> None:
+    def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
-        self.is_authored = is_authored
         self.returns_values = returns_values
-        self.space = Space()
-        self.place_of_suite = ""
-
-    def _asks(self) -> bool:
-        """Return whether a form is told by nothing but habits."""
-        return self.is_authored and not self.evidence.has_lines
-
-    def _mostly(self, question: str, looks: Looks, costs: dict[str, int]) -> str:
-        """Return what is written mostly, where no lines tell.
-
-        Args:
-            question: for :func:`written_most`.
-            looks: what the statements look like.
-            costs: the number of lines that an answer takes.
-        """
-        answer = written_most(question, {**looks, "place": self.place_of_suite})
-        if self.space.spare is not None:
-            self.space.spare -= costs.get(answer, 0)
-        return answer
 
     def place(self, stmt: ast.Return) -> None:
         """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
@@ -150,34 +112,22 @@ class _Arrangement:
             return False
         if line_of(one) is not None:
             return len(rest) > 1
-        return isinstance(one, ast.Return) and self._joins_mostly(stmt, rest, one)
+        # (Where no lines tell. Behind a simple statement alone there is nothing to jump over.)
+        return isinstance(one, ast.Return) and not is_nothing(one) and self.evidence.may_be_copied(one) \
+            and (len(rest) > 1 or bool(suites_of(branch[-2])))
 
-    def _is_join(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch ends in a ``return`` that the compiler may have copied there from behind it."""
-        last = stmt.body[-1]
-        return len(stmt.body) > 1 and isinstance(last, ast.Return) and ast.dump(last) == ast.dump(rest[-1]) \
-            and not is_nothing(last) and self.evidence.may_be_copied(last)
-
-    def _joins_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: ast.Return) -> bool:
-        """Return whether a common ``return`` of two branches mostly stands behind them, where no lines tell."""
-        if not self.is_authored or is_nothing(end) or not self.evidence.may_be_copied(end):
-            return False
-        return len(rest) > 1 or bool(suites_of(stmt.body[-2]))  # (Otherwise there is nothing to jump over.)
-
-    def suite(self, stmts: list[ast.stmt], end: str, after: int | None, place: str = "") -> None:
+    def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
 
         Args:
             stmts: its statements.
             end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
             after: the line of the statement behind it.
-            place: where it stands (:func:`place_of`).
         """
-        self.place_of_suite = place
         last = stmts[-1] if stmts[1:] else None
         if isinstance(last, ast.Continue) and end != "continue":  # (What stands before it ends as it does.)
             del stmts[-1]
-            self.suite(stmts, "continue", line_of(last) or after, place)
+            self.suite(stmts, "continue", line_of(last) or after)
             if not never_falls(stmts):
                 stmts.append(last)
             return
@@ -204,7 +154,7 @@ class _Arrangement:
                 self._test(stmts, at, end, after)
             elif isinstance(stmt, ast.Try):
                 arrange_try(self.evidence, stmts, at, end, after)
-                if self._asks() and end and at + 1 == len(stmts):
+                if not self.evidence.has_lines and end and at + 1 == len(stmts):
                     self._handlers(stmts, at, end)
             elif isinstance(stmt, (ast.With, ast.AsyncWith)):
                 arrange_with(self.evidence, stmt)
@@ -221,14 +171,14 @@ class _Arrangement:
                 break_in_loop(self.evidence, stmt)
             if end == "return":
                 leave_by_break(self.evidence, stmt.body)
-            self.suite(stmt.body, "continue", first_line(stmt.orelse) or after, place_of(stmt, stmt.body))
-            self.suite(stmt.orelse, end, after, place_of(stmt, stmt.orelse))
+            self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
+            self.suite(stmt.orelse, end, after)
             return
         finish = getattr(stmt, "finalbody", [])
         for number, suite in enumerate(suites):
             following = next((line for later in suites[number + 1:] if (line := first_line(later))), after)
             falls_through = not (isinstance(stmt, ast.Try) and suite is stmt.body and stmt.orelse)
-            self.suite(suite, end if falls_through and suite is not finish else "", following, place_of(stmt, suite))
+            self.suite(suite, end if falls_through and suite is not finish else "", following)
         if isinstance(stmt, ast.If) and is_empty(stmt.orelse):
             stmt.orelse = []
         if isinstance(stmt, ast.If) and stmt.orelse and is_empty(stmt.body):
@@ -249,8 +199,6 @@ class _Arrangement:
             self._empty_branch(stmts, at, end if is_last else "")
         elif not stmt.orelse:
             self._rest_in_branch(stmts, at, end if is_last else "")
-        if self._asks() and is_last and end:
-            self._guard_or_branches(stmts, at, end)
         if is_last and stmt.orelse:
             self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
         if not stmt.orelse and at + 1 < len(stmts) and never_falls(stmt.body):
@@ -323,14 +271,14 @@ class _Arrangement:
         if is_before(stmts[at + 1:], stmt.body) and never_falls(stmts[at + 1:]) and not folds_not(stmt.test):
             stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
             stmt.test = negate(stmt.test)
-        count = self._in_else(stmt, stmts[at + 1:], end, at)
+        count = self._in_else(stmt, stmts[at + 1:], end)
         stmt.orelse = stmts[at + 1:at + 1 + count]
         del stmts[at + 1:at + 1 + count]
 
-    def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str, before: int) -> int:
+    def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
         evidence = self.evidence
-        if end == "return" and (evidence.falls_off(stmt.body) or self._falls_mostly(stmt, rest)):
+        if end == "return" and evidence.falls_off(stmt.body):
             return len(rest)
         known = evidence.count_in_else(ast.If(stmt.test, stmt.body, []), rest)
         if known is not None:
@@ -340,8 +288,7 @@ class _Arrangement:
             inner = written.column
         first = evidence.column(rest[0])
         if inner is None or first is None or is_before(rest, stmt.body):
-            count = self._in_else_mostly(stmt, rest, end, before)
-            return 0 if count == len(rest) and evidence.is_last(rest) else count
+            return self._in_else_by_style(stmt, rest, end)
         if first < inner:
             return int(isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first))
         return self._in_suite(rest)
@@ -350,48 +297,16 @@ class _Arrangement:
         """Return how many statements of a suite are indented as the first; all, where a column is not known."""
         return self.evidence.count_indented(stmts, self.evidence.column(stmts[0]))
 
-    def _falls_mostly(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a ``return`` at the end of a branch is mostly not written, where no lines tell."""
-        if not self._asks() or len(stmt.body) < 2 or leaves(stmt.body) != "return":
-            return False
-        others = rest[:-1] if len(rest) > 1 and leaves_by(rest[-1], "return") else rest
-        branch = ast.If(stmt.test, stmt.body[:-1], [])
-        looks = looks_of_branches(branch, others, "return", self.space)
-        return self._mostly("join", looks, {"guard": lines_of_exit(others)}) == "else"
+    def _in_else_by_style(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
+        """Return how many statements to write in an ``else`` where no column decides.
 
-    def _in_else_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: str, before: int) -> int:
-        """Return how many statements are in an ``else`` mostly, where no columns tell."""
-        if not self.is_authored:
-            return len(stmt.orelse)
-        if leaves_by(stmt.body[-1], end) and (len(stmt.body) == 1 or self._asks()):
-            return 0  # (1586 of 1693 guards. Of others it was asked before.)
-        if self._asks() and self._is_join(stmt, rest):
+        There is no ``else`` behind a branch that never falls off its end, but ``elif`` for an ``if`` with an ``else``;
+        and ``else`` for one statement if the line before it is the only one in which nothing lies.
+        """
+        first = rest[0]
+        if len(rest) > 1 or leaves_by(stmt.body[-1], end) or self.evidence.is_last(rest):
             return 0
-        room = self.evidence.room(stmt.body, rest)
-        is_if = isinstance(rest[0], ast.If)
-        if not is_if and room is not None and room < 1:
-            return 0
-        looks = looks_of_leaving(stmt, rest, before, room, self.space)
-        self.space.places -= not is_if
-        answer = self._mostly("elif" if is_if else "else", looks, {"else": 1})
-        return 1 if answer == "elif" else len(rest) if answer == "else" else 0
-
-    def _guard_or_branches(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange the last ``if`` of a suite: as it is, or as ``if a: continue`` (``return``) and what runs else."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.If)
-        if never_falls(stmt.body):
-            return
-        if not stmt.orelse:
-            looks = looks_of_rest(stmt, end, at, self.space)
-            if not folds_not(stmt.test) and self._mostly("guard", looks, {"guard": 1}) == "guard":
-                stmts[at + 1:] = stmt.body
-                stmt.test, stmt.body = negate(stmt.test), [self._leave(end)]
-        elif end == "continue":
-            looks = looks_of_branches(stmt, stmt.orelse, end, self.space)
-            if self._mostly("join", looks, {"guard": lines_of_exit(stmt.orelse)}) == "guard":
-                stmt.body.append(leave(end, None))
-                stmts[at + 1:], stmt.orelse = stmt.orelse, []
+        return int(bool(first.orelse) if isinstance(first, ast.If) else self.evidence.room(stmt.body, rest) == 1)
 
     def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
@@ -406,7 +321,7 @@ class _Arrangement:
                 stmts[at + 1:at + 1] = behind[count:]
                 stmt.orelse = behind[:count]
                 return
-        count = self._in_else(stmt, stmt.orelse, end, at)
+        count = self._in_else(stmt, stmt.orelse, end)
         stmts[at + 1:at + 1] = stmt.orelse[count:]
         del stmt.orelse[count:]
 
@@ -455,7 +370,7 @@ class _Arrangement:
             if written == "?" and not (is_last and len(stmts) == 1 and not self.returns_values):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
-            if self.is_authored and not self.evidence.has_lines and self.returns_values and not is_last:
+            if not self.evidence.has_lines and self.returns_values and not is_last:
                 written = "return None"
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None

@@ -154,7 +154,6 @@ class Evidence:
         has_columns: whether there are positions (3.11 and later, and the table was kept).
         has_lines: whether there are lines.
         copies_exits: whether the compiler copies ends of functions to where jumps lead there (3.10 and later).
-        is_blank: whether there are no positions at all.
     """
 
     def __init__(self, code: Code, has_places: bool = True, is_resumed: bool = False) -> None:
@@ -178,9 +177,7 @@ class Evidence:
         if is_resumed and self.has_columns:  # (What torch adds to the user's code has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
                               for position in self.positions]
-        count = _count_lines(self.positions)
-        self.has_lines = count > 1
-        self.is_blank = not count
+        self.has_lines = _count_lines(self.positions) > 1
         self._columns: dict[ast.stmt, int | None] = {}
         self.exits: list[Exit] = []
         if self.has_lines:
@@ -431,9 +428,8 @@ class Evidence:
         ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of what stands before them.
         """
         last = stmts[-1]
-        if self.has_lines and len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last):
-            if not self.is_written(last):
-                return True
+        if len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last) and not self.is_written(last):
+            return True
         return any(self.falls_off(suite) for stmt in stmts if isinstance(stmt, (ast.If, ast.Try, ast.With))
                    for suite in suites_of(stmt))
 
