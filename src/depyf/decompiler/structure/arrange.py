@@ -28,6 +28,7 @@ from .arrange_loops import break_at_end, break_branch, break_in_loop, leave_by_b
 from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
 from .evidence import Evidence
 from .suites import (
+    LEAVES,
     falling_handlers,
     first_line,
     is_before,
@@ -300,13 +301,16 @@ class _Arrangement:
     def _in_else_by_style(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements to write in an ``else`` where no column decides.
 
-        There is no ``else`` behind a branch that never falls off its end, but ``elif`` for an ``if`` with an ``else``;
-        and ``else`` for one statement if the line before it is the only one in which nothing lies.
+        There is no ``else`` behind a branch that never falls off its end, with two exceptions: an ``if`` that has an
+        ``else`` is an ``elif``, and a ``return`` or ``raise`` behind exactly one line without operations is in an
+        ``else``.
         """
         first = rest[0]
         if len(rest) > 1 or leaves_by(stmt.body[-1], end) or self.evidence.is_last(rest):
             return 0
-        return int(bool(first.orelse) if isinstance(first, ast.If) else self.evidence.room(stmt.body, rest) == 1)
+        if isinstance(first, ast.If):
+            return int(bool(first.orelse))
+        return int(isinstance(first, LEAVES) and self.evidence.room(stmt.body, rest) == 1)
 
     def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
