@@ -29,12 +29,10 @@ from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
 from .evidence import Evidence
 from .suites import (
     LEAVES,
-    falling_handlers,
     first_line,
     is_before,
     is_empty,
     is_nothing,
-    is_only_exit,
     leave,
     leaves_by,
     never_falls,
@@ -87,8 +85,7 @@ class _Arrangement:
         """Write the common end of two branches behind them.
 
         Small ends are copied into all that lead there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
-        in compile.c). Copies have one line (*certain*). Where lines are not known, most of those that are equal are
-        copies (486 of 571 where a variable is returned, 386 of 417 where a call is); of constants, half of them.
+        in compile.c). Copies have one line (*certain*).
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
@@ -104,18 +101,11 @@ class _Arrangement:
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in a copy of the last statement behind it."""
         branch = stmt.body
-        if len(branch) < 2 or not rest:
+        if len(branch) < 2 or len(rest) < 2:
             return False
         one, other = branch[-1], rest[-1]
-        if not isinstance(one, (ast.Return, ast.Raise)) or line_of(one) != line_of(other):
-            return False
-        if ast.dump(one) != ast.dump(other):
-            return False
-        if line_of(one) is not None:
-            return len(rest) > 1
-        # (Where no lines tell. Behind a simple statement alone there is nothing to jump over.)
-        return isinstance(one, ast.Return) and not is_nothing(one) and self.evidence.may_be_copied(one) \
-            and (len(rest) > 1 or bool(suites_of(branch[-2])))
+        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) == line_of(other) is not None \
+            and ast.dump(one) == ast.dump(other)
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
@@ -155,8 +145,6 @@ class _Arrangement:
                 self._test(stmts, at, end, after)
             elif isinstance(stmt, ast.Try):
                 arrange_try(self.evidence, stmts, at, end, after)
-                if not self.evidence.has_lines and end and at + 1 == len(stmts):
-                    self._handlers(stmts, at, end)
             elif isinstance(stmt, (ast.With, ast.AsyncWith)):
                 arrange_with(self.evidence, stmt)
             if len(stmts) > before:
@@ -340,27 +328,6 @@ class _Arrangement:
         self._add_exit(only.body, end, first_line(only.orelse), ("continue", ""))
         return [only, *self._behind_elifs(only.orelse, end)] if never_falls(only.body) else stmts
 
-    # --- other statements -------------------------------------------------------------------------
-    def _handlers(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Write what is in the ``else`` of a ``try`` behind it, where no lines tell: handlers leave (365 of 496)."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.Try)
-        suites = falling_handlers(stmt, end)
-        if not suites or not stmt.orelse or stmt.finalbody:
-            return
-        for suite in suites:
-            if is_only_exit(suite, end):
-                suite.clear()
-            if not suite or not leaves_by(suite[-1], end):
-                suite.append(self._leave(end))
-        stmts[at + 1:], stmt.orelse = stmt.orelse, []
-
-    def _leave(self, end: str) -> ast.stmt:
-        """Return a ``continue``, or a ``return`` of nothing: ``return None`` beside values (1297 of 1520 functions)."""
-        if end == "return" and self.returns_values:
-            return ast.Return(ast.Constant(None))
-        return leave(end, None)
-
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:
         """Drop the ``return`` at the end of a suite that does what falling off it does, unless it was written."""
@@ -369,13 +336,12 @@ class _Arrangement:
                 continue
             is_last = end == "return" and stmt is stmts[-1]
             written = self.evidence.is_written(stmt)
-            if written == "return" and not self.evidence.has_columns and self.returns_values:
-                written = "return None"
-            if written == "?" and not (is_last and len(stmts) == 1 and not self.returns_values):
+            if not self.evidence.has_columns and (
+                    written == "return" or written == "?" and not (is_last and len(stmts) == 1
+                                                                   and not self.returns_values)
+                    or not self.evidence.has_lines and not is_last):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
-            if not self.evidence.has_lines and self.returns_values and not is_last:
-                written = "return None"
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
             elif is_last:  # (Without lines nothing tells: nobody writes one at the end of a branch.)
