@@ -3,7 +3,8 @@
 A control-flow graph does not say how its branches were written: ``if a: return b`` followed by ``c``, or ``else: c``;
 ``if not a: continue`` followed by ``b``, or ``if a: b``; a ``return`` at the end of each branch, or nothing. These are
 one program. Which of them was written is in the line table (:mod:`.evidence`): what stands in one suite has one
-indentation, and ``continue`` has a place of its own. Where nothing tells, the form that people write most is taken.
+indentation, and ``continue`` has a place of its own. Where no line decides, the order of the bytecode stays, and no
+``else`` follows a branch that always leaves.
 
 Example::
 
@@ -267,7 +268,7 @@ class _Arrangement:
     def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
         evidence = self.evidence
-        if end == "return" and evidence.falls_off(stmt.body):
+        if end == "return" and (evidence.has_lines or not self.returns_values) and evidence.falls_off(stmt.body):
             return len(rest)
         known = evidence.count_in_else(ast.If(stmt.test, stmt.body, []), rest)
         if known is not None:
@@ -336,15 +337,14 @@ class _Arrangement:
                 continue
             is_last = end == "return" and stmt is stmts[-1]
             written = self.evidence.is_written(stmt)
-            if not self.evidence.has_columns and (
-                    written == "return" or written == "?" and not (is_last and len(stmts) == 1
-                                                                   and not self.returns_values)
-                    or not self.evidence.has_lines and not is_last):
+            is_alone = is_last and len(stmts) == 1 and not self.returns_values
+            if not self.evidence.has_columns and (written == "return" or written == "?" and not is_alone
+                                                  or not self.evidence.has_lines and not is_last):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
-            elif is_last:  # (Without lines nothing tells: nobody writes one at the end of a branch.)
+            elif is_last:
                 stmts[at:] = [] if stmts[1:] else [at_line(ast.Pass(), line_of(stmt))]
 
     def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None,
