@@ -109,10 +109,27 @@ def escape(text):
 
 
 @pytest.mark.parametrize("mode", ["lines", "none"])
-def test_where_nothing_tells_it_is_written_as_most_people_do(mode):
-    source = WITHOUT_POSITIONS.replace("\n\ndef", "\n\n\ndef")  # (PEP 8; without lines, the places tell.)
-    code = compile(source, "test", "exec")
-    assert decompile_code(Code.of(stripped(code, mode))).text.rstrip() == WITHOUT_POSITIONS.rstrip()
+def test_where_nothing_tells_no_else_follows_what_leaves(mode):
+    expected = WITHOUT_POSITIONS
+    if mode == "none":  # (Lines tell that there is one for the ``else``.)
+        expected = expected.replace("    else:\n        return kind.name()", "    return kind.name()")
+    code = compile(WITHOUT_POSITIONS, "test", "exec")
+    assert decompile_code(Code.of(stripped(code, mode))).text.rstrip() == expected.rstrip()
+
+
+def test_loop_without_positions():
+    """The test of a loop of one block is the end of that block, too."""
+    source = "def f(a):\n    while a.more():\n        a.next()\n"
+    found = decompile_code(Code.of(stripped(compile(source, "test", "exec"), "none")))
+    assert found.text.strip() == source.strip() and found.fidelity.value == "exact"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the compiler makes no fields of %")
+def test_percent_without_positions_where_no_text_is_an_f_string():
+    percent = "def f(a):\n    print('%r' % (a,), '%d' % a)\n"
+    texts = [decompile_code(Code.of(stripped(compile(source, "test", "exec"), "none"))).text
+             for source in (percent, percent + "\n\ndef g(a):\n    print(f'{a}')\n")]
+    assert "'%r' % (a,)" in texts[0] and "{a!r}" in texts[1]
 
 
 @COLUMNS

@@ -54,8 +54,6 @@ class CodeScope(CompiledScope):
             self.prefix = f"_{class_name.lstrip('_')}"
         self.annotates = kind in ("class", "module")
         self.program: Program | None = None
-        #: the definition of a function without its body, once it is known
-        self.head: ast.FunctionDef | ast.AsyncFunctionDef | None = None
         #: 3.14: the function of a class or module that makes its annotations, and those
         self.annotate = deferred.find(code) if self.annotates else None
         self.annotations: list[deferred.Annotation] = []
@@ -240,10 +238,8 @@ class CodeScope(CompiledScope):
         around = expr.scope if isinstance(expr.scope, CodeScope) and expr.type_parameters else self
         scope = around.nested(code, "function")
         arguments, returns = around.arguments(code, expr.arguments, scope)
-        scope.head = make_function(self.plain_name(name), arguments, [], decorators, returns,
-                                   bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
-        scope.head.body = scope.statements()
-        return scope.head
+        return make_function(self.plain_name(name), arguments, scope.statements(), decorators, returns,
+                             bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)))
 
     def lambda_(self, expr: FunctionExpr) -> ast.expr:
         """Write a lambda."""

@@ -3,7 +3,8 @@
 A control-flow graph does not say how its branches were written: ``if a: return b`` followed by ``c``, or ``else: c``;
 ``if not a: continue`` followed by ``b``, or ``if a: b``; a ``return`` at the end of each branch, or nothing. These are
 one program. Which of them was written is in the line table (:mod:`.evidence`): what stands in one suite has one
-indentation, and ``continue`` has a place of its own. Where nothing tells, the form that people write most is taken.
+indentation, and ``continue`` has a place of its own. Where no line decides, the order of the bytecode stays, and no
+``else`` follows a branch that always leaves.
 
 Example::
 
@@ -27,24 +28,12 @@ from ..nodes import all_statements, at_line, compound_places, line_of, suites_of
 from .arrange_loops import break_at_end, break_branch, break_in_loop, leave_by_break
 from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
 from .evidence import Evidence
-from .habits import (
-    Looks,
-    Space,
-    leaves,
-    looks_of_branches,
-    looks_of_leaving,
-    looks_of_rest,
-    place_of,
-    written_most,
-)
-from .spare_lines import lines_of_exit, space_of
 from .suites import (
-    falling_handlers,
+    LEAVES,
     first_line,
     is_before,
     is_empty,
     is_nothing,
-    is_only_exit,
     leave,
     leaves_by,
     never_falls,
@@ -68,9 +57,7 @@ def arrange(body: Body) -> None:
         return
     stmts = all_statements(body.statements)
     returns = [each for each in stmts if isinstance(each, ast.Return)]
-    arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)), body.has_places)
-    if body.has_places and body.evidence.is_blank and any(isinstance(each, ast.If) for each in stmts):
-        arrangement.space = space_of(body.scope, body.statements)
+    arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)))
     for each in returns:
         arrangement.place(each)
     arrangement.join_copies(body.statements)
@@ -83,36 +70,11 @@ class _Arrangement:
     Args:
         evidence: of its code.
         returns_values: whether one of its statements returns a value.
-        is_authored: whether a person wrote it, whose habits count; not Dynamo.
-
-    Attributes:
-        space: of its text.
-        place_of_suite: where the suite stands that is being arranged (:func:`place_of`).
     """
 
-    def __init__(self, evidence: Evidence, returns_values: bool, is_authored: bool) -> None:
+    def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
-        self.is_authored = is_authored
         self.returns_values = returns_values
-        self.space = Space()
-        self.place_of_suite = ""
-
-    def _asks(self) -> bool:
-        """Return whether a form is told by nothing but habits."""
-        return self.is_authored and not self.evidence.has_lines
-
-    def _mostly(self, question: str, looks: Looks, costs: dict[str, int]) -> str:
-        """Return what is written mostly, where no lines tell.
-
-        Args:
-            question: for :func:`written_most`.
-            looks: what the statements look like.
-            costs: the number of lines that an answer takes.
-        """
-        answer = written_most(question, {**looks, "place": self.place_of_suite})
-        if self.space.spare is not None:
-            self.space.spare -= costs.get(answer, 0)
-        return answer
 
     def place(self, stmt: ast.Return) -> None:
         """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
@@ -124,8 +86,7 @@ class _Arrangement:
         """Write the common end of two branches behind them.
 
         Small ends are copied into all that lead there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
-        in compile.c). Copies have one line (*certain*). Where lines are not known, most of those that are equal are
-        copies (486 of 571 where a variable is returned, 386 of 417 where a call is); of constants, half of them.
+        in compile.c). Copies have one line (*certain*).
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
@@ -141,43 +102,24 @@ class _Arrangement:
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
         """Return whether a branch ends in a copy of the last statement behind it."""
         branch = stmt.body
-        if len(branch) < 2 or not rest:
+        if len(branch) < 2 or len(rest) < 2:
             return False
         one, other = branch[-1], rest[-1]
-        if not isinstance(one, (ast.Return, ast.Raise)) or line_of(one) != line_of(other):
-            return False
-        if ast.dump(one) != ast.dump(other):
-            return False
-        if line_of(one) is not None:
-            return len(rest) > 1
-        return isinstance(one, ast.Return) and self._joins_mostly(stmt, rest, one)
+        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) == line_of(other) is not None \
+            and ast.dump(one) == ast.dump(other)
 
-    def _is_join(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch ends in a ``return`` that the compiler may have copied there from behind it."""
-        last = stmt.body[-1]
-        return len(stmt.body) > 1 and isinstance(last, ast.Return) and ast.dump(last) == ast.dump(rest[-1]) \
-            and not is_nothing(last) and self.evidence.may_be_copied(last)
-
-    def _joins_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: ast.Return) -> bool:
-        """Return whether a common ``return`` of two branches mostly stands behind them, where no lines tell."""
-        if not self.is_authored or is_nothing(end) or not self.evidence.may_be_copied(end):
-            return False
-        return len(rest) > 1 or bool(suites_of(stmt.body[-2]))  # (Otherwise there is nothing to jump over.)
-
-    def suite(self, stmts: list[ast.stmt], end: str, after: int | None, place: str = "") -> None:
+    def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
 
         Args:
             stmts: its statements.
             end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
             after: the line of the statement behind it.
-            place: where it stands (:func:`place_of`).
         """
-        self.place_of_suite = place
         last = stmts[-1] if stmts[1:] else None
         if isinstance(last, ast.Continue) and end != "continue":  # (What stands before it ends as it does.)
             del stmts[-1]
-            self.suite(stmts, "continue", line_of(last) or after, place)
+            self.suite(stmts, "continue", line_of(last) or after)
             if not never_falls(stmts):
                 stmts.append(last)
             return
@@ -204,8 +146,6 @@ class _Arrangement:
                 self._test(stmts, at, end, after)
             elif isinstance(stmt, ast.Try):
                 arrange_try(self.evidence, stmts, at, end, after)
-                if self._asks() and end and at + 1 == len(stmts):
-                    self._handlers(stmts, at, end)
             elif isinstance(stmt, (ast.With, ast.AsyncWith)):
                 arrange_with(self.evidence, stmt)
             if len(stmts) > before:
@@ -221,14 +161,14 @@ class _Arrangement:
                 break_in_loop(self.evidence, stmt)
             if end == "return":
                 leave_by_break(self.evidence, stmt.body)
-            self.suite(stmt.body, "continue", first_line(stmt.orelse) or after, place_of(stmt, stmt.body))
-            self.suite(stmt.orelse, end, after, place_of(stmt, stmt.orelse))
+            self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
+            self.suite(stmt.orelse, end, after)
             return
         finish = getattr(stmt, "finalbody", [])
         for number, suite in enumerate(suites):
             following = next((line for later in suites[number + 1:] if (line := first_line(later))), after)
             falls_through = not (isinstance(stmt, ast.Try) and suite is stmt.body and stmt.orelse)
-            self.suite(suite, end if falls_through and suite is not finish else "", following, place_of(stmt, suite))
+            self.suite(suite, end if falls_through and suite is not finish else "", following)
         if isinstance(stmt, ast.If) and is_empty(stmt.orelse):
             stmt.orelse = []
         if isinstance(stmt, ast.If) and stmt.orelse and is_empty(stmt.body):
@@ -249,8 +189,6 @@ class _Arrangement:
             self._empty_branch(stmts, at, end if is_last else "")
         elif not stmt.orelse:
             self._rest_in_branch(stmts, at, end if is_last else "")
-        if self._asks() and is_last and end:
-            self._guard_or_branches(stmts, at, end)
         if is_last and stmt.orelse:
             self._add_exit(stmt.body, end, first_line(stmt.orelse), ("continue", ""))
         if not stmt.orelse and at + 1 < len(stmts) and never_falls(stmt.body):
@@ -323,14 +261,14 @@ class _Arrangement:
         if is_before(stmts[at + 1:], stmt.body) and never_falls(stmts[at + 1:]) and not folds_not(stmt.test):
             stmts[at + 1:], stmt.body = stmt.body, stmts[at + 1:]
             stmt.test = negate(stmt.test)
-        count = self._in_else(stmt, stmts[at + 1:], end, at)
+        count = self._in_else(stmt, stmts[at + 1:], end)
         stmt.orelse = stmts[at + 1:at + 1 + count]
         del stmts[at + 1:at + 1 + count]
 
-    def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str, before: int) -> int:
+    def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
         evidence = self.evidence
-        if end == "return" and (evidence.falls_off(stmt.body) or self._falls_mostly(stmt, rest)):
+        if end == "return" and (evidence.has_lines or not self.returns_values) and evidence.falls_off(stmt.body):
             return len(rest)
         known = evidence.count_in_else(ast.If(stmt.test, stmt.body, []), rest)
         if known is not None:
@@ -340,8 +278,7 @@ class _Arrangement:
             inner = written.column
         first = evidence.column(rest[0])
         if inner is None or first is None or is_before(rest, stmt.body):
-            count = self._in_else_mostly(stmt, rest, end, before)
-            return 0 if count == len(rest) and evidence.is_last(rest) else count
+            return self._in_else_by_style(stmt, rest, end)
         if first < inner:
             return int(isinstance(rest[0], ast.If) and evidence.begins_elif(rest[0], first))
         return self._in_suite(rest)
@@ -350,48 +287,19 @@ class _Arrangement:
         """Return how many statements of a suite are indented as the first; all, where a column is not known."""
         return self.evidence.count_indented(stmts, self.evidence.column(stmts[0]))
 
-    def _falls_mostly(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a ``return`` at the end of a branch is mostly not written, where no lines tell."""
-        if not self._asks() or len(stmt.body) < 2 or leaves(stmt.body) != "return":
-            return False
-        others = rest[:-1] if len(rest) > 1 and leaves_by(rest[-1], "return") else rest
-        branch = ast.If(stmt.test, stmt.body[:-1], [])
-        looks = looks_of_branches(branch, others, "return", self.space)
-        return self._mostly("join", looks, {"guard": lines_of_exit(others)}) == "else"
+    def _in_else_by_style(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
+        """Return how many statements to write in an ``else`` where no column decides.
 
-    def _in_else_mostly(self, stmt: ast.If, rest: list[ast.stmt], end: str, before: int) -> int:
-        """Return how many statements are in an ``else`` mostly, where no columns tell."""
-        if not self.is_authored:
-            return len(stmt.orelse)
-        if leaves_by(stmt.body[-1], end) and (len(stmt.body) == 1 or self._asks()):
-            return 0  # (1586 of 1693 guards. Of others it was asked before.)
-        if self._asks() and self._is_join(stmt, rest):
+        There is no ``else`` behind a branch that never falls off its end, with two exceptions: an ``if`` that has an
+        ``else`` is an ``elif``, and a ``return`` or ``raise`` behind exactly one line without operations is in an
+        ``else``.
+        """
+        first = rest[0]
+        if len(rest) > 1 or leaves_by(stmt.body[-1], end) or self.evidence.is_last(rest):
             return 0
-        room = self.evidence.room(stmt.body, rest)
-        is_if = isinstance(rest[0], ast.If)
-        if not is_if and room is not None and room < 1:
-            return 0
-        looks = looks_of_leaving(stmt, rest, before, room, self.space)
-        self.space.places -= not is_if
-        answer = self._mostly("elif" if is_if else "else", looks, {"else": 1})
-        return 1 if answer == "elif" else len(rest) if answer == "else" else 0
-
-    def _guard_or_branches(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange the last ``if`` of a suite: as it is, or as ``if a: continue`` (``return``) and what runs else."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.If)
-        if never_falls(stmt.body):
-            return
-        if not stmt.orelse:
-            looks = looks_of_rest(stmt, end, at, self.space)
-            if not folds_not(stmt.test) and self._mostly("guard", looks, {"guard": 1}) == "guard":
-                stmts[at + 1:] = stmt.body
-                stmt.test, stmt.body = negate(stmt.test), [self._leave(end)]
-        elif end == "continue":
-            looks = looks_of_branches(stmt, stmt.orelse, end, self.space)
-            if self._mostly("join", looks, {"guard": lines_of_exit(stmt.orelse)}) == "guard":
-                stmt.body.append(leave(end, None))
-                stmts[at + 1:], stmt.orelse = stmt.orelse, []
+        if isinstance(first, ast.If):
+            return int(bool(first.orelse))
+        return int(isinstance(first, LEAVES) and self.evidence.room(stmt.body, rest) == 1)
 
     def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
@@ -406,7 +314,7 @@ class _Arrangement:
                 stmts[at + 1:at + 1] = behind[count:]
                 stmt.orelse = behind[:count]
                 return
-        count = self._in_else(stmt, stmt.orelse, end, at)
+        count = self._in_else(stmt, stmt.orelse, end)
         stmts[at + 1:at + 1] = stmt.orelse[count:]
         del stmt.orelse[count:]
 
@@ -421,27 +329,6 @@ class _Arrangement:
         self._add_exit(only.body, end, first_line(only.orelse), ("continue", ""))
         return [only, *self._behind_elifs(only.orelse, end)] if never_falls(only.body) else stmts
 
-    # --- other statements -------------------------------------------------------------------------
-    def _handlers(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Write what is in the ``else`` of a ``try`` behind it, where no lines tell: handlers leave (365 of 496)."""
-        stmt = stmts[at]
-        assert isinstance(stmt, ast.Try)
-        suites = falling_handlers(stmt, end)
-        if not suites or not stmt.orelse or stmt.finalbody:
-            return
-        for suite in suites:
-            if is_only_exit(suite, end):
-                suite.clear()
-            if not suite or not leaves_by(suite[-1], end):
-                suite.append(self._leave(end))
-        stmts[at + 1:], stmt.orelse = stmt.orelse, []
-
-    def _leave(self, end: str) -> ast.stmt:
-        """Return a ``continue``, or a ``return`` of nothing: ``return None`` beside values (1297 of 1520 functions)."""
-        if end == "return" and self.returns_values:
-            return ast.Return(ast.Constant(None))
-        return leave(end, None)
-
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:
         """Drop the ``return`` at the end of a suite that does what falling off it does, unless it was written."""
@@ -450,16 +337,14 @@ class _Arrangement:
                 continue
             is_last = end == "return" and stmt is stmts[-1]
             written = self.evidence.is_written(stmt)
-            if written == "return" and not self.evidence.has_columns and self.returns_values:
-                written = "return None"
-            if written == "?" and not (is_last and len(stmts) == 1 and not self.returns_values):
+            is_alone = is_last and len(stmts) == 1 and not self.returns_values
+            if not self.evidence.has_columns and (written == "return" or written == "?" and not is_alone
+                                                  or not self.evidence.has_lines and not is_last):
                 # (PEP 8: a function returns an expression in all places, or in none.)
                 written = "return None" if self.returns_values else "return"
-            if self.is_authored and not self.evidence.has_lines and self.returns_values and not is_last:
-                written = "return None"
             if written in ("return", "return None"):
                 stmt.value = ast.Constant(None) if written == "return None" else None
-            elif is_last:  # (Without lines nothing tells: nobody writes one at the end of a branch.)
+            elif is_last:
                 stmts[at:] = [] if stmts[1:] else [at_line(ast.Pass(), line_of(stmt))]
 
     def _add_exit(self, stmts: list[ast.stmt], end: str, after: int | None,

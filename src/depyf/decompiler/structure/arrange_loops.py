@@ -7,7 +7,6 @@ import ast
 from ..lift import folds_not, negate
 from ..nodes import at_line, line_of, suites_of
 from .evidence import Evidence
-from .habits import kind_of
 from .suites import is_nothing
 
 
@@ -31,8 +30,6 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
         guard = evidence.exit_between(line_of(stmt), line_of(stmt.body[0]), "break")
         behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
         if guard is None and evidence.exit_between(evidence.behind(stmt.body), behind, "break") is not None:
-            return
-        if not evidence.has_lines and kind_of(negate(stmt.test)) == "not a comparison":
             return
         stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
         if guard is not None:

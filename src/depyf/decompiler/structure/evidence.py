@@ -154,7 +154,6 @@ class Evidence:
         has_columns: whether there are positions (3.11 and later, and the table was kept).
         has_lines: whether there are lines.
         copies_exits: whether the compiler copies ends of functions to where jumps lead there (3.10 and later).
-        is_blank: whether there are no positions at all.
     """
 
     def __init__(self, code: Code, has_places: bool = True, is_resumed: bool = False) -> None:
@@ -178,9 +177,7 @@ class Evidence:
         if is_resumed and self.has_columns:  # (What torch adds to the user's code has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
                               for position in self.positions]
-        count = _count_lines(self.positions)
-        self.has_lines = count > 1
-        self.is_blank = not count
+        self.has_lines = _count_lines(self.positions) > 1
         self._columns: dict[ast.stmt, int | None] = {}
         self.exits: list[Exit] = []
         if self.has_lines:
@@ -417,14 +414,6 @@ class Evidence:
                 return line, column
         return line, None if column is None else column - len("return ")
 
-    def may_be_copied(self, stmt: ast.Return) -> bool:
-        """Return whether a ``return`` may be a copy that the compiler made.
-
-        It copies up to four operations (``inline_small_exit_blocks`` in compile.c, ``MAX_COPY_SIZE``; 3.10 and later).
-        An expression is at least one, and so is the return (*certain*: a longer one was written as often as it is).
-        """
-        return self.copies_exits and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
-
     def falls_off(self, stmts: list[ast.stmt]) -> bool:
         """Return whether a suite ends in a ``return`` that nobody wrote, on one of its paths.
 
@@ -432,9 +421,8 @@ class Evidence:
         ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of what stands before them.
         """
         last = stmts[-1]
-        if self.has_lines and len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last):
-            if not self.is_written(last):
-                return True
+        if len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last) and not self.is_written(last):
+            return True
         return any(self.falls_off(suite) for stmt in stmts if isinstance(stmt, (ast.If, ast.Try, ast.With))
                    for suite in suites_of(stmt))
 

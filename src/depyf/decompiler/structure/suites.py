@@ -59,14 +59,3 @@ def is_before(one: list[ast.stmt], other: list[ast.stmt]) -> bool:
     """Return whether a suite is known to begin on a line before another."""
     first, second = first_line(one), first_line(other)
     return first is not None and second is not None and first < second
-
-
-def falling_handlers(stmt: ast.Try, end: str) -> list[list[ast.stmt]]:
-    """Return the handlers that fall off their ends, or do what falling off the end of the suite does."""
-    return [handler.body for handler in stmt.handlers
-            if not never_falls(handler.body) or leaves_by(handler.body[-1], end)]
-
-
-def is_only_exit(suite: list[ast.stmt], end: str) -> bool:
-    """Return whether a suite does nothing but what falling off the end of the suite around it does."""
-    return len(suite) == 1 and (is_empty(suite) or leaves_by(suite[0], end))
