@@ -279,6 +279,21 @@ def test_files_that_the_system_refuses(tmp_path):
     assert "full_code_for_f_0.py" in (tmp_path / "d" / "notes.txt").read_text()
 
 
+def test_what_runs_later_cannot_be_decorated():
+    async def coroutine():
+        pass
+
+    def generator():
+        yield
+
+    class Class:
+        pass
+
+    for wrong in (coroutine, generator, Class):
+        with pytest.raises(TypeError, match=f"cannot decorate .*{wrong.__name__}: its body does not run"):
+            depyf.prepare_debug("d")(wrong)
+
+
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="prepare_debug"):
         depyf.prepare_debug()

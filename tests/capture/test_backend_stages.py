@@ -2,6 +2,7 @@
 
 import json
 import os
+import threading
 
 import pytest
 
@@ -109,12 +110,36 @@ def test_stage(tmp_path):
     assert plan.endswith("\n\n1. this | that\n2. then that\n") and "import" not in plan
     (alone,) = [name for name in os.listdir(tmp_path) if "alone" in name]
     assert alone == "test_stage_1.alone.0.txt"
-    assert "shown by test_stage while nothing was compiled, at " in text_of(tmp_path, alone)
+    assert "shown by test_stage in a thread that compiled nothing, at " in text_of(tmp_path, alone)
     index = text_of(tmp_path, "index.md")
     assert "after <b>fusion</b> \\| `x`" in index and "`` " in index, "the name is code, not markup"
     assert "depyf.stage('lost') is not recorded: no graph of this run is __compiled_fn_77" in text_of(
         tmp_path, "notes.txt")
     assert "after &lt;b" in text_of(tmp_path, "index.html") or "<b>fusion</b>" not in text_of(tmp_path, "index.html")
+
+
+def test_names_that_differ_in_case_only_keep_the_name_of_the_graph(tmp_path):
+    def backend(gm, inputs):
+        for name in ("captured graph", "Before", "before", "BEFORE", "be/fore", "be fore"):
+            lazy_format_graph_code(name, gm)
+        return gm
+
+    files = [name for name in dump_of(tmp_path, backend) if "fn_" in name]
+    assert {name.partition(".")[0] for name in files} == {files[0].partition(".")[0]}
+    assert stages_in(files) == ["BEFORE_3.0.py", "Before.0.py", "Captured_Graph.0.py", "be_fore.0.py", "be_fore.1.py",
+                                "before_2.0.py", "captured_graph_2.0.py"]
+
+
+def test_a_helper_thread_shows_the_captured_graph(tmp_path):
+    def backend(gm, inputs):
+        threads = [threading.Thread(target=show, args=(name, gm)) for show, name in (
+            (depyf.stage, "by a thread"), (lazy_format_graph_code, "by another"))]
+        for thread in threads:
+            thread.start()
+            thread.join()
+        return gm
+
+    assert stages_in(dump_of(tmp_path, backend)) == ["Captured_Graph.0.py", "by_a_thread.0.py", "by_another.0.py"]
 
 
 @pytest.mark.parametrize("arguments", [(1, "text"), ("name", 3), ("name", None)])
@@ -144,7 +169,9 @@ def test_stage_does_not_raise_into_the_backend(tmp_path, recwarn):
         return gm
 
     assert stages_in(dump_of(tmp_path, backend)) == ["Captured_Graph.0.py", "good.0.py"]
-    assert any("ZeroDivisionError" in str(each.message) for each in recwarn)
+    assert "depyf.stage('broken') is not recorded: the graph cannot be printed (ZeroDivisionError" in text_of(
+        tmp_path, "notes.txt")
+    assert not [each for each in recwarn if "depyf" in str(each.message)]
 
 
 def test_every_block_that_is_on_has_the_stage(tmp_path):

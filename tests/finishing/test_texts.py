@@ -64,11 +64,8 @@ def test_workers_make_the_same_texts(workers):
     assert counted == list(range(9)), "none was made again"
 
 
-@pytest.mark.parametrize("worker", ["import os; os._exit(3)", "print('no pickle')", "import time; time.sleep(600)"])
+@pytest.mark.parametrize("worker", ["import os; os._exit(3)", "print('no pickle')"])
 def test_workers_that_fail_cost_nothing_but_time(workers, monkeypatch, worker):
-    """One that hangs is killed when the program is interrupted; here it is ended by its own output."""
-    if "sleep" in worker:
-        worker = "import os; os.close(1)\n" + worker
     monkeypatch.setattr(texts, "_WORKER", worker)
     together = maker()
     together.make([bytecode(number) for number in range(3)])
@@ -77,7 +74,15 @@ def test_workers_that_fail_cost_nothing_but_time(workers, monkeypatch, worker):
         os.waitpid(-1, os.WNOHANG)
 
 
-@pytest.mark.parametrize("executable", ["", "/opt/app/server", None])
+def test_a_worker_that_hangs_is_ended(workers, monkeypatch):
+    monkeypatch.setattr(texts, "_WORKER", "import time; time.sleep(600)")
+    monkeypatch.setattr(texts, "_PATIENCE", 0.5)
+    together = maker()
+    together.make([bytecode(number) for number in range(3)])
+    assert together.of(bytecode()).source.fidelity == "equivalent"
+
+
+@pytest.mark.parametrize("executable", ["", "/opt/app/server", "/opt/pythonserver", None])
 def test_no_workers_of_another_program(monkeypatch, executable):
     monkeypatch.setattr(sys, "executable", executable)
     assert available_workers() == 0

@@ -97,5 +97,5 @@ def _status(words: list[str]) -> int:
         if given.command not in _LIMITED or sys.flags.dev_mode:
             raise
         return refused(
-            f"an internal error of `depyf {given.command}` ({type(error).__name__}: {error}); `python -X dev -m depyf ...` "
+            f"an internal error of `depyf {given.command}` ({type(error).__name__}: {error}); `python -X dev -m depyf` "
             "shows where. If the records are as depyf wrote them, please report it")
