@@ -86,7 +86,7 @@ class _Arrangement:
         """Write the common end of two branches behind them.
 
         Small ends are copied into all that lead there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
-        in compile.c). Copies have one line (*certain*).
+        in compile.c). Copies have one line (*certain*); where none is known, equal ends that are so small are copies.
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
@@ -105,7 +105,9 @@ class _Arrangement:
         if len(branch) < 2 or len(rest) < 2:
             return False
         one, other = branch[-1], rest[-1]
-        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) == line_of(other) is not None \
+        if line_of(one) is None and not (isinstance(one, ast.Return) and self.evidence.may_be_copied(one)):
+            return False
+        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) == line_of(other) \
             and ast.dump(one) == ast.dump(other)
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
