@@ -8,8 +8,8 @@ afterwards: only then is there something to read), with ``TORCH_COMPILE_DEBUG``.
 second round. Counted is the processor time of the whole process, its children and ``tlparse``: importing torch and
 transformers, making the model, two calls of different lengths, all files. Ratios are medians of those within a round;
 below the table are the geometric means of all of them with standard errors, and the same from before the first call on,
-without ``tlparse``. torch's compile caches are off, empty (a folder for each run) or full (of the same peer's first run,
-which is not counted). Modules are compiled to ``.pyc`` before, as an installer does.
+without ``tlparse``. torch's compile caches are off, empty (a folder for each run) or full (of the same peer's first
+run, which is not counted). Modules are compiled to ``.pyc`` before, as an installer does.
 """
 
 from __future__ import annotations
