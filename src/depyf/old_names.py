@@ -178,7 +178,10 @@ _NAMES = {
     "explain.enable_debugging": "debug prepare_debug patched_load_by_key_path",
     "explain.enhance_logging": "install uninstall",
     "explain.global_variables": "data",
-    "explain.utils": f"{_UTILS} get_current_compiled_fn_name write_code_to_file_template"}
+    "explain.utils": f"{_UTILS} get_current_compiled_fn_name write_code_to_file_template",
+    **dict.fromkeys(("explain.patched_boxed_run", "explain.patched___call__", "explain.patched__exec_with_source",
+                     "explain.patched_lazy_format_graph_code"), ""),
+    "explain.patched_load_by_key_path": "patched_load_by_key_path"}
 _GONE = {
     "use depyf.decompile(f) for source, the module dis for instructions":
         "Instruction convert_instruction nop_instruction nop_unreachable_bytecode propagate_line_nums "
@@ -188,7 +191,7 @@ _GONE = {
         "DynamoOptimizationResult",
     "use depyf.explain.interactive(f)": "interactive_explain",
     "use depyf.prepare_debug, which needs no patch of this function":
-        "patched__exec_with_source patched_boxed_run patched_lazy_format_graph_code",
+        "patched__exec_with_source patched_boxed_run patched___call__ patched_lazy_format_graph_code",
     "use depyf.prepare_debug(dir, link=True)": "DebuggableHook",
     "use torch._dynamo.convert_frame.register_bytecode_hook": "enable_bytecode_hook",
     "use depyf.install()": "pytorch_bytecode_src_hook",
