@@ -56,7 +56,7 @@ class Texts:
         version: of the Python that made the code.
         unsimplified: write a text with nothing simplified, too.
         attempt: runs what may fail.
-        progress: called with the number of finished texts, each time that another one is begun.
+        progress: called with the number of finished texts before each further one.
     """
 
     def __init__(

@@ -571,7 +571,7 @@ class Compilation:
         outcome: ``"compiled"``; ``"skipped"`` (it runs in plain Python), ``"limit"`` (the same, because it was
             recompiled too often), ``"failed"`` (an exception reached the user's program or torch fell back),
             ``"open"`` (it went on when the block ended, which was entered inside the backend), or ``"unknown"``
-            (nothing tells, the run ended early).
+            (unknown: the run ended early).
         failure: why, unless it was compiled.
         restarts: why tracing began again, one reason for each attempt but the last.
         breaks: graph breaks met in the last attempt or in those that were given up for them.

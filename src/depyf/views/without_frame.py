@@ -14,7 +14,7 @@ def what_called(graph: CompiledGraph) -> str:
         return ""
     if not graph.by_compiler:
         return f"shown by {code(graph.call.function)} in a thread that compiled nothing,"
-    # (Without generated code nothing tells whether the call came to its end.)
+    # (Without generated code it is unknown whether the call returned.)
     return f"{'compiled by' if graph.kernels else 'given to'} {code(graph.call.function)}"
 
 

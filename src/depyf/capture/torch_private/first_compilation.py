@@ -93,7 +93,7 @@ class _TraceWaiter(logging.Handler):
 def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[], None]:
     """Have the action called once, before torch compiles a frame, a graph without one, or goes on with an earlier one.
 
-    (A backward graph may be compiled long after its forward graph. Torch's trace tells of that, and of direct calls of
+    (A backward graph may be compiled long after its forward graph. Torch's trace reports that, and direct calls of
     its compilers.)
 
     Args:

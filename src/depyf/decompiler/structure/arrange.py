@@ -292,8 +292,8 @@ class _Arrangement:
     def _in_else_by_style(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements to write in an ``else`` where no column decides.
 
-        There is no ``else`` behind a branch that never falls off its end, with two exceptions: an ``if`` that has an
-        ``else`` is an ``elif``, and a ``return`` or ``raise`` behind exactly one line without operations is in an
+        There is no ``else`` after a branch that never falls off its end, with two exceptions: an ``if`` that has an
+        ``else`` is an ``elif``, and a ``return`` or ``raise`` after exactly one line without operations is in an
         ``else``.
         """
         first = rest[0]

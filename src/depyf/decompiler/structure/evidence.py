@@ -5,7 +5,7 @@ Code of 3.11 and later has a position for each instruction (line, column, end). 
 * the column of a statement: its indentation (*certain*: the compiler gives operations the span of their node);
 * the statements ``continue``, ``break``, ``pass``, ``return`` that leave nothing but a jump, a NOP or the load of
   ``None`` (*certain*: no other node has their span and does no more than that. A constant may be as wide as one of
-  them, but then it is loaded). What the compiler adds by itself has the position of what stands before it
+  them, but then it is loaded). What the compiler adds by itself has the position of what comes before it
   (``propagate_line_numbers`` in compile.c), or none;
 * the column of a compound statement: one step of indentation left of its first line (*likely*).
 
@@ -256,11 +256,11 @@ class Evidence:
 
     def _is_operand(self, at: int) -> bool:
         """Return whether a constant is loaded for more than to be returned, or stored at the end of a handler."""
-        behind = self._units[at + 1:at + 2] or b"\0"
-        return self._units[at] not in self._opcodes.returning and behind[0] not in self._opcodes.taking
+        after = self._units[at + 1:at + 2] or b"\0"
+        return self._units[at] not in self._opcodes.returning and after[0] not in self._opcodes.taking
 
     def _is_folded(self, position: Position) -> bool:
-        """Return whether what stands at a position is an item of a tuple that is a constant."""
+        """Return whether the expression at a position is an item of a tuple that is a constant."""
         return any(each is not None and (each.line, each.column or 0) <= (position.line, position.column or 0)
                    and (position.end_line, position.end_column or 0) <= (each.end_line, each.end_column or 0)
                    for at, each in enumerate(self.positions)
@@ -269,15 +269,15 @@ class Evidence:
     def _load_behind(self, at: int) -> int | None:
         """Return the load of the constant that is returned when a construct around a code unit was left.
 
-        It has the place of what leaves the construct; the constant stands where the unit is. ``None`` if there is none.
+        It has the place of what leaves the construct; the constant is at the unit. ``None`` if there is none.
         """
         opcodes = self._opcodes
-        for behind in range(at + 1, len(self._units)):
-            opcode = self._units[behind]
+        for after in range(at + 1, len(self._units)):
+            opcode = self._units[after]
             if opcode in opcodes.jumping:
                 break
             if opcode in opcodes.returning:
-                load = behind if opcode in opcodes.constant else behind - 1
+                load = after if opcode in opcodes.constant else after - 1
                 is_left = self._units[load] in opcodes.loading and self.positions[load] in self._more
                 return load if is_left else None
         return None
@@ -290,11 +290,11 @@ class Evidence:
                 if opcode in opcodes.looping}
 
     def _is_behind_return(self, position: Position) -> bool:
-        """Return whether a ``None`` stands where ``return`` fits before it, and no statement begins."""
+        """Return whether a ``None`` is where ``return`` fits before it, and no statement begins."""
         assert position.column is not None
         before = max((each.end_column for each in self.positions if each is not None and each.end_column
                       and each.end_line == position.line and each.end_column <= position.column), default=None)
-        if before is None:  # (On the line of a ``def`` nothing tells, and ``pass`` is what mostly stands there.)
+        if before is None:  # (On the line of a ``def`` nothing decides; mostly it is ``pass``.)
             return position.line != self._first_line and position.column % INDENTATION == len("return ") % INDENTATION
         return position.column - before > len("return ")
 

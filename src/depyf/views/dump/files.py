@@ -253,7 +253,7 @@ def _with_outlines(
 def _without_wild(capture: Capture, directory: Directory) -> Capture:
     """Remove the files of graphs that no compiled function calls, as a backend's experiments; their records stay.
 
-    Those of a compilation that failed stay: what the backend was given tells why. So do those of one that went on when
+    Those of a compilation that failed stay: what the backend was given shows why. So do those of one that went on when
     the block ended, and those of which torch compiled no frame.
     """
     kept = {each.compile_id.key for each in capture.compilations if each.outcome in WITHOUT_CODE}
