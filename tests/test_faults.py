@@ -27,6 +27,7 @@ from depyf.capture.torch_private.shared import shared_patch  # noqa: E402
 from depyf.decompiler import faults  # noqa: E402
 from depyf.finishing.recorded import read_records  # noqa: E402
 from depyf.records import log, store  # noqa: E402
+from depyf.report import report  # noqa: E402
 from depyf.views.dump import folder  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
@@ -463,6 +464,16 @@ def test_a_disk_that_is_full_from_then_on(when, tmp_path, monkeypatch):
         assert {name for name in counting.names[:number] if name.endswith(".py")} <= {
             re.sub(r"(?<=_fn_)\d+", found_number(counting.names), name) for name in os.listdir(path)}
         lines_in(path)
+
+
+def test_a_report_on_a_full_disk_names_what_is_missing(tmp_path, monkeypatch):
+    with depyf.prepare_debug(str(tmp_path / "d")):
+        small_program()
+    monkeypatch.setattr(folder, "open", Disk(lambda number: number > 1).open, raising=False)
+    with messages() as ours:
+        report(str(tmp_path / "d"), str(tmp_path / "out"))
+    assert [f"missing in {tmp_path / 'out'}: " in each and "(No space left on device); the report is incomplete" in each
+            for each in ours] == [True], ours
 
 
 def found_number(names):

@@ -50,7 +50,7 @@ TEXT = Budget("characters", 100_000)
 CODE = Budget("bytes in the file", 32_000_000)
 #: Objects in a ``.pyc``, about 2 microseconds each; the largest that was seen has 200,000.
 OBJECTS = Budget("objects in the file", 1_000_000)
-#: Files that depyf wrote: ``index.md``, marks, kept texts.
+#: Files that depyf wrote: ``index.md``, marks.
 WRITTEN = Budget("bytes in the file", 64_000_000)
 
 # --- code ---

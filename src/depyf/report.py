@@ -66,10 +66,11 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
     captures = _sourced(captures, sources)
     target, _ = run_directory(output)
     for folder, capture in captures.items():
-        own = os.path.join(target, folder)
+        own = os.path.join(target, folder) if folder else target
         os.makedirs(own, exist_ok=True)
         directory = Directory(own)
         views.write_views(views.write_artefacts(capture, directory), directory, _say, page=page)
+        directory.say_missing("the report is incomplete; if the disk is full, make it again elsewhere with -o")
     return os.path.join(target, FILE) if captures.keys() == {""} else _of_all_ranks(target, page, sources)
 
 

@@ -308,8 +308,9 @@ class Session:
         if internal:
             name = graph_modules.without_ids(name)
         graph, text = self.graphs.find(gm) or self._graph(), self._text(graph_modules.readable(gm))
-        if name == "BEFORE PRE GRAD" and not self.internal_stages and self.graphs.has(graph, "Captured_Graph", text):
-            return  # (the backend is given it as it was captured)
+        given_as_captured = name == stages.BEFORE_PRE_GRAD and self.graphs.has(graph, "Captured_Graph", text)
+        if given_as_captured and not self.internal_stages:
+            return
         self._add_shown(graph, name, text, internal)
 
     def _add_shown(self, graph: GraphBuilder, name: str, text: str, internal: bool = False) -> None:

@@ -25,9 +25,11 @@ AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
     "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
 
+#: What Inductor is given: mostly the captured graph once more.
+BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
 #: Names of stages of torch's own that it shows by ``lazy_format_graph_code`` and that everybody wants: what Inductor is
 #: given, and what a graph is split into. The others are in the trace, or internal.
-SHOWN_BY_TORCH = frozenset({"BEFORE PRE GRAD", "pre split_module", "post split_module"})
+SHOWN_BY_TORCH = frozenset({BEFORE_PRE_GRAD, "pre split_module", "post split_module"})
 #: Artifacts of the trace that are shown so, too.
 ALSO_SHOWN = frozenset({"before_pre_grad_graph"})
 #: How names of stages begin that the trace has, too.

@@ -41,7 +41,7 @@ SET_ENTRY = "object_setattr_ignore_descriptor"
 
 
 class CannotWriteOut(CannotDecompile):
-    """The text uses a word of these forms for something else; it is written without forms."""
+    """The text uses the name of a form for something else; it is written without forms."""
 
     def __init__(self, message: str) -> None:
         super().__init__(SIMPLIFY, message)

@@ -96,13 +96,17 @@ class Folder:
         with self._lock:
             self.lost[name] = error.strerror or str(error)
 
-    def say_missing(self) -> None:
-        """Say in one line which files could not be written, why, and what to do; nothing where all are there."""
+    def say_missing(self, remedy: str = "") -> None:
+        """Say in one line which files could not be written, why, and what to do; nothing where all are there.
+
+        Args:
+            remedy: what to do; empty: it depends on whether the records of the run are in this folder.
+        """
         lost = [name for name in self.lost if not os.path.exists(self.path_of(name))]
         if not lost:
             return
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
-        remedy = (
+        remedy = remedy or (
             f"the records are complete: `depyf report {self.path} -o NEW_DIR` writes all files where there is room"
             if FILE in self.files or store.is_unwritten(self.path) and not self._records_lack else
             "the records are incomplete, too: run the program again with a directory that can be written")
