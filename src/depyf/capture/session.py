@@ -47,6 +47,7 @@ from .torch_private import (
     compiler_calls,
     current_compilation,
     full_paths,
+    graph_break,
     graph_modules,
     hooks,
     private_api,
@@ -366,7 +367,7 @@ class Session:
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
-            metadata, payload, _seen_in_recompiled_frame, current_compilation.stack_of_graph_break,
+            metadata, payload, _seen_in_recompiled_frame, graph_break.seen,
             current_compilation.callers, self._function_of_frame, _options_of_inductor,
             self._arguments)
         if "frame_id" not in metadata:

@@ -400,6 +400,30 @@ class CompiledGraph:
 
 # --- compilations ---------------------------------------------------------------------------------------
 @frozen
+class NamedValue:
+    """What torch knew of a local variable where a graph broke.
+
+    Attributes:
+        name: of the variable.
+        type: of the value, ``"Tensor"``, ``"Parameter"``, ``"int"``, ``"list"``; ``""`` where torch does not tell.
+        shape: of a tensor, a size that torch leaves open by its symbol: ``("4", "s27")``; ``None`` for other values.
+        dtype, device: of a tensor: ``"float32"``, ``"cpu"``.
+        requires_grad: of a tensor.
+        source: how torch reads it from the frame, ``"L['x']"``; ``""`` for what the function computed.
+        same_as: another variable, named before it, that holds the same object; ``""`` for none.
+    """
+
+    name: str
+    type: str = ""
+    shape: tuple[str, ...] | None = None
+    dtype: str = ""
+    device: str = ""
+    requires_grad: bool = False
+    source: str = ""
+    same_as: str = ""
+
+
+@frozen
 class GraphBreak:
     """A place where a graph ended although the function went on.
 
@@ -416,6 +440,7 @@ class GraphBreak:
         depth: how many places of ``stack`` lie in the compiled frame and what was inlined into it; 0 where unknown.
         gave_up: why the function could not continue behind the break: torch's heading, ``"graph break in loop"``, and
             its sentences on it.
+        values: the local variables of the function that the break is in; empty where torch does not tell (a log).
     """
 
     compile_id: CompileId
@@ -430,6 +455,7 @@ class GraphBreak:
     raw: str = ""
     depth: int = 0
     gave_up: str = ""
+    values: tuple[NamedValue, ...] = ()
 
     @property
     def location(self) -> SourceLocation | None:

@@ -25,6 +25,7 @@ from ..records.model import (
     Failure,
     GraphBreak,
     GuardFailure,
+    NamedValue,
     Phase,
     SourceLocation,
     Span,
@@ -310,7 +311,7 @@ class EventReader:
 
     def feed(
         self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen | None = None,
-        broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None = None,
+        broken_at: Callable[[], tuple[Iterable[tuple[str, int, str, str]], tuple[NamedValue, ...]]] | None = None,
         callers: Callable[[], Iterable[tuple[str, int, str]]] | None = None,
         meant: Callable[[], UserFunction | None] | None = None,
         options: Callable[[], Iterable[str]] | None = None,
@@ -323,7 +324,7 @@ class EventReader:
             payload: its text, if it has one.
             seen: for ``recompile_reasons``: what a guarded expression is now, as text; ``""`` if unknown.
             broken_at: for ``dynamo_graph_break_reason``: ``(file, line, function, text)`` of the compiled frame and of
-                each function that was inlined on the way to the break.
+                each function that was inlined on the way to the break, and the local variables there.
             callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
             meant: the function that the user means by the frame that torch begins to compile.
             options: for lookups in Inductor's cache: its options that are not at their default.
@@ -463,7 +464,7 @@ class EventReader:
 
     def _artifact(
         self, builder: _Builder, name: str, payload: str, seen: Seen | None,
-        broken_at: Callable[[], Iterable[tuple[str, int, str, str]]] | None,
+        broken_at: Callable[[], tuple[Iterable[tuple[str, int, str, str]], tuple[NamedValue, ...]]] | None,
         options: Callable[[], Iterable[str]] | None,
     ) -> None:
         cache = _CACHE.fullmatch(name) if "_cache_" in name else None
@@ -475,8 +476,9 @@ class EventReader:
                 cache["cache"], cache["outcome"], _bypass_reason(payload), key,
                 tuple(options()) if key and options is not None else ()))
         elif name == "dynamo_graph_break_reason":
-            inner = [SourceLocation(*place) for place in broken_at()] if broken_at is not None else []
-            broken = graph_break(builder.ids, payload, inner)
+            places, values = broken_at() if broken_at is not None else ((), ())
+            broken = replace(
+                graph_break(builder.ids, payload, [SourceLocation(*place) for place in places]), values=values)
             if all(known.raw != broken.raw for known in builder.breaks):
                 # (A frame ends at one break. Where tracing began again and comes to another one, that lies before it.)
                 builder.breaks = [known for known in builder.breaks if broken.skips_function or known.skips_function

@@ -117,25 +117,3 @@ def callers() -> list[tuple[str, int, str]]:
         places.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
         frame = frame.f_back
     return places[::-1]
-
-
-def stack_of_graph_break() -> list[tuple[str, int, str, str]]:
-    """Return ``(file, line, function, text)`` of the frames that led to the break that torch is about to log.
-
-    These are the compiled frame and each function that was inlined on the way to the break. Empty where that cannot be
-    known.
-    """
-    where = private_api.GRAPH_BREAK_LOG
-    try:
-        function = where.attribute
-    except private_api.MissingPrivateApi:
-        return []
-    frame: Any = sys._getframe(1)
-    for _ in range(40):
-        if frame is None:
-            return []
-        if frame.f_code.co_name == function:
-            stack = getattr(frame.f_locals.get(where.key), "real_stack", None) or ()
-            return [(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in stack]
-        frame = frame.f_back
-    return []

@@ -340,6 +340,15 @@ GRAPH_BREAK_LOG = PrivateApi(
     ("torch._dynamo.symbolic_convert:InstructionTranslatorBase.log_graph_break",),
     "the stack of a graph break with all its frames", "2.7",
     "calls of functions of the same name (forward by forward) on the way to a graph break", takes("exc"), "exc")
+SYMBOLIC_LOCALS = PrivateApi(
+    ("torch._dynamo.symbolic_convert:InstructionTranslatorBase.__init__",),
+    "the local variables at a graph break", "2.0",
+    "types, shapes and dtypes at graph breaks, and advice that needs them", mentions("symbolic_locals"),
+    "symbolic_locals")
+LAZY_CACHE = PrivateApi(
+    ("torch._dynamo.variables.lazy:LazyVariableTracker.__init__",),
+    "a local variable at a graph break that torch has not looked at", "2.0",
+    "types, shapes and dtypes of such variables", mentions("_cache"), "_cache")
 CAPTURED_GRAPH = PrivateApi(
     ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
     "the graph that a backend is given, and what it gives back", "2.0",

@@ -1,0 +1,94 @@
+"""What torch knows at the graph break that it is about to log: the frames that led to it, and the local variables."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...records.model import NamedValue
+from . import private_api
+
+#: Frames of torch's between its call of us and the one that logs the break.
+_NEAR = 40
+#: So many variables are described at most; functions with more are generated ones.
+_MOST = 200
+
+
+def seen() -> tuple[list[tuple[str, int, str, str]], tuple[NamedValue, ...]]:
+    """Return the stack of the break that torch is about to log, and the local variables where it is.
+
+    The stack is ``(file, line, function, text)`` of the compiled frame and of each function that was inlined on the way
+    to the break. Both are empty where that cannot be known.
+    """
+    where = private_api.GRAPH_BREAK_LOG
+    try:
+        function = where.attribute
+    except private_api.MissingPrivateApi:
+        return [], ()
+    frame: Any = sys._getframe(1)
+    for _ in range(_NEAR):
+        if frame is None:
+            return [], ()
+        if frame.f_code.co_name == function:
+            error = frame.f_locals.get(where.key)
+            stack = getattr(error, "real_stack", None) or ()
+            places = [(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in stack]
+            values: tuple[NamedValue, ...] = ()
+            with contextlib.suppress(Exception):  # (without its facts a break is still a break)
+                values = tuple(_described(_innermost(frame.f_locals.get("self"), error)))
+            return places, values
+        frame = frame.f_back
+    return [], ()
+
+
+def _innermost(translator: Any, error: BaseException | None) -> Any:
+    """Return what traced the innermost function when the error was raised: inlined functions have one each."""
+    step = getattr(error, "__traceback__", None)
+    while step is not None:
+        inner = step.tb_frame.f_locals.get("self")
+        if isinstance(getattr(inner, private_api.SYMBOLIC_LOCALS.key, None), dict):
+            translator = inner
+        step = step.tb_next
+    return translator
+
+
+def _described(translator: Any) -> Iterator[NamedValue]:
+    names: dict[int, str] = {}
+    for name, variable in list(getattr(translator, private_api.SYMBOLIC_LOCALS.key, {}).items())[:_MOST]:
+        if name.isidentifier():
+            variable = _without_laziness(variable)
+            node = getattr(getattr(variable, "proxy", None), "node", None)
+            value = node.meta.get("example_value") if node is not None else getattr(variable, "value", variable)
+            one = id(node) if node is not None else id(value)
+            yield _one(name, variable, value, names.setdefault(one, name))
+
+
+def _without_laziness(variable: Any) -> Any:
+    """Return a variable, or what it will be made of when torch looks at it; nothing is looked at for us."""
+    cache = getattr(variable, private_api.LAZY_CACHE.key, None)
+    if cache is None:
+        return variable
+    made = getattr(cache, "vt", None)
+    return made if made is not None else cache
+
+
+def _one(name: str, variable: Any, value: Any, first: str) -> NamedValue:
+    source = getattr(variable, "source", None)
+    path = getattr(source, "name", "")
+    path = path() if callable(path) else path
+    same = first if first != name else ""
+    if isinstance(value, torch.Tensor) and isinstance(value.shape, torch.Size):
+        kind = "Parameter" if isinstance(value, torch.nn.Parameter) else "Tensor"
+        return NamedValue(
+            name, kind, tuple(map(str, value.shape)), str(value.dtype).removeprefix("torch."), str(value.device),
+            bool(value.requires_grad), str(path), same)
+    python_type = getattr(variable, "python_type", None)
+    kind = type(value).__name__ if value is not variable else ""
+    if not kind and python_type is not None:
+        with contextlib.suppress(Exception):  # (torch refuses for many kinds)
+            kind = python_type().__name__
+    return NamedValue(name, kind, source=str(path), same_as=same)
