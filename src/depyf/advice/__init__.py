@@ -14,8 +14,8 @@ same causes; ``recompiles.py`` is that for recompiles (``recompile_sizes.py``, `
 ``source.py`` finds the user's statement; nothing here imports torch.
 """
 
-from .breaks import RULES, on_break
+from .breaks import RULES, candidates, on_break
 from .model import Advice, Edit
 from .source import Sources
 
-__all__ = ["RULES", "Advice", "Edit", "Sources", "on_break"]
+__all__ = ["RULES", "Advice", "Edit", "Sources", "candidates", "on_break"]

@@ -1,310 +1,200 @@
-"""A branch on a value in a tensor, written as an operation on tensors.
+"""A branch on a value in a tensor: one operation of the graph where that is proven, or what prevents it.
 
     if x.sum() > 0:          ->     y = torch.where(x.sum() > 0, x + 1, x - 1)
         y = x + 1
     else:
         y = x - 1
 
-Only sides without an effect are rewritten so, since ``torch.where`` computes both.
+``torch.where`` computes both sides at each call. So the edit is proven only where both sides are elementwise arithmetic
+with finite gradients on the same tensors, of one shape and dtype (recorded at the break), and where nothing can tell a
+new tensor from the old one. What is not known becomes a condition of the sentence; what is known to differ prevents it.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from .empty import calls_of_nothing, rest_of_turn
-from .handlers import without_runtime_error
 from .model import Advice, Edit, indented
-from .scalars import in_arithmetic, without_scalar
-from .source import Site, called, last_name
+from .source import Function, Site, called
+from .tensor_values import Unproven, Values, is_total, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
-_COST = ("both sides are computed at each call, and have to broadcast to one shape and dtype; for sides that are "
-         "expensive, `torch.cond` computes one")
-#: Calls of methods and functions whose result is a truth value in a tensor.
-TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not",
-                    "logical_and", "logical_or", "isclose", "signbit", "bool"})
-#: Built-in functions and types of which the result is no tensor and no number.
-_NO_TENSORS = frozenset({"dict", "list", "tuple", "set", "frozenset", "sorted", "reversed", "zip", "map", "filter",
-                         "range", "enumerate", "str", "bytes", "repr", "iter", "object", "type"})
-#: Functions that tell somebody of something.
-_REPORTS = frozenset({
+_COST = "both sides are computed at each call"
+_WHY_NOT = ("in a graph `torch.where` would compute both sides at each call, so both have to be free of effects and of "
+            "one type, shape and dtype")
+_LEFT = "the graph ends here; what comes before and after the branch is compiled"
+#: With more conditions than these a rewriting is no advice.
+_FEW = 2
+#: Methods of containers that change them.
+_CHANGING = frozenset({"append", "extend", "insert", "pop", "popitem", "remove", "add", "discard", "update", "clear",
+                       "setdefault", "put", "write"})
+#: Functions that report something.
+REPORTS = frozenset({
     "print", "debug", "info", "warning", "warning_once", "error", "critical", "exception", "log", "warn"})
-#: Functions that draw random numbers.
-_RANDOM = re.compile(
-    r"(?:randn?|randint|randn?_like|randint_like|randperm|bernoulli|multinomial|normal|poisson|dropout\w*"
-    r"|gumbel_softmax|r?sample)$")
-#: Functions that join tensors.
-_JOINING = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"})
-#: Tests for a tensor without elements.
-_EMPTY = re.compile(r".+\.numel\(\) == 0|len\(.+\) == 0|not len\(.+\)|.+\.(?:shape\[0\]|size\(0\)) == 0")
-#: Functions of ``math`` and numpy on a number that torch has for tensors, by the same name.
-_ALSO_TORCHS = frozenset({"isnan", "isinf", "isfinite", "exp", "log", "log2", "log10", "sqrt", "floor", "ceil"})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice between two values.
+
+    Attributes:
+        test: by which it is made.
+        one, other: the values, where it is true and where not.
+        target: the variable that gets the value; ``""``: it is returned, or a part of the statement.
+        statement: what the choice becomes, with ``Name("depyf_choice")`` in the place of the value.
+        last: the last line that it replaces.
+    """
+
+    test: ast.expr
+    one: ast.expr | Choice
+    other: ast.expr | Choice
+    target: str
+    statement: ast.stmt
+    last: int
 
 
 def on_branch(site: Site) -> Advice | None:
-    """Return the rewriting of the user's branch; ``None`` where it is of no form that is known to work."""
-    match site.statement:
-        case ast.If() as node:
-            return _raising(site, node) or _choosing(site, node) or _for_empty(site, node) or _reporting(site, node)
-        case ast.Assert() as node:
-            return _asserting(site, node)
-        case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.Return() | ast.Expr() as node:
-            return _conditional(site, node)
-    return None
-
-
-# --- conditions ---------------------------------------------------------------------------------------
-def condition(node: ast.expr) -> ast.expr | None:
-    """Return a test as one tensor of truth: ``not a.any() and b > 0`` is ``~a.any() & (b > 0)``.
-
-    ``None`` where the test may not be of tensors.
-    """
-    truth = _truth(node)
-    return _of_tensors(truth) if truth is not None else None
-
-
-def _truth(node: ast.expr) -> ast.expr | None:
-    tensor = without_scalar(node)
-    match tensor:
-        case ast.BoolOp(operator, values):
-            parts = [_truth(value) for value in values]
-            known = [part for part in parts if part is not None]
-            if len(known) < len(parts):
-                return None
-            return _joined(known, ast.BitAnd() if isinstance(operator, ast.And) else ast.BitOr())
-        case ast.UnaryOp(ast.Not(), inner):
-            part = _truth(inner)
-            return _inverted(part) if part is not None else None
-        case ast.Compare(left, [*operators], [*others]) if not any(
-                isinstance(each, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for each in operators):
-            if all(isinstance(each, ast.Constant) or _is_pythons(each) for each in (left, *others)):
-                return None
-            sides = [without_scalar(each) for each in (left, *others)]
-            pairs: list[ast.expr] = [ast.Compare(sides[at], [operator], [sides[at + 1]])
-                                     for at, operator in enumerate(operators)]
-            return _joined(pairs, ast.BitAnd())
-        case ast.Call() as call:
-            return _of_call(call)
-    return None
-
-
-def _inverted(truth: ast.expr) -> ast.expr:
-    match truth:
-        case ast.UnaryOp(ast.Invert(), inner):
-            return inner
-    return ast.UnaryOp(ast.Invert(), truth)
-
-
-def _of_tensors(node: ast.expr) -> ast.expr | None:
-    """Return an expression with the tensors that it took numbers from: ``torch.isnan(x)`` for ``math.isnan(x.item())``.
-
-    ``None`` where one of the numbers goes to a function that may not take a tensor.
-    """
-    changed = _OfTensors()
-    result: ast.expr = changed.visit(copy.deepcopy(node))
-    return result if changed.possible else None
-
-
-class _OfTensors(ast.NodeTransformer):
-    """Puts tensors in the place of their numbers.
-
-    Attributes:
-        possible: no number is left, nor went one to a function that may not take a tensor.
-    """
-
-    def __init__(self) -> None:
-        self.possible = True
-        self._numbers = 0
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        match node:
-            case ast.Call(ast.Attribute(tensor, "item"), [], []):
-                self._numbers += 1
-                taken: ast.expr = self.visit(tensor)
-                return taken
-            case ast.Call(ast.Attribute(ast.Name("math" | "np" | "numpy"), name), [number], []) if name in _ALSO_TORCHS:
-                function = ast.Attribute(ast.Name("torch", ast.Load()), name, ast.Load())
-                return ast.Call(function, [self.visit(without_scalar(number))], [])
-            case ast.Call(ast.Name("int" | "float" | "bool"), [number]) if not isinstance(number, ast.Constant):
-                self.possible = False  # (``float("inf")`` is no number of a tensor)
-        before = self._numbers
-        self.generic_visit(node)
-        if self._numbers > before and not (isinstance(node.func, ast.Name) and node.func.id == "abs"):
-            self.possible = False
-        return node
-
-
-def _joined(parts: Sequence[ast.expr], operator: ast.operator) -> ast.expr:
-    result = parts[0]
-    for part in parts[1:]:
-        result = ast.BinOp(result, operator, part)
-    return result
-
-
-def _of_call(call: ast.Call) -> ast.expr | None:
-    match call:
-        case ast.Call(ast.Attribute(ast.Name("torch"), "equal"), [left, right], []):
-            return _all(ast.Compare(left, [ast.Eq()], [right]))
-        case ast.Call(ast.Attribute(ast.Name("torch"), "allclose"), arguments, keywords):
-            torch = ast.Attribute(ast.Name("torch", ast.Load()), "isclose", ast.Load())
-            return _all(ast.Call(torch, arguments, keywords))
-    if _is_pythons(call):
+    """Return the advice on a statement that branches on a value in a tensor; ``None`` where it holds no branch."""
+    node = site.statement
+    if isinstance(node, ast.Assert):
+        return _on_check(node.test, node.msg, "AssertionError")
+    if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse and isinstance(node.body[0], ast.Raise):
+        raised = node.body[0].exc
+        name = called(raised) if isinstance(raised, ast.Call) else ""
+        return _on_check(ast.UnaryOp(ast.Not(), node.test), None, name or "exception")
+    choice = _choice(site, node) if node is not None else None
+    if choice is None and not isinstance(node, ast.If):
         return None
-    if called(call) in TRUTHS:
-        return call
-    if isinstance(call.func, ast.Attribute):
-        return ast.Compare(call, [ast.NotEq()], [ast.Constant(0)])
-    return None
+    assert node is not None
+    prevented = _prevented(site, node)
+    if prevented:
+        return _left_alone(prevented)
+    if choice is None:
+        return _left_alone("its sides do more than choose one value")
+    advice, conditions = _as_where(site, choice)
+    if advice is None:
+        return _left_alone(conditions[0])
+    if not conditions:
+        return replace(advice, cost=f"{advice.cost}{_proven_for(site, choice)}")
+    if len(conditions) > _FEW:
+        return _left_alone(f"`torch.where` would be the same only if {_listed(conditions)}")
+    return replace(advice, change=f"if {_listed(conditions)}: {advice.change}; otherwise leave the branch as it is",
+                   edits=(), after=())
 
 
-def _is_pythons(node: ast.expr) -> bool:
-    """Return whether an expression is a value of Python's, or needs one: ``any(...)``, ``len(x)``, ``x.numel()``.
+def _left_alone(why: str) -> Advice:
+    return Advice("branch", f"leave the branch as it is: {why}", _WHY_NOT, _LEFT)
 
-    (Of tensors ``abs`` and ``sum`` give a tensor, as ``max`` and ``min`` of several arguments do.)
-    """
+
+def _listed(clauses: Sequence[str]) -> str:
+    return f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
+
+
+def _proven_for(site: Site, choice: Choice) -> str:
+    """Return for which tensors the rewriting is proven: those of this run."""
+    names = {each.id for side in _sides(choice) for each in ast.walk(side) if isinstance(each, ast.Name)}
+    known = [f"`{each.name}` {each.dtype} [{', '.join(each.shape)}]" for each in site.broken.values
+             if each.name in names and each.shape is not None]
+    return f"; proven for the shapes and dtypes of this run ({', '.join(known)})" if known else ""
+
+
+def candidates(site: Site) -> list[Advice]:
+    """Return rewritings of a branch that a trial may find to be the same, best first; each with its edit."""
+    node = site.statement
+    choice = _choice(site, node) if node is not None else None
+    if choice is None or node is None or _prevented(site, node):
+        return []
+    guarded = _guarded_division(choice)
+    tried = [_as_where(site, each)[0] for each in (choice, guarded) if each is not None]
+    return [each for each in tried if each is not None and each.edits]
+
+
+# --- what a branch does -------------------------------------------------------------------------------
+def _choice(site: Site, node: ast.stmt) -> Choice | None:
+    """Return the choice of one value that a statement makes; ``None`` where it does anything else."""
+    last = node.end_lineno or node.lineno
     match node:
-        case ast.Call(ast.Attribute(_, "numel" | "size" | "dim" | "nelement")) | ast.Attribute(_, "shape" | "ndim"):
-            return True
-        case ast.Subscript(owner):
-            return _is_pythons(owner)
-        case ast.Call(ast.Name("abs" | "sum" | "float" | "int" | "bool")):
-            return False
-        case ast.Call(ast.Name("max" | "min"), [_, _, *_]):
-            return False
-        case ast.Call(ast.Name(name)):
-            return hasattr(builtins, name)
-    return False
-
-
-def _all(node: ast.expr) -> ast.expr:
-    return ast.Call(ast.Attribute(node, "all", ast.Load()), [], [])
-
-
-def is_plain(node: ast.expr) -> bool:
-    """Return whether an expression has no effect, as far as its text tells, and can stand for a tensor."""
-    for each in ast.walk(node):
-        if isinstance(each, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda)):
-            return False
-        if isinstance(each, ast.Call) and (called(each) == "print" or called(each).rstrip("_") != called(each)):
-            return False
-    match node:
-        case ast.Constant(value):
-            return isinstance(value, (int, float))
-        case ast.Call(ast.Name(name)):
-            return name not in _NO_TENSORS
-    return not isinstance(node, (ast.Tuple, ast.List, ast.Dict, ast.Set, ast.JoinedStr, ast.ListComp, ast.DictComp,
-                                 ast.SetComp, ast.GeneratorExp))
-
-
-def _joins(one: ast.expr, other: ast.expr) -> bool:
-    """Return whether one value joins another to more, so that their sizes differ: ``torch.cat([x, y])`` and ``x``."""
-    match one:
-        case ast.Call(args=[ast.List(parts) | ast.Tuple(parts), *_]) if called(one) in _JOINING:
-            return any(ast.dump(part) == ast.dump(other) for part in parts)
-    return False
-
-
-# --- forms --------------------------------------------------------------------------------------------
-def _where(test: ast.expr, one: ast.expr, other: ast.expr) -> ast.expr | None:
-    truth = condition(test)
-    if truth is None or not is_plain(one) or not is_plain(other) or _joins(one, other) or _joins(other, one):
-        return None
-    where = ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load())
-    return ast.Call(where, [truth, in_arithmetic(one), in_arithmetic(other)], [])
-
-
-def _choosing(site: Site, node: ast.If) -> Advice | None:
-    """Return the advice on a choice of one name's value, or of what is returned."""
-    target = _target(node.body)
-    value = (_each_chosen(node) or _chosen(node, target)) if target is not None else None
-    if target is not None and value is not None:
-        return rewritten(site, [ast.Assign([ast.Name(target, ast.Store())], value)], cost=_cost(value))
-    returned = _returned(node, site.following)
-    if returned is None:
-        return None
-    value, takes_next = returned
-    last = site.following.end_lineno if takes_next and site.following is not None else None
-    return rewritten(site, [ast.Return(value)], last, cost=_cost(value))
-
-
-def _for_empty(site: Site, node: ast.If) -> Advice | None:
-    """Return the advice on a way out for tensors without elements, where the rest of the turn does nothing for them."""
-    names = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name)} - {"len"}
-    match node:
-        case ast.If(test, [ast.Continue()], []) if (
-                _EMPTY.fullmatch(unparsed(test)) and len(names) == 1 and site.function is not None):
-            name = names.pop()
-            calls = calls_of_nothing(rest_of_turn(site.function, node), name, site.function)
-            if calls is None:
-                return None
-            taken = " and ".join(f"`{unparsed(call, site.text)}`" for call in calls)
-            return with_lines(
-                site, "empty", [], f"what follows adds and stores nothing where `{name}` has no elements, and a graph "
-                "has no branch on how many there are",
-                f"{taken} is then computed without elements, too: it has to take them, and do nothing else"
-                if calls else "each turn is then computed, also one without elements, where a number that a sum is "
-                "added to becomes a tensor")
+        case ast.If(test, body, orelse):
+            body = _inlined(site.function, node, body)
+            target = _target(body) or _target(orelse)
+            if target:
+                one, other = _value(body, target), _value(orelse, target)
+                if one is not None and other is not None:
+                    assigned = ast.Assign([ast.Name(target, ast.Store())], _hole())
+                    return Choice(test, one, other, target, assigned, last)
+            following = site.following
+            match body, orelse or following:
+                case [ast.Return(ast.expr() as one)], [ast.Return(ast.expr() as other)] | ast.Return(
+                        ast.expr() as other):
+                    end = last if orelse or following is None else following.end_lineno or last
+                    return Choice(test, one, other, "", ast.Return(_hole()), end)
+        case ast.Assign() | ast.AnnAssign() | ast.Return() | ast.AugAssign() | ast.Expr():
+            found = [each for each in ast.walk(node) if isinstance(each, ast.IfExp)]
+            if len(found) == 1:
+                target = node.targets[0].id if isinstance(node, ast.Assign) and node.value is found[0] and isinstance(
+                    node.targets[0], ast.Name) else ""
+                return Choice(found[0].test, found[0].body, found[0].orelse, target, _with_hole(node), last)
     return None
 
 
-def _cost(value: ast.expr) -> str:
-    """Return what the choice costs; random numbers are drawn for both sides, so that later ones are others."""
-    draws = any(isinstance(each, ast.Call) and _RANDOM.match(called(each)) for each in ast.walk(value))
-    return f"{_COST}; random numbers are drawn whichever side is taken, so later ones are others" if draws else _COST
+def _hole() -> ast.Name:
+    return ast.Name("depyf_choice", ast.Load())
 
 
-def _reporting(site: Site, node: ast.If) -> Advice | None:
-    """Return the advice on a branch outside of loops that prints or logs, and does nothing else."""
-    if site.function is None or any(isinstance(each, (ast.For, ast.While)) and node in ast.walk(each)
-                                    for each in ast.walk(site.function)):
-        return None
-    calls = [statement.value for statement in node.body if isinstance(statement, ast.Expr)]
-    if node.orelse or len(calls) < len(node.body) or not all(
-            isinstance(call, ast.Call) and called(call) in _REPORTS for call in calls):
-        return None
-    return Advice(
-        "report", "check it where the function is called, on what it returns: the branch only reports",
-        "a graph has no branch on a value that only the data tells", "what is checked has to be returned")
+class _Filled(ast.NodeTransformer):
+    def __init__(self, value: ast.expr) -> None:
+        self.value = value
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.value if node.id == "depyf_choice" else node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        return self.value
 
 
-def _target(block: Sequence[ast.stmt]) -> str | None:
+def _with_hole(node: ast.stmt) -> ast.stmt:
+    filled: ast.stmt = _Filled(_hole()).visit(copy.deepcopy(node))
+    return filled
+
+
+def _inlined(function: Function | None, branch: ast.If, block: list[ast.stmt]) -> list[ast.stmt]:
+    """Return a block of assignments as its last one, with the values of the names that only the block uses."""
+    *before, last = block
+    values: dict[str, ast.expr] = {}
+    inside = {id(each) for each in ast.walk(branch)}
+    for statement in before:
+        match statement:
+            case ast.Assign([ast.Name(name)], value) if function is not None and all(
+                    id(each) in inside for each in ast.walk(function)
+                    if isinstance(each, ast.Name) and each.id == name):
+                values[name] = _Replaced(values).visit(copy.deepcopy(value))
+            case _:
+                return block
+    return [_Replaced(values).visit(copy.deepcopy(last))] if values else block
+
+
+class _Replaced(ast.NodeTransformer):
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self.values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        value = self.values.get(node.id) if isinstance(node.ctx, ast.Load) else None
+        return copy.deepcopy(value) if value is not None else node
+
+
+def _target(block: Sequence[ast.stmt]) -> str:
     match block:
         case [ast.Assign([ast.Name(name)])] | [ast.AugAssign(ast.Name(name))]:
             return name
-    return None
+        case [ast.If(_, body)]:
+            return _target(body)
+    return ""
 
 
-def _each_chosen(node: ast.If) -> ast.expr | None:
-    """Return a choice between the items of a dictionary or list and what is computed of each.
-
-    ``{k: torch.where(test, g / n, g) for k, g in grads.items()}``, of ``grads = {k: g / n for k, g in grads.items()}``.
-    """
-    match node:
-        case ast.If(test, [ast.Assign([ast.Name(name)], ast.DictComp(ast.Name(key), value, [
-                ast.comprehension(ast.Tuple([ast.Name(same), ast.Name(item)]),
-                                  ast.Call(ast.Attribute(ast.Name(of), "items"), [], []), [], 0)]) as made)], []):
-            known = of == name and same == key
-        case ast.If(test, [ast.Assign([ast.Name(name)], ast.ListComp(value, [
-                ast.comprehension(ast.Name(item), ast.Name(of), [], 0)]) as made)], []):
-            known, key = of == name, item
-        case _:
-            return None
-    if not known or any(isinstance(each, ast.Name) and each.id in (key, item) for each in ast.walk(test)):
-        return None
-    chosen = _where(test, value, ast.Name(item, ast.Load()))
-    if chosen is None:
-        return None
-    if isinstance(made, ast.DictComp):
-        return ast.DictComp(made.key, chosen, made.generators)
-    return ast.ListComp(chosen, made.generators)
-
-
-def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | None:
+def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
     match block:
         case []:
             return ast.Name(target, ast.Load())
@@ -312,81 +202,196 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | None:
             return value
         case [ast.AugAssign(ast.Name(name), operator, value)] if name == target:
             return ast.BinOp(ast.Name(name, ast.Load()), operator, value)
-        case [ast.If() as inner]:
-            return _chosen(inner, target)
+        case [ast.If(test, body, orelse) as inner]:
+            one, other = _value(body, target), _value(orelse, target)
+            if one is not None and other is not None:
+                return Choice(test, one, other, target, inner, inner.end_lineno or 0)
     return None
 
 
-def _chosen(node: ast.If, target: str) -> ast.expr | None:
-    one, other = _value(node.body, target), _value(node.orelse, target)
-    return _where(node.test, one, other) if one is not None and other is not None else None
+def _prevented(site: Site, node: ast.stmt) -> str:
+    """Return what a side does that must happen on one side only, as a clause; ``""`` where nothing is seen."""
+    values = Values(site.broken.values)
+    for statement in _one_sided(node):
+        match statement:
+            case ast.AugAssign(ast.Name(name)) if values.type_of(name) != "" and not values.is_alone(name):
+                where = "the caller's tensor" if values.is_given(name) else "a tensor that has another name, too,"
+                return f"`{unparsed(statement, site.text)}` changes {where} in place, and `torch.where` makes a new one"
+            case ast.Assign([ast.Subscript() | ast.Attribute() as target]) | ast.AugAssign(
+                    ast.Subscript() | ast.Attribute() as target):
+                return f"one side alone sets `{unparsed(target, site.text)}`"
+            case ast.Return(None):
+                return "one side returns nothing, the other a value, and a graph has one kind of result"
+            case ast.Return(ast.Constant(value)) if not isinstance(value, float):
+                return f"one side returns `{value!r}`, which is no tensor, so the result has no single type"
+            case ast.Return(ast.Tuple() | ast.List() | ast.Dict()):
+                return "what the sides return is no single tensor"
+            case ast.Raise():
+                return "one side raises an exception"
+            case ast.Break() | ast.Continue():
+                return "one side goes to another turn of the loop, so what is computed after it depends on the values"
+            case ast.For() | ast.While() | ast.With() | ast.Try():
+                return "one side holds statements that have to run on that side only"
+        for call in (each for each in ast.walk(statement) if isinstance(each, ast.Call)):
+            name = called(call)
+            if name in REPORTS and call.args and not _is_of_tensors(call, values):
+                return (f"`{unparsed(call, site.text)}` has to happen on one side only; where its place among other "
+                        "output does not matter, return what it says and report it where the function is called")
+            if name in _CHANGING and isinstance(call.func, ast.Attribute):
+                return f"`{unparsed(call.func.value, site.text)}` is changed on one side only"
+            if name.endswith("_") and not name.startswith("_"):
+                return f"`{unparsed(call, site.text)}` changes a tensor in place on one side only"
+    return ""
 
 
-def _returned(node: ast.If, following: ast.stmt | None) -> tuple[ast.expr, bool] | None:
-    match node.body, node.orelse, following:
-        case [ast.Return(ast.expr() as one)], [ast.Return(ast.expr() as other)], _:
-            value = _where(node.test, one, other)
-            return (value, False) if value is not None else None
-        case [ast.Return(ast.expr() as one)], [], ast.Return(ast.expr() as other):
-            value = _where(node.test, one, other)
-            return (value, True) if value is not None else None
+def _one_sided(node: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the statements, or the values, of which only one side has each."""
+    if not isinstance(node, ast.If):
+        for each in ast.walk(node):
+            if isinstance(each, ast.IfExp):
+                yield from (each.body, each.orelse)
+        return
+    for statement in (*node.body, *node.orelse):
+        if isinstance(statement, ast.If):
+            yield from _one_sided(statement)
+        else:
+            yield statement
+
+
+def _is_of_tensors(call: ast.Call, values: Values) -> bool:
+    """Return whether a call is of torch's or of a tensor's: ``torch.log(x)`` reports nothing."""
+    match call.func:
+        case ast.Attribute(ast.Name(owner)):
+            return owner in ("torch", "math") or values.is_tensor(owner)
+        case ast.Attribute(ast.Call() | ast.BinOp()):
+            return True
+    return False
+
+
+# --- torch.where --------------------------------------------------------------------------------------
+def _as_where(site: Site, choice: Choice) -> tuple[Advice | None, list[str]]:
+    """Return the rewriting, and the conditions that are not known to hold; no rewriting where one is known not to."""
+    values = Values(site.broken.values)
+    conditions: dict[str, None] = {}
+    try:
+        conditions.update(dict.fromkeys(_unknown_of_sides(site, list(_sides(choice)), values)))
+        value = _where(site, choice, values, conditions)
+    except Unproven as error:
+        return None, [str(error)]
+    if choice.target and _may_tell_copy(site, choice, values):
+        conditions[f"nothing but the lines after it needs `{choice.target}` to be the same object as before"] = None
+    elif not choice.target and any(isinstance(side, ast.Name) for side in _sides(choice)):
+        conditions["no caller needs the result to be the very tensor that was passed"] = None
+    if _is_only_part(choice):
+        conditions.setdefault("the rest of the line takes a tensor", None)
+    if "no gradient is needed" in conditions:
+        conditions = {each: None for each in conditions if "no gradient flows" not in each}
+    filled = _Filled(value).visit(copy.deepcopy(choice.statement))
+    return replace(rewritten(site, [filled], choice.last), condition=unparsed(choice.test, site.text)), list(conditions)
+
+
+def _sides(choice: Choice) -> Iterator[ast.expr]:
+    for side in (choice.one, choice.other):
+        if isinstance(side, Choice):
+            yield from _sides(side)
+        else:
+            yield side
+
+
+def _is_only_part(choice: Choice) -> bool:
+    match choice.statement:
+        case ast.Assign(_, ast.Name("depyf_choice")) | ast.Return(ast.Name("depyf_choice")):
+            return False
+    return True
+
+
+def _where(site: Site, choice: Choice, values: Values, conditions: dict[str, None]) -> ast.expr:
+    test, unknown = truth(choice.test, values, lambda node: unparsed(node, site.text))
+    conditions.update(dict.fromkeys(unknown))
+    parts = [_where(site, side, values, conditions) if isinstance(side, Choice) else side
+             for side in (choice.one, choice.other)]
+    return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), [test, *parts], [])
+
+
+def _unknown_of_sides(site: Site, sides: Sequence[ast.expr], values: Values) -> Iterator[str]:
+    """Yield what has to hold of the sides, as clauses.
+
+    Raises:
+        Unproven: they are known not to be of one kind.
+    """
+    kinds = [values.infer(side) for side in sides]
+    for side, kind in zip(sides, kinds):
+        if kind.is_python:
+            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and would become a tensor")
+        if kind.effect:
+            raise Unproven(f"`{unparsed(side, site.text)}` {kind.effect}, which has to happen on one side only")
+        yield from kind.unknown
+    unknown = []
+    for word, known in (("shape", [kind.shape for kind in kinds]), ("dtype", [kind.dtype or None for kind in kinds])):
+        different = list(dict.fromkeys(each for each in known if each is not None))
+        if len(different) > 1:
+            raise Unproven(f"the sides differ in {word}: {_in_words(different[0])} and {_in_words(different[1])}")
+        unknown += [word] if None in known else []
+    if unknown:
+        yield f"both sides always have the same {' and '.join(unknown)}"
+    if len({kind.leaves for kind in kinds}) > 1:
+        yield "no gradient is needed"
+
+
+def _in_words(of: str | tuple[str, ...] | None) -> str:
+    return f"`{of}`" if isinstance(of, str) else f"`[{', '.join(of or ())}]`"
+
+
+def _may_tell_copy(site: Site, choice: Choice, values: Values) -> bool:
+    """Return whether the program may see that a side that leaves the variable as it is now makes a copy of it."""
+    sides = [side.id for side in _sides(choice) if isinstance(side, ast.Name)]
+    if not sides or site.function is None:
+        return bool(sides)
+    if all(values.is_alone(name) for name in sides) and all(name == choice.target for name in sides):
+        return False
+    return not _is_only_read(site.function, choice.target, choice)
+
+
+def _is_only_read(function: Function, name: str, choice: Choice) -> bool:
+    """Return whether each use of a variable is an operand or goes to a function that gives a new tensor."""
+    fine: set[int] = set()
+    for node in ast.walk(function):
+        match node:
+            case ast.BinOp() | ast.UnaryOp() | ast.Compare():
+                fine.update(id(each) for each in ast.iter_child_nodes(node))
+            case ast.Call(ast.Attribute(owner, method)) if is_total(method):
+                fine.add(id(owner))
+            case ast.Call(ast.Attribute(ast.Name("torch"), method), arguments) if is_total(method):
+                fine.update(map(id, arguments))
+            case ast.Assign([ast.Name(target)], ast.Name(source)) if target == source == name:
+                fine.add(id(node.value))
+            case ast.If() | ast.IfExp() if node.test is choice.test:
+                fine.update(id(each) for each in ast.walk(node) if isinstance(each, ast.Name))
+            case ast.FunctionDef() | ast.Lambda() if node is not function:
+                return False
+    return all(id(each) in fine for each in ast.walk(function)
+               if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load))
+
+
+def _guarded_division(choice: Choice) -> Choice | None:
+    """Return ``v / n if c else v`` as a division by 1 where ``c`` is false, whose gradient is finite; else ``None``."""
+    match choice.one, choice.other:
+        case ast.BinOp(left, ast.Div(), right), ast.Name(name) if isinstance(left, ast.Name) and left.id == name:
+            safe = ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()),
+                            [choice.test, right, ast.Constant(1)], [])
+            divided = ast.BinOp(left, ast.Div(), safe)
+            return replace(choice, one=divided, other=choice.other)
     return None
 
 
-def _conditional(site: Site, node: ast.stmt) -> Advice | None:
-    """Return the advice on ``a if test else b`` in a simple statement."""
-    found = [each for each in ast.walk(node) if isinstance(each, ast.IfExp)]
-    if len(found) != 1:
-        return None
-    value = _where(found[0].test, found[0].body, found[0].orelse)
-    return rewritten(site, [_replaced(node, value)], cost=_cost(value)) if value is not None else None
-
-
-def _replaced(node: ast.stmt, value: ast.expr) -> ast.stmt:
-    """Return a copy of a statement with a value in the place of its only conditional expression."""
-
-    class Replaced(ast.NodeTransformer):
-        def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-            return value
-
-    result: ast.stmt = Replaced().visit(copy.deepcopy(node))
-    return result
-
-
-def _raising(site: Site, node: ast.If) -> Advice | None:
-    match node:
-        case ast.If(test, [ast.Raise(ast.Call(error, arguments))], []):
-            truth = condition(test)
-            if truth is None:
-                return None
-            return _asserted(site, _inverted(truth), arguments[0] if arguments else None, last_name(error))
-    return None
-
-
-def _asserting(site: Site, node: ast.Assert) -> Advice | None:
-    truth = condition(node.test)
-    return _asserted(site, truth, node.msg, "AssertionError") if truth is not None else None
-
-
-def _asserted(site: Site, truth: ast.expr, message: ast.expr | None, raised: str) -> Advice:
-    """Return the advice on a check that raises an exception of a name."""
-    text = message.value if isinstance(message, ast.Constant) and isinstance(message.value, str) else ""
-    if isinstance(message, ast.JoinedStr):
-        text = "".join(str(part.value) if isinstance(part, ast.Constant) else "..." for part in message.values)
-    call = ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "_assert_async", ast.Load()), [
-        truth, *([ast.Constant(text)] if text else [])], [])
-    advice = rewritten(
-        site, [ast.Expr(call)], rule="assert",
-        why="the check is then an operation of the graph, not a branch of Python",
-        cost="the error is a RuntimeError, and its text cannot hold values; on a GPU it comes later")
-    handler = without_runtime_error(site.module, raised) if site.module is not None else None
-    if handler is None or handler.type is None:
-        return advice
-    # (No edit: with values that the run does not have, the program would end where it went on.)
-    caught = f"`except {unparsed(handler.type)}` of the program (line {handler.lineno})"
-    change = (f"{advice.change}; but {caught} would not catch what `torch._assert_async` raises, a RuntimeError: let "
-              "it catch that, too")
-    return Advice(advice.rule, change, advice.why, advice.cost, after=advice.after)
+# --- checks -------------------------------------------------------------------------------------------
+def _on_check(test: ast.expr, message: ast.expr | None, raised: str) -> Advice | None:
+    """Return the advice on a check of values that raises an exception."""
+    return Advice(
+        "check", f"where a `RuntimeError` may come in the place of the {raised}, and its text needs no values, call "
+        "`torch._assert_async(test, 'text')` with the test as a tensor; otherwise check it in the caller",
+        "a graph has no branch on a value that only the data tells, and this check is an operation of the graph",
+        "another type of exception reaches the caller; on a GPU it comes later")
 
 
 # --- the result ---------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..frozen import frozen
-from . import backward, calls, errors, libraries, lists, texts
+from . import backward, branches, calls, errors, libraries, lists, texts
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
 from .data_loops import on_numbers, on_turn
@@ -27,7 +27,6 @@ from .scalars import has_scalars, in_arithmetic, without_scalar
 from .shapes import on_numbers_taken, on_refused_numbers, on_shape
 from .source import Site, called, is_own
 from .tensor_indices import in_steps, is_indexed_by_tensors, numbers_among_indices, on_count, on_elements
-from .while_loops import on_while
 
 
 @frozen
@@ -55,6 +54,13 @@ def on_break(site: Site) -> Advice | None:
                                        or is_own(site.where.filename)):  # (who can change a line of a library?)
                 return advice
     return libraries.on_given_up(site)
+
+
+def candidates(site: Site) -> list[Advice]:
+    """Return the changes of a graph break that a trial may find to be the same, best first; each can be made."""
+    advice = on_break(site)
+    tried = branches.candidates(site) if advice is not None and advice.rule == "branch" else [advice]
+    return [each for each in tried if each is not None and each.is_mechanical]
 
 
 def _setting(
@@ -88,7 +94,7 @@ def _on_item(site: Site) -> Advice | None:
     """Return the advice on a number that is taken out of a tensor."""
     if isinstance(site.statement, (ast.If, ast.While, ast.Assert)):
         test = site.statement.test
-        return (on_while(site) or on_data_branch(site) or on_turn(site)) if (
+        return (on_data_branch(site) or on_turn(site)) if (
             without_scalar(test) is not test or not _indexes(site)) else None
     if _indexes(site):  # (torch raises an error for it where the setting is on)
         return texts.on_looked_up(site) or lists.on_index(site)
@@ -245,11 +251,10 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0170", "GB0035", "GB0124", "GB0178", "GB0213", "GB4841"),
          r"^Data-dependent (branching|jump)|^Unsupported (Tensor\.item|python_type)\(\)|^unimplemented builtin op|"
          r"^constant fold", _on_drawn),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_while)),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_number_of_chosen),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_data_branch)),
     Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_turn)),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_number_of_chosen),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_arithmetic),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", on_tested_number),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),

@@ -384,19 +384,16 @@ def on_data_operator(site: Site) -> Advice | None:
 
 
 def _comparison(site: Site, name: str) -> Advice | None:
-    from .branches import condition, on_branch
-
-    advice = on_branch(site)
-    if advice is not None:
-        return advice
     if site.statement is None:
         return None
     calls = [each for each in ast.walk(site.statement) if isinstance(each, ast.Call) and called(each) == name]
-    tensor = condition(calls[0]) if len(calls) == 1 else None
-    text = _with(site.statement, calls[0], tensor) if tensor is not None else ""
-    return with_lines(site, name, [text], "the result is then a tensor, which a graph can hold",
-                      "a tensor of one truth value, where a Python value was; the shapes have to be equal",
-                      ) if text else None
+    if len(calls) != 1:
+        return None
+    same = "`(a == b).all()`" if name == "equal" else "`torch.isclose(a, b).all()`"
+    return Advice(
+        name, f"if both always have one shape and the line can take a tensor: {same}; otherwise leave it as it is",
+        f"`{unparsed(calls[0], site.text)}` gives a truth value of Python's, which only the data tells",
+        "a tensor of one truth value, where a Python value was; a branch on it breaks the graph, too")
 
 
 def on_named_in_comprehension(site: Site) -> Advice | None:

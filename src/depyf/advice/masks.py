@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import ast
 
-from .branches import TRUTHS, unparsed
+from .branches import unparsed
 from .model import Advice
 from .source import Function, Site, called
 
 #: Methods and functions that give a truth value for each element.
-_MASKS = TRUTHS - {"any", "all"}
+_MASKS = frozenset({"isnan", "isinf", "isfinite", "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and",
+                    "logical_or", "isclose", "signbit", "bool"})
 #: Methods after which the rows are still one for each that the mask chose.
 _SAME_ROWS = frozenset({"squeeze", "flatten", "view", "reshape", "to", "long", "t", "detach"})
 

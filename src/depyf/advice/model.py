@@ -37,6 +37,7 @@ class Advice:
         after: the user's lines as they should be, without their common indentation; empty where only words say it.
         elsewhere: what has to be changed is not the line of the break, so it helps whoever wrote that.
         next_break: where the graph breaks next, if that is known: ``"line 30 (`token.numel() == 0`)"``.
+        condition: the test that chose between two sides, as it is written both in the old lines and in the new ones.
     """
 
     rule: str
@@ -48,6 +49,7 @@ class Advice:
     after: tuple[str, ...] = ()
     elsewhere: bool = False
     next_break: str = ""
+    condition: str = ""
 
     @property
     def names_setting(self) -> bool:

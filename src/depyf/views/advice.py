@@ -126,7 +126,7 @@ class Adviser:
         """Return the advice on a graph break as the items of a list in Markdown: what to do, why, what it costs."""
         advice = self.on_break(broken)
         if advice is not None:
-            return [f"**change**: {prose(advice.change)}", f"because {prose(advice.why)}",
+            return [f"**change**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
                     f"cost: {prose(advice.cost)}"]
         outer = self.on_set_up(compilation)
         return [f"**change**: {outer}"] if outer else []

@@ -1,0 +1,282 @@
+"""What an expression over tensors gives, as far as the facts recorded at a graph break prove it.
+
+    x: float32 [3, 2]        x * 2 + 1   ->  float32 [3, 2], made of x, finite gradient
+                             x.mean(0)   ->  unknown shape
+                             x / n       ->  unknown: the gradient where n is 0
+
+Nothing here runs anything; an operation that is not in the tables below is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from ..records.model import NamedValue
+
+#: Operations that act on each element, never raise, and have a finite gradient at each number, infinities included.
+_SMOOTH = frozenset({"abs", "neg", "negative", "relu", "clamp", "clip", "clamp_min", "clamp_max", "tanh", "sigmoid",
+                     "nan_to_num", "clone", "contiguous", "positive"})
+#: Operations of one tensor that give its shape and cannot raise for floating point, but whose gradient may be infinite.
+_ELEMENTWISE = _SMOOTH | frozenset({"exp", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos",
+                                    "square", "round", "floor", "ceil", "sign", "erf", "expm1", "isnan", "isinf",
+                                    "isfinite", "logical_not", "detach"})
+#: Reductions that give one number for any number of elements, none included.
+_REDUCING = frozenset({"any", "all", "sum", "mean", "norm", "std", "var", "prod"})
+#: Reductions that raise for a tensor without elements.
+_PARTIAL = frozenset({"max", "min", "amax", "amin", "argmax", "argmin", "median"})
+_TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
+_RANDOM = ("rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "dropout", "rand_like",
+           "randn_like", "sample", "rsample")
+_NUMBERS = frozenset({"int", "float", "bool", "str", "NoneType"})
+_FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
+
+
+#: Methods that convert a tensor.
+_TO = {"long": "int64", "int": "int32", "half": "float16", "float": "float32", "double": "float64", "bool": "bool",
+       "bfloat16": "bfloat16"}
+
+
+class Unproven(Exception):
+    """A rewriting is known not to be the same; the text says why, as a clause."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What an expression gives.
+
+    Attributes:
+        shape, dtype: of a tensor; ``None`` and ``""`` where they are not known.
+        is_python: it is a value of Python's.
+        leaves: the variables that it is made of.
+        effect: what else it does, as a clause: ``"draws random numbers"``.
+        unknown: what has to hold, as clauses, so that computing it at each call changes nothing.
+    """
+
+    shape: tuple[str, ...] | None = None
+    dtype: str = ""
+    is_python: bool = False
+    leaves: frozenset[str] = frozenset()
+    effect: str = ""
+    unknown: tuple[str, ...] = ()
+
+
+def is_total(name: str) -> bool:
+    """Return whether a function of this name gives a new tensor for each tensor."""
+    return name in _ELEMENTWISE - {"contiguous"} or name in _REDUCING or name in _PARTIAL
+
+
+class Values:
+    """The local variables at a graph break."""
+
+    def __init__(self, values: Iterable[NamedValue]) -> None:
+        self._by_name = {each.name: each for each in values}
+        self._shared = {name for each in values if each.same_as for name in (each.name, each.same_as)}
+
+    def type_of(self, name: str) -> str:
+        """Return the name of a variable's type; ``""`` where it is not known."""
+        return self._by_name[name].type if name in self._by_name else ""
+
+    def is_tensor(self, name: str) -> bool:
+        """Return whether a variable is known to be a tensor."""
+        return name in self._by_name and self._by_name[name].shape is not None
+
+    def is_given(self, name: str) -> bool:
+        """Return whether a variable came from outside of the function."""
+        return name in self._by_name and bool(self._by_name[name].source)
+
+    def is_alone(self, name: str) -> bool:
+        """Return whether no other variable and nobody outside has the object; numbers are always alone."""
+        if self.type_of(name) in _NUMBERS:
+            return True
+        return name in self._by_name and not self.is_given(name) and name not in self._shared
+
+    def infer(self, node: ast.expr) -> Kind:
+        """Return what an expression gives."""
+        match node:
+            case ast.Constant():
+                return Kind(is_python=True)
+            case ast.Name(name):
+                return self._of_name(name)
+            case ast.UnaryOp(ast.USub(), inner):
+                return self.infer(inner)
+            case ast.BinOp(left, operator, right):
+                return self._of_arithmetic(node, left, operator, right)
+            case ast.Call(ast.Attribute(ast.Name("torch"), name), [first, *others], keywords) | ast.Call(
+                    ast.Attribute(first, name), others, keywords) if name in _ELEMENTWISE | _REDUCING | _PARTIAL:
+                return self._of_operation(node, name, first, bool(others or keywords))
+            case ast.Call(ast.Attribute(inner, name), [], []) if name in _TO:
+                of = self.infer(inner)
+                return of if of.is_python else replace(of, dtype=_TO[name])
+            case ast.Call(func):
+                return self._of_call(node, func)
+            case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.JoinedStr():
+                return Kind(is_python=True)
+            case ast.Compare() | ast.BoolOp() | ast.UnaryOp(ast.Not()):
+                return Kind(unknown=(f"`{ast.unparse(node)}` is a tensor",))
+        return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` is a tensor, and never raises",))
+
+    def _of_name(self, name: str) -> Kind:
+        value = self._by_name.get(name)
+        if value is None or not value.type:
+            return Kind(leaves=frozenset({name}), unknown=(f"`{name}` is a tensor",))
+        if value.shape is None:
+            return Kind(is_python=True)
+        return Kind(value.shape, value.dtype, leaves=frozenset({name}))
+
+    def _of_arithmetic(self, node: ast.BinOp, left: ast.expr, operator: ast.operator, right: ast.expr) -> Kind:
+        one, other = self.infer(left), self.infer(right)
+        unknown = [*one.unknown, *other.unknown]
+        if one.is_python and other.is_python:
+            return Kind(is_python=True)
+        text = ast.unparse(node)
+        match operator:
+            case ast.Add() | ast.Sub():
+                pass
+            case ast.Mult() if one.is_python or other.is_python:
+                pass
+            case ast.Mult():
+                unknown.append(f"the gradient of `{text}` is not needed, or its factors are finite")
+            case ast.Div() if isinstance(right, ast.Constant) and isinstance(right.value, (int, float)) and (
+                    right.value and math.isfinite(right.value)):
+                pass
+            case ast.Div():
+                unknown.append(f"no gradient flows through `{text}` (it may be NaN where the test is false)")
+            case _:
+                unknown.append(f"`{text}` never raises, and no gradient flows through it")
+        shape = other.shape if one.is_python else one.shape if other.is_python else _broadcast(one.shape, other.shape)
+        numbers = [each for each in (left, right) if self.infer(each).is_python]
+        dtypes = {each.dtype for each in (one, other) if not each.is_python}
+        dtype = dtypes.pop() if len(dtypes) == 1 else ""
+        if dtype not in _FLOATS and not all(isinstance(getattr(each, "value", None), int) for each in numbers):
+            dtype = ""  # (a fraction beside integers gives floating point)
+        if dtype not in _FLOATS and isinstance(operator, ast.Div):
+            dtype = ""
+        return Kind(shape, dtype, leaves=one.leaves | other.leaves, effect=one.effect or other.effect,
+                    unknown=tuple(unknown))
+
+    def _of_operation(self, node: ast.expr, name: str, first: ast.expr, with_arguments: bool) -> Kind:
+        of = self.infer(first)
+        if of.is_python:
+            return Kind(is_python=True)
+        unknown = list(of.unknown)
+        if name not in _SMOOTH and name not in _REDUCING and name not in _TRUTHS:
+            unknown.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where the test is false)")
+        if name in _PARTIAL:
+            unknown.append(f"`{ast.unparse(first)}` always has elements")
+        if name in _REDUCING | _PARTIAL:
+            shape: tuple[str, ...] | None = None if with_arguments else ()
+            unknown += [f"no gradient flows through `{ast.unparse(node)}`"] if name in ("norm", "std", "prod") else []
+        else:
+            shape = of.shape
+        dtype = "bool" if name in _TRUTHS else of.dtype if of.dtype in _FLOATS else ""
+        leaves = frozenset() if name == "detach" else of.leaves
+        return Kind(shape, dtype, leaves=leaves, effect=of.effect, unknown=tuple(unknown))
+
+    def _of_call(self, node: ast.Call, func: ast.expr) -> Kind:
+        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        if name.startswith(_RANDOM):
+            return Kind(effect="draws random numbers")
+        if name.endswith("_") and not name.endswith("__"):
+            return Kind(effect="changes a tensor in place")
+        if name in ("item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
+                    "equal", "allclose", "is_nonzero"):
+            return Kind(is_python=True)
+        match func:
+            case ast.Attribute(ast.Name("torch" | "F"), _) | ast.Attribute(ast.Attribute(ast.Name("torch"), _), _):
+                what = "never raises, and its gradient is finite where the test is false"
+            case ast.Attribute(ast.Name(owner), _) if self.is_tensor(owner):
+                what = "never raises, and its gradient is finite where the test is false"
+            case _:
+                what = "gives a tensor and does nothing else (no state, no random numbers, no output, no exception)"
+        return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` {what}",))
+
+
+def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tuple[ast.expr, list[str]]:
+    """Return a test as one tensor of truth, and what has to hold for it, as clauses.
+
+    Raises:
+        Unproven: the test needs a value of Python's.
+    """
+    match test:
+        case ast.BoolOp(operator, parts):
+            made = [truth(part, values, text) for part in parts]
+            unknown = [each for _, conditions in made for each in conditions]
+            for part in parts[1:]:
+                # (What stands after ``and`` is now computed whatever comes before it.)
+                unknown += [each for each in values.infer(_operand(part)).unknown if "gradient" not in each]
+            joined = made[0][0]
+            for part, _ in made[1:]:
+                joined = ast.BinOp(joined, ast.BitAnd() if isinstance(operator, ast.And) else ast.BitOr(), part)
+            return joined, unknown
+        case ast.UnaryOp(ast.Not(), inner):
+            part, unknown = truth(inner, values, text)
+            return ast.UnaryOp(ast.Invert(), part), unknown
+        case ast.Compare(left, [operator], [right]) if not isinstance(operator, (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+            unknown, sides = [], []
+            for side, beside in ((left, right), (right, left)):
+                tensor = _tensor_of(side)
+                if tensor is not side and not (isinstance(beside, ast.Constant) and _is_exact(beside.value)):
+                    raise Unproven(f"`{text(side)}` is compared as a number of Python's, in double precision")
+                sides.append(tensor)
+                kind = values.infer(tensor)
+                if kind.effect:
+                    raise Unproven(f"the test {kind.effect}")
+                if not kind.is_python and kind.shape != ():
+                    unknown.append(f"`{text(tensor)}` is one number")
+            if all(values.infer(side).is_python for side in sides):
+                raise Unproven(f"`{text(test)}` compares values of Python's")
+            return ast.Compare(sides[0], [operator], [sides[1]]), unknown
+    tensor = _tensor_of(test)
+    kind = values.infer(tensor)
+    if isinstance(test, ast.Compare):
+        raise Unproven(f"`{text(test)}` asks for a truth value of Python's")
+    if kind.is_python or kind.effect:
+        raise Unproven(f"`{text(test)}` is no tensor")
+    unknown = [] if kind.shape == () else [f"`{text(tensor)}` is one truth value"]
+    return (tensor, unknown) if kind.dtype == "bool" else (
+        ast.Compare(tensor, [ast.NotEq()], [ast.Constant(0)]), unknown)
+
+
+def _operand(test: ast.expr) -> ast.expr:
+    match test:
+        case ast.Compare(left) if not isinstance(left, ast.Constant):
+            return _tensor_of(left)
+        case ast.UnaryOp(_, inner):
+            return _operand(inner)
+    return _tensor_of(test)
+
+
+def _tensor_of(node: ast.expr) -> ast.expr:
+    """Return the tensor that a number is taken from: ``x.sum()`` for ``x.sum().item()``."""
+    match node:
+        case ast.Call(ast.Attribute(inner, "item"), [], []):
+            return inner
+        case ast.Call(ast.Name("float" | "bool"), [inner], []) if not isinstance(inner, ast.Constant):
+            return _tensor_of(inner)
+    return node
+
+
+def _is_exact(value: object) -> bool:
+    """Return whether single precision has the number, so that a comparison in it gives the same."""
+    if isinstance(value, int):
+        return abs(value) < 2**24
+    return isinstance(value, float) and abs(value) < 3e38 and struct.unpack("f", struct.pack("f", value))[0] == value
+
+
+def _broadcast(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if one is None or other is None:
+        return None
+    if len(one) < len(other):
+        one, other = other, one
+    other = ("1",) * (len(one) - len(other)) + other
+    if all(left == right or "1" in (left, right) for left, right in zip(one, other)):
+        return tuple(right if left == "1" else left for left, right in zip(one, other))
+    return None
+
+
+def _names(node: ast.expr) -> frozenset[str]:
+    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
