@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..frozen import frozen
-from ..records.model import GraphBreak, SourceFile, SourceLocation
+from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import is_resume
 
@@ -44,6 +44,11 @@ class Site:
     editable: bool = False
     compiled_site: Site | None = None
     resumed: bool = False
+
+    @property
+    def values(self) -> tuple[NamedValue, ...]:
+        """The local variables at the break, of the function that the statement is in."""
+        return self.broken.values
 
     @cached_property
     def lines(self) -> list[str]:

@@ -126,7 +126,8 @@ class Adviser:
         """Return the advice on a graph break as the items of a list in Markdown: what to do, why, what it costs."""
         advice = self.on_break(broken)
         if advice is not None:
-            return [f"**change**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
+            label = "advice" if advice.leaves else "change"
+            return [f"**{label}**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
                     f"cost: {prose(advice.cost)}"]
         outer = self.on_set_up(compilation)
         return [f"**change**: {outer}"] if outer else []
@@ -411,8 +412,9 @@ def _lines(advised: Iterable[tuple[str, RecompileAdvice]]) -> list[tuple[str, Re
 
 def _to_the_end(advice: Advice) -> str:
     """Return a change, as Markdown, with what stands in the way of the function behind it."""
-    next_break = f"; that alone is not enough: {advice.next_break} breaks the graph next" if advice.next_break else ""
-    return prose(advice.change + next_break)
+    first = f"only together with a change of {advice.next_break}, which breaks the graph next: "
+    first *= bool(advice.next_break)
+    return prose(first + advice.change)
 
 
 def _is_of_iterator(causes: Iterable[GraphBreak]) -> bool:
