@@ -29,8 +29,8 @@ _REDUCING = frozenset({"any", "all", "sum", "mean", "norm", "std", "var", "prod"
 #: Reductions that raise for a tensor without elements.
 _PARTIAL = frozenset({"max", "min", "amax", "amin", "argmax", "argmin", "median"})
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
-_RANDOM = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson", "rand_like",
-                     "randn_like", "randint_like", "sample", "rsample", "gumbel_softmax"})
+_RANDOM = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
+                     "rand_like", "randn_like", "randint_like", "sample", "rsample", "gumbel_softmax"})
 _NUMBERS = frozenset({"int", "float", "bool", "str", "NoneType"})
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
