@@ -133,7 +133,8 @@ def instrument(texts: Mapping[str, str], conditions: Conditions, forcing: Forcin
     for path, pairs in sorted(conditions.items()):
         numbers = {text: first + number for number, pair in enumerate(pairs) for text in pair}
         first += len(pairs)
-        tree = _Instrumented(numbers).visit(ast.parse(texts[path]))
+        tree = ast.parse(texts[path])
+        _Instrumented(numbers).visit(tree)
         for code in _codes(compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)):
             codes[path, code.co_name, code.co_firstlineno] = code
     for function in [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]:

@@ -1,6 +1,6 @@
 """Generated calls: each call that the program made, and variations of it, in plain Python, each in a child process.
 
-    the process with the old texts  ->  [f, x all zeros, n > 0 forced: Outcome], ...  --\
+the process with the old texts  ->  [f, x all zeros, n > 0 forced: Outcome], ...  --\
     the process with the new texts  ->  [f, x all zeros, n > 0 forced: Outcome], ...  ---->  Verdict
 """
 
@@ -95,10 +95,14 @@ class Generator:
         owner = getattr(function, "__self__", function)
         results = []
         for variation in itertools.islice(variations(function, owner, args, kwargs), None if vary else 1):
+            natural = None
             for forced in self.forced:
+                if natural is not None and natural.raised is not None:
+                    break  # (an error of the side that such an input takes by itself says nothing of the other side)
                 try:
                     outcome, taken = apart.in_child(lambda: _run(function, owner, variation, forced, forcing), LIMIT)
                     results.append(Generated(name, variation.name, forced, outcome, taken))
+                    natural = natural or outcome
                 except apart.ChildFailed as error:
                     results.append(Generated(name, variation.name, forced, why_not=str(error)))
         return results
@@ -117,7 +121,7 @@ def _run(function: Callable[..., Any], owner: Any, variation: Variation, forced:
     said = _Said()
     logging.getLogger().addHandler(said)
     warnings.simplefilter("ignore")
-    warnings.warn = said.warn  # type: ignore[assignment]
+    warnings.warn = said.warn
     forcing.to, forcing.taken = forced, set()
     torch.manual_seed(0)
     random.seed(0)
@@ -195,19 +199,18 @@ def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Con
     """Return the verdict on two processes' generated calls, which are paired by function, input and order."""
     tests = [pair[0] for _, pairs in sorted(conditions.items()) for pair in pairs]
     calls, taken, unjudged = 0, set[tuple[int, bool]](), dict[str, None]()
-    if [(each.function, each.input, each.forced) for each in old] != [
-            (each.function, each.input, each.forced) for each in new]:
+    one_by_key, other_by_key = _by_key(old), _by_key(new)
+    if [key for key in one_by_key if not key[-1]] != [key for key in other_by_key if not key[-1]]:
         return Verdict(differs="the program calls other compiled functions, or with other kinds of arguments")
-    raised = False
-    for one, other in zip(old, new):
+    for key, one in one_by_key.items():
+        other = other_by_key.get(key)
+        if other is None:
+            continue  # (without forcing it raises in one of the processes, which differs then)
         if one.outcome is None or other.outcome is None:
             unjudged[f"{one.function}, {one.input}: {one.why_not or other.why_not}"] = None
             if (one.outcome is None) != (other.outcome is None):
                 return Verdict(calls, f"{one.function}, {one.input}: only one of both ended", tuple(unjudged))
             continue
-        raised = raised if one.forced else one.outcome.raised is not None
-        if one.forced and raised:
-            continue  # (an error of the side that such an input takes by itself says nothing of the other side)
         text = _difference(other.outcome, one.outcome)
         calls += 1
         if text:
@@ -218,6 +221,17 @@ def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Con
     one_sided = [f"`{test}` was never {side}" for number, test in enumerate(tests) for side in (True, False)
                  if (number, side) not in taken]
     return Verdict(calls, "", tuple(unjudged), len(tests), tuple(one_sided))
+
+
+def _by_key(calls: Sequence[Generated]) -> dict[tuple[Any, ...], Generated]:
+    """Return calls by function, input, which of these it is, and the sides that are forced."""
+    seen: Counter[Any] = Counter()
+    found = {}
+    for each in calls:
+        key = (each.function, each.input, tuple(each.forced.items()))
+        seen[key] += 1
+        found[(*key[:2], seen[key], key[2])] = each
+    return found
 
 
 def _difference(new: Outcome, old: Outcome) -> str:

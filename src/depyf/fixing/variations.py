@@ -1,11 +1,12 @@
 """Other inputs for a call that a program made: the same list in each process, since it depends on the call only.
 
-    f(x [3, 2] float32, n 4)   ->   as recorded; x all zeros; x with NaN; x [3, 0]; x float16; n 0; ...
+f(x [3, 2] float32, n 4)   ->   as recorded; x all zeros; x with NaN; x [3, 0]; x float16; n 0; ...
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -37,21 +38,34 @@ class Variation:
 
 def variations(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
                ) -> Iterator[Variation]:
-    """Yield the inputs: first the recorded one, then others.
+    """Yield the inputs, each once: first the recorded one, then others with containers and tensors of their own."""
+    seen: set[str] = set()
+    for each in _all(function, module, args, kwargs):
+        known = repr([(place, _contents(value)) for place, value in _leaves((each.args, each.kwargs), ())])
+        if known + str(each.training) not in seen:
+            seen.add(known + str(each.training))
+            yield each
 
-    The containers and tensors of each are its own, except those of the recorded one.
-    """
+
+def _contents(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.dtype, value.shape, value.requires_grad, hash(value.detach().cpu().double().numpy().tobytes()) if (
+            value.layout is torch.strided and not value.is_complex()) else str(value)
+    return value if isinstance(value, (bool, int, float, str, type(None))) else id(value)
+
+
+def _all(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+         ) -> Iterator[Variation]:
     yield Variation("as recorded", args, kwargs)
     if isinstance(module, torch.nn.Module):
         mode = "training" if not module.training else "evaluation"
         yield Variation(f"in {mode} mode", args, kwargs, not module.training)
     places = [place for place, value in _leaves((args, kwargs), ()) if isinstance(value, torch.Tensor)]
     for name, change in _on_all(args, kwargs):
-        yield _changed(name, args, kwargs, lambda place, value, change=change: change(value))
+        yield _changed(name, args, kwargs, _everywhere(change))
     for one in places[:MOST_ALONE] if len(places) > 1 else ():
         for name, change in (*_VALUES[:4], *_TYPES, *_alone()):
-            yield _changed(f"only {_place(one)}: {name}", args, kwargs,
-                           lambda place, value, change=change, one=one: change(value) if place == one else value)
+            yield _changed(f"only {_place(one)}: {name}", args, kwargs, _only_at(one, change))
     yield from _numbers(args, kwargs)
     yield from _missing(function, args, kwargs)
 
@@ -63,8 +77,24 @@ def _on_all(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str
     for size in list(sizes)[:MOST_ALONE]:
         for other in dict.fromkeys((0, 1, size + 1, 2 * size, size - 1)):
             if other not in (size, -1):
-                yield f"size {other} in the place of {size}", lambda value, size=size, other=other: _resized(
-                    value, [other if each == size else each for each in value.shape])
+                yield f"size {other} in the place of {size}", functools.partial(_with_size, size, other)
+
+
+def _everywhere(change: Change) -> Callable[[Any, Any], Any]:
+    return lambda place, value: change(value)
+
+
+def _only_at(wanted: Any, change: Change) -> Callable[[Any, Any], Any]:
+    return lambda place, value: change(value) if place == wanted else value
+
+
+def _given(number: Any, value: Any) -> Any:
+    return number
+
+
+def _with_size(size: int, other: int, value: Any) -> Any:
+    shape = value.shape if isinstance(value, torch.Tensor) else ()
+    return _resized(value, [other if each == size else each for each in shape])
 
 
 def _floating(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
@@ -162,8 +192,7 @@ def _numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variatio
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
         for other in dict.fromkeys(others):
-            yield _changed(f"{_place(one)} is {other!r}", args, kwargs,
-                           lambda place, value, one=one, other=other: other if place == one else value)
+            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only_at(one, functools.partial(_given, other)))
 
 
 def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
