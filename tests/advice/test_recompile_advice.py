@@ -325,19 +325,6 @@ def test_a_line_of_several_statements_is_not_written_as_it_is():
     assert on_break(Sources([SourceFile("m.py", text)]).site(broken)).rule == "capture_scalar_outputs"
 
 
-@pytest.mark.parametrize(("body", "advised"), [
-    ("if x.isnan().any():\n        log.warning('nan')", True), ("if x.isnan().any():\n        print(x)\n        log.info(1)", True),
-    ("if x.isnan().any():\n        print(x)\n    else:\n        x = -x", False), ("if x.isnan().any():\n        self.n += 1", False),
-    ("for _ in range(3):\n        if x.isnan().any():\n            print(x)", False)])
-def test_a_branch_that_only_reports(body, advised):
-    text = f"def f(self, x):\n    {body}\n    return x\n"
-    line = next(number for number, each in enumerate(text.splitlines(), 1) if "isnan" in each)
-    broken = GraphBreak(CompileId(0, 0), "Data-dependent branching", registry_id="GB0170",
-                        stack=(SourceLocation("m.py", line, "f", "if x.isnan().any():"),))
-    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
-    assert (advice is not None and advice.rule == "report") == advised
-
-
 def test_the_caller_is_the_function_behind_a_wrapper_that_was_compiled_last_before():
     """Torch keeps the versions of all functions behind a wrapper together: its code is one."""
     wrapper = SourceLocation("m.py", 1, "wrapper")

@@ -207,14 +207,6 @@ def test_a_mask_takes_the_place_of_what_it_chooses_where_that_is_the_same(lines,
         assert f"{told}, and 0 where that is nothing" in advice.change
 
 
-@pytest.mark.parametrize("test", ["p.numel() > 0", "len(p) == 0", "x.shape[0] > 2", "x.dim() == 1 and x.sum() > 0"])
-def test_a_test_of_a_size_is_no_condition_of_where(test):
-    """It is a number of Python's, which `torch.where` refuses."""
-    text = f"def f(x):\n    p = x[x > 1]\n    y = x\n    if {test}:\n        y = x + 1\n    return y\n"
-    advice = advice_at(text, 4, "Data-dependent branching", "GB0170")
-    assert advice is None or advice.rule == "mask" and "p" in test
-
-
 UNKNOWN = "Could not guard on data-dependent expression Eq(u0, 1) (unhinted: Eq(u0, 1))"
 
 
@@ -355,66 +347,6 @@ def test_a_call_that_torch_skips_keeps_its_order_and_condition(lines, told):
     assert told in on_break(site).change
 
 
-def test_a_choice_is_written_with_where():
-    text = "def f(x):\n    if x.sum() > 1e9:  \n        y = x + 1\n    else:\n        y = x - 1\n    return y\n"
-    assert after(text, 2) == "def f(x):\n    y = torch.where(x.sum() > 1e9, x + 1, x - 1)\n    return y\n"
-
-
-@pytest.mark.parametrize("line, changed", [
-    ("x = {k: v / n for k, v in x.items()}", "x = {k: torch.where(n > 1.0, v / n, v) for k, v in x.items()}"),
-    ("x = [v / n for v in x]", "x = [torch.where(n > 1.0, v / n, v) for v in x]")])
-def test_a_choice_is_written_for_each_item_of_a_dictionary_or_list(line, changed):
-    text = f"def f(x, n):\n    if n.item() > 1.0:\n        {line}\n    return x\n"
-    assert after(text, 2) == f"def f(x, n):\n    {changed}\n    return x\n"
-
-
-@pytest.mark.parametrize("line", [
-    "x = {k: v / n for k, v in x.items() if k}", "x = {k: v / n for k, v in y.items()}", "x = [v for v in y]",
-    "x = {k + k: v / n for k, v in x.items()}", "x = [n / 2 for n in x]", "x = {v for v in x}", "x = dict(x)",
-    "x = sorted(x)", "x = list(v / n for v in x)"])
-def test_no_dictionary_or_list_goes_to_where(line):
-    text = f"def f(x, y, n):\n    if n.item() > 1.0:\n        {line}\n    return x\n"
-    assert "torch.where" not in getattr(on_break(broken_at(text, 2)), "change", "")
-
-
-@pytest.mark.parametrize("other", ["torch.cat([x, x[:1]])", "torch.cat((x[:1], x), dim=0)", "torch.stack([x, x])"])
-def test_what_joins_the_other_side_to_more_does_not_go_to_where(other):
-    """Sizes of the sides differ, and ``torch.where`` raises an error."""
-    for lines in (f"    if x.sum() > 0:\n        return x\n    return {other}\n",
-                  f"    if x.sum() > 0:\n        x = {other}\n    return x\n"):
-        assert "torch.where" not in getattr(on_break(broken_at(f"def f(x, y):\n{lines}", 2)), "change", "")
-
-
-def test_and_or_not_become_operators_on_tensors():
-    text = "def f(x, y):\n    y = x if not x.any() and x.sum() > 0 or y.all() else y\n    return y\n"
-    assert "torch.where(~x.any() & (x.sum() > 0) | y.all(), x, y)" in after(text, 2)
-
-
-@pytest.mark.parametrize("test", ["max(x, y) > 1", "sum(y) > 1", "abs(x) > 1", "x.max() > len(y)"])
-def test_what_is_made_of_tensors_by_a_built_in_function_may_be_one(test):
-    text = f"def f(x, y):\n    if {test}:\n        x = x + 1\n    return x\n"
-    assert f"torch.where({test}, x + 1, x)" in after(text, 2)
-
-
-@pytest.mark.parametrize("test, line", [
-    ("not math.isfinite(x.item())", "torch._assert_async(torch.isfinite(x), 'bad')"),
-    ("math.isnan(float(x))", "torch._assert_async(~torch.isnan(x), 'bad')"),
-    ("not x.isfinite().all()", "torch._assert_async(x.isfinite().all(), 'bad')"),
-    ("abs(x.item()) > 3", "torch._assert_async(~(abs(x) > 3), 'bad')"),
-    ("x.max() == float('inf')", "torch._assert_async(~(x.max() == float('inf')), 'bad')")])
-def test_a_check_of_a_number_is_written_with_the_tensor(test, line):
-    text = f"import math\ndef f(x):\n    if {test}:\n        raise ValueError('bad')\n    return x\n"
-    assert after(text, 3) == f"import math\ndef f(x):\n    {line}\n    return x\n"
-
-
-@pytest.mark.parametrize("test", [
-    "math.dist(x.item(), 1) > 3", "self.bad(x.item())", "int(x.item()) > 3", "abs(float(x)) > 3"])
-def test_a_number_that_goes_to_another_function_is_left(test):
-    """``torch._assert_async`` raises for what is no tensor."""
-    text = f"def f(x):\n    if {test}:\n        raise ValueError('bad')\n    return x\n"
-    assert on_break(broken_at(text, 2)) is None
-
-
 HANDLED = """class Failed(ArithmeticError): pass
 class Far(Failed): pass
 def f(x):
@@ -427,30 +359,6 @@ except {}:
     pass
 """
 
-
-@pytest.mark.parametrize("raised, caught", [
-    ("Failed", "Failed"), ("Far", "Failed"), ("Far", "(KeyError, ArithmeticError)"), ("OverflowError", "ArithmeticError")])
-def test_a_check_whose_exception_a_handler_waits_for_is_not_rewritten(raised, caught):
-    """The search cannot see it: the run may have no value that fails the check."""
-    advice = on_break(broken_at(HANDLED.format(raised, caught), 4))
-    assert not advice.is_mechanical
-    assert advice.change.endswith(
-        f"but `except {caught}` of the program (line 9) would not catch what `torch._assert_async` raises, a RuntimeError: "
-        "let it catch that, too")
-
-
-@pytest.mark.parametrize("raised, caught", [
-    ("Failed", "KeyError"), ("Failed", "Far"), ("Failed", "(Failed, RuntimeError)"), ("RuntimeError", "RuntimeError"),
-    ("Failed", "Exception")])
-def test_a_check_is_rewritten_where_handlers_wait_for_others_or_catch_both(raised, caught):
-    advice = on_break(broken_at(HANDLED.format(raised, caught), 4))
-    assert advice.is_mechanical and "except" not in advice.change
-
-
-def test_an_assertion_that_a_handler_waits_for_is_not_rewritten():
-    text = "def f(x):\n    try:\n        assert x.any()\n    except AssertionError:\n        x = 1\n    return x\n"
-    advice = on_break(broken_at(text, 3, "GB0034", "Data-dependent assertion"))
-    assert not advice.is_mechanical and "(line 4)" in advice.change
 
 @pytest.mark.parametrize("line, registry_id, context", [
     ("self.spent.append(time.perf_counter() - began)", "GB0007", "module: time, qualname: perf_counter, skip reason: ..."),
@@ -610,18 +518,6 @@ def test_a_number_of_pythons_is_given_to_no_operation_on_tensors():
     assert after(text, 2) and not after(text, 2, context="attempted to jump with UnspecializedPythonVariable()")
 
 
-@pytest.mark.parametrize("side", ["y.add_(1)", "print(y)", "(z := y)", "'text'", "None", "[x]", "lambda: x"])
-def test_sides_with_an_effect_or_of_no_tensor_are_left(side):
-    assert on_break(broken_at(f"def f(x, y):\n    if x.sum() > 0:\n        y = {side}\n    return y\n", 2)) is None
-
-
-@pytest.mark.parametrize("test", [
-    "x is None", "x in y", "x", "any(each > 1 for each in y)", "all(y)", "max(y) > 1", "len(y) > 1 and x.any()",
-    "not isinstance(y, str)", "1 < min(each.p for each in y)"])
-def test_tests_that_may_be_of_no_tensor_are_left(test):
-    assert on_break(broken_at(f"def f(x, y):\n    if {test}:\n        y = x\n    return y\n", 2)) is None
-
-
 def test_no_line_is_changed_that_holds_more_than_the_statement():
     for text in ("def f(x):\n    if x.sum() > 0: y = 1\n    else: y = 2; z = 3\n    return y\n",
                  "def f(x):\n    if a: pass\n    elif x.sum() > 0:\n        y = 1\n    else:\n        y = 2\n    return y\n"):
@@ -646,20 +542,6 @@ def test_a_list_is_not_indexed_by_a_symbol():
     assert not advice.settings
     assert advice.after == ("return torch.stack(xs).index_select(0, x.argmax())[0]",)
     assert on_break(broken_at("def f(x, xs):\n    xs[int(x.max())] = x\n", 2, **item)) is None
-
-
-@pytest.mark.parametrize("body, line", [
-    ("x = x + 1\n        n += 2", "x, n = torch._higher_order_ops.while_loop(lambda x, n: x.sum() < 9, "
-                                  "lambda x, n: (x + 1, n + 2), (x.clone(), n))"),
-    ("t = x * 2\n        x = t + x", "x, = torch._higher_order_ops.while_loop(lambda x: x.sum() < 9, "
-                                     "lambda x: (x * 2 + x,), (x.clone(),))"),
-    ("n += 1\n        x = x + n", "n, x = torch._higher_order_ops.while_loop(lambda n, x: x.sum() < 9, "
-                                  "lambda n, x: (n + 1, x + (n + 1)), (n, x.clone()))"),
-    ("print(x)", None), ("x.add_(1)", None), ("n += 1", None), ("x[0] = 1", None), ("y = x\n        x = x + 1", None)])
-def test_a_loop_on_a_tensor_is_written_with_while_loop(body, line):
-    text = f"def f(x):\n    n = 0\n    while x.sum() < 9:\n        {body}\n    return x, n, y\n"
-    advice = on_break(broken_at(text, 3))
-    assert (advice.after[0] if advice.after else None) == line
 
 
 @pytest.mark.parametrize("base, mended", [("Exception", True), ("ValueError", True), ("OSError", False),
@@ -752,8 +634,8 @@ def test_a_function_that_is_given_up_is_told_where_it_breaks_next():
         explanation="Operator `aten.nonzero.default`'s output shape depends on input Tensor data."),))
     adviser = Adviser(RunIndex(Capture(compilations=(given_up,), sources=(SourceFile(line.filename, text),))))
     assert adviser.on_lost(given_up) == [
-        "set `torch._dynamo.config.capture_dynamic_output_shape_ops = True`; that alone is not enough: line 4 "
-        "(`rows.numel() == 0`) breaks the graph next"]
+        "only together with a change of line 4 (`rows.numel() == 0`), which breaks the graph next: set "
+        "`torch._dynamo.config.capture_dynamic_output_shape_ops = True`"]
 
 
 def test_hints_that_ask_for_a_report_come_last():
@@ -790,27 +672,6 @@ def test_a_logger_may_have_any_name():
 TURN = "def f(x, out, total):\n    for c in x:\n        rows = g(c)\n        if {}:\n            continue\n        {}\n    return total\n"
 
 
-@pytest.mark.parametrize("test", ["rows.numel() == 0", "len(rows) == 0", "not len(rows)", "rows.shape[0] == 0"])
-def test_a_way_out_for_no_elements_is_left_out(test):
-    text = TURN.format(test, "total += x[rows].sum()")
-    assert after(text, 4) == text.replace(f"        if {test}:\n            continue\n", "")
-    other = on_break(broken_at(text.replace(test, "rows.numel() == 1"), 4))
-    assert other.rule == "rest" and not other.edits
-
-
-@pytest.mark.parametrize("rest", [
-    "total = total + 2 * (x[rows] - 1).abs().sum()", "out[rows] += 1", "out[rows] = x[rows] * 2", "total += rows.numel()",
-    "y = torch.exp(x[rows])\n        out.index_add_(0, rows, y)"])
-def test_what_does_nothing_for_no_elements_is_computed_for_them(rest):
-    torch = pytest.importorskip("torch")
-    text = TURN.format("rows.numel() == 0", rest)
-    advice = on_break(broken_at(text, 4))
-    assert advice.rule == "empty" and "it has to take them" not in advice.cost
-    scope = {"torch": torch, "x": torch.ones(3), "rows": torch.tensor([], dtype=torch.long), "out": torch.ones(3), "total": 2}
-    exec(rest.replace("        ", ""), scope)
-    assert scope["total"] == 2 and scope["out"].tolist() == [1, 1, 1]
-
-
 @pytest.mark.parametrize("rest", [
     "out.append(x[rows])", "total += x[rows].mean()", "total = x[rows].max()", "g(rows)", "y = x[rows]\n    y.add_(1)",
     "total += 1", "total += x[rows].sum()\n        total += 1", "total += g(x[rows]).sum()", "out[rows] = x[rows].max()"])
@@ -819,16 +680,11 @@ def test_what_may_do_something_for_no_elements_is_left_in_its_branch(rest):
     assert advice.rule == "rest" and "the test `rows.numel() == 0` and `f` itself stay in plain Python" in advice.change
 
 
-def test_what_has_to_take_no_elements_is_named():
-    advice = on_break(broken_at(TURN.format("rows.numel() == 0", "out[rows] += x[rows] * net(x[rows])"), 4))
-    assert advice.cost == "`net(x[rows])` is then computed without elements, too: it has to take them, and do nothing else"
-
-
 def test_a_loop_that_the_data_ends_is_left_in_plain_python():
     text = "def f(x):\n    for n in x:\n        if n.sum() > 1:\n            {}\n    return x\n"
     advice = on_break(broken_at(text.format("break"), 3))
     assert advice.rule == "turn" and "the loop at line 2" in advice.change and not advice.is_mechanical
-    assert on_break(broken_at(text.format("print(x)"), 3)) is None
+    assert on_break(broken_at(text.format("print(x)"), 3)).leaves
 
 
 # --- edits, patches, results ------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ _COST = "both sides are computed at each call"
 _WHY_NOT = ("in a graph `torch.where` would compute both sides at each call, so both have to be free of effects and of "
             "one type, shape and dtype")
 _LEFT = "the graph ends here; what comes before and after the branch is compiled"
+_GIVEN_UP = "torch gives up the function for it, which then runs in plain Python"
 #: With more conditions than these a rewriting is no advice.
 _FEW = 2
 #: Methods of containers that change them.
@@ -71,22 +72,23 @@ def on_branch(site: Site) -> Advice | None:
     assert node is not None
     prevented = _prevented(site, node)
     if prevented:
-        return _left_alone(prevented)
+        return _left_alone(site, prevented)
     if choice is None:
-        return _left_alone("its sides do more than choose one value")
+        return _left_alone(site, "its sides do more than choose one value")
     advice, conditions = _as_where(site, choice)
     if advice is None:
-        return _left_alone(conditions[0])
+        return _left_alone(site, conditions[0])
     if not conditions:
         return replace(advice, cost=f"{advice.cost}{_proven_for(site, choice)}")
     if len(conditions) > _FEW:
-        return _left_alone(f"`torch.where` would be the same only if {_listed(conditions)}")
+        return _left_alone(site, f"`torch.where` would be the same only if {_listed(conditions)}")
     return replace(advice, change=f"if {_listed(conditions)}: {advice.change}; otherwise leave the branch as it is",
                    edits=(), after=())
 
 
-def _left_alone(why: str) -> Advice:
-    return Advice("branch", f"leave the branch as it is: {why}", _WHY_NOT, _LEFT)
+def _left_alone(site: Site, why: str) -> Advice:
+    cost = _GIVEN_UP if site.broken.skips_function else _LEFT
+    return Advice("branch", f"leave the branch as it is: {why}", _WHY_NOT, cost, leaves=True)
 
 
 def _listed(clauses: Sequence[str]) -> str:
@@ -96,7 +98,7 @@ def _listed(clauses: Sequence[str]) -> str:
 def _proven_for(site: Site, choice: Choice) -> str:
     """Return for which tensors the rewriting is proven: those of this run."""
     names = {each.id for side in _sides(choice) for each in ast.walk(side) if isinstance(each, ast.Name)}
-    known = [f"`{each.name}` {each.dtype} [{', '.join(each.shape)}]" for each in site.broken.values
+    known = [f"`{each.name}` {each.dtype} [{', '.join(each.shape)}]" for each in site.values
              if each.name in names and each.shape is not None]
     return f"; proven for the shapes and dtypes of this run ({', '.join(known)})" if known else ""
 
@@ -211,7 +213,7 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
 
 def _prevented(site: Site, node: ast.stmt) -> str:
     """Return what a side does that must happen on one side only, as a clause; ``""`` where nothing is seen."""
-    values = Values(site.broken.values)
+    values = Values(site.values)
     for statement in _one_sided(node):
         match statement:
             case ast.AugAssign(ast.Name(name)) if values.type_of(name) != "" and not values.is_alone(name):
@@ -271,7 +273,7 @@ def _is_of_tensors(call: ast.Call, values: Values) -> bool:
 # --- torch.where --------------------------------------------------------------------------------------
 def _as_where(site: Site, choice: Choice) -> tuple[Advice | None, list[str]]:
     """Return the rewriting, and the conditions that are not known to hold; no rewriting where one is known not to."""
-    values = Values(site.broken.values)
+    values = Values(site.values)
     conditions: dict[str, None] = {}
     try:
         conditions.update(dict.fromkeys(_unknown_of_sides(site, list(_sides(choice)), values)))

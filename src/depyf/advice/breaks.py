@@ -14,7 +14,7 @@ from ..frozen import frozen
 from . import backward, branches, calls, errors, libraries, lists, texts
 from .branches import on_branch as on_data_branch
 from .branches import rewritten, with_lines
-from .data_loops import on_numbers, on_turn
+from .data_loops import on_numbers, on_shrinking, on_turn
 from .decisions import on_decision, on_skipped_decision, on_tested_number
 from .keys import on_key
 from .later_tests import Depends, later_index, later_item, later_test, numbers_of, on_number, test_in_loop
@@ -94,7 +94,7 @@ def _on_item(site: Site) -> Advice | None:
     """Return the advice on a number that is taken out of a tensor."""
     if isinstance(site.statement, (ast.If, ast.While, ast.Assert)):
         test = site.statement.test
-        return (on_data_branch(site) or on_turn(site)) if (
+        return (on_turn(site) or on_data_branch(site)) if (
             without_scalar(test) is not test or not _indexes(site)) else None
     if _indexes(site):  # (torch raises an error for it where the setting is on)
         return texts.on_looked_up(site) or lists.on_index(site)
@@ -251,15 +251,17 @@ RULES: tuple[Rule, ...] = (
     Rule(("GB0170", "GB0035", "GB0124", "GB0178", "GB0213", "GB4841"),
          r"^Data-dependent (branching|jump)|^Unsupported (Tensor\.item|python_type)\(\)|^unimplemented builtin op|"
          r"^constant fold", _on_drawn),
+    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_turn)),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_number_of_chosen),
     Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_data_branch)),
     Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_turn)),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_arithmetic),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", on_tested_number),
     Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
     Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist_inside),
+    Rule(("GB0033", "GB0036", "GB0037"), r"^(Data dependent|Dynamic shape) operator", on_shrinking),
+    Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_shrinking),
     Rule(("GB0033",), r"^Data dependent operator", on_packed),
     Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
     Rule((), r"^Could not extract specialized integer from data-dependent expression",

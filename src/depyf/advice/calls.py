@@ -37,7 +37,7 @@ def on_print(site: Site) -> Advice | None:
     if "`print`" not in site.broken.explanation or "Higher Order" in site.broken.reason:
         return None
     call = of_statement(site, "print")
-    if call is None or call.keywords or any(isinstance(each, ast.Starred) for each in call.args):
+    if call is None or call.keywords or any(isinstance(each, ast.Starred) for each in call.args) or _is_generator(site):
         return Advice(
             "print out", "print outside of what is compiled: return what it shows, and print it where the function is "
             "called", "a graph cannot print; torch can print after it, but only what `print(a, b, ...)` shows without "
@@ -48,10 +48,16 @@ def on_print(site: Site) -> Advice | None:
     return printed_after(site, call, shown)
 
 
+def _is_generator(site: Site) -> bool:
+    """Return whether the function is a generator: of what those print after the graph, torch 2.13 loses the text."""
+    return site.function is not None and any(
+        isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(site.function))
+
+
 def on_text_of_number(site: Site) -> Advice | None:
     """Return the advice on ``print``, which is set to come after the graph, of what may hold open sizes."""
     call = of_statement(site, "print")
-    if call is None or call.keywords or not (
+    if call is None or call.keywords or _is_generator(site) or not (
             "`str`" in site.broken.explanation or site.broken.reason.startswith("attempted to reorder")):
         return None
     shown = [_formatted(each.args[0]) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
@@ -169,17 +175,23 @@ def on_disabled(site: Site) -> Advice | None:
 
 # --- other calls ----------------------------------------------------------------------------------------
 def on_deepcopy(site: Site) -> Advice | None:
-    """Return the advice on ``copy.deepcopy`` of a tensor: ``x.clone()``."""
+    """Return the advice on ``copy.deepcopy`` of a tensor: a copy has its values, and is no part of its gradients."""
     if site.statement is None:
         return None
     calls = [each for each in ast.walk(site.statement) if isinstance(each, ast.Call) and called(each) == "deepcopy"]
     if len(calls) != 1 or len(calls[0].args) != 1 or calls[0].keywords:
         return None
     argument = calls[0].args[0]
-    clone = ast.Call(ast.Attribute(argument, "clone", ast.Load()), [], [])
-    statement = _with(site.statement, calls[0], clone)
-    return with_lines(site, "deepcopy", [statement], "torch traces `clone`, but not `copy.deepcopy` of a tensor",
-                      "where gradients are on, the copy is a part of the graph of gradients") if statement else None
+    shape = next((each.shape for each in site.values if isinstance(argument, ast.Name) and each.name == argument.id),
+                 None)
+    why, text = "torch does not trace `copy.deepcopy` of a tensor", unparsed(argument, site.text)
+    if shape is None:
+        return Advice("deepcopy", f"where the function is called, make the copy of `{text}` first, and pass both", why,
+                      "the copy is made outside of the graph")
+    return Advice(
+        "deepcopy", f"if nothing needs the copy to be a `Parameter`, or to have a gradient of its own: "
+        f"`{text}.detach().clone()` in the place of `{unparsed(calls[0], site.text)}`", why,
+        "the copy does not require a gradient, which a copy of a parameter does")
 
 
 def _with(statement: ast.stmt, old: ast.expr, new: ast.expr) -> str:

@@ -17,6 +17,7 @@ from .branches import unparsed
 from .loops import loops_of
 from .model import Advice
 from .source import Site, called
+from .uses import names_set
 
 
 def on_turn(site: Site) -> Advice | None:
@@ -42,6 +43,21 @@ def on_turn(site: Site) -> Advice | None:
     return Advice(
         "turn", f"compile what one turn of the loop at line {loop.lineno} computes: a function of its own with "
         f"{way}", "how often the loop turns depends on values in a tensor; a turn is a graph by itself",
+        "one call of compiled code for each turn")
+
+
+def on_shrinking(site: Site) -> Advice | None:
+    """Return the advice on a line that sets what the test of its ``while`` loop asks for the size of."""
+    loops = loops_of(site)
+    if site.statement is None or not loops or not isinstance(loops[-1], ast.While):
+        return None
+    tested = {each.id for each in ast.walk(loops[-1].test) if isinstance(each, ast.Name)}
+    if not tested & names_set(site.statement):
+        return None
+    return Advice(
+        "turn", f"compile what one turn of the loop at line {loops[-1].lineno} computes: a function of its own with "
+        f"`@torch.compile`, called in the loop; the test `{unparsed(loops[-1].test, site.text)}` stays in plain Python",
+        "how often the loop turns depends on values in a tensor; a turn is compiled by itself",
         "one call of compiled code for each turn")
 
 

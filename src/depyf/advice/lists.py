@@ -37,8 +37,8 @@ def on_index(site: Site) -> Advice | None:
         "the items are copied together, and have to be tensors of one shape and dtype")
     owner, there = found[0].value, f"values.index_select(0, {unparsed(index, site.text)})[0]"
     return advice if isinstance(owner, (ast.List, ast.Tuple)) else replace(
-        advice, change=f"where `{unparsed(owner, site.text)}` is a list of tensors, {advice.change}; for anything else "
-                       f"{IN_A_TENSOR.format(there)}")
+        advice, change=f"where `{unparsed(owner, site.text)}` is a list of tensors, {advice.change}; for numbers "
+                       f"{IN_A_TENSOR.format(there)}; for modules or functions leave the line as it is")
 
 
 def _tensor(node: ast.Subscript) -> ast.expr | None:

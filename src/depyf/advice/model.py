@@ -38,6 +38,7 @@ class Advice:
         elsewhere: what has to be changed is not the line of the break, so it helps whoever wrote that.
         next_break: where the graph breaks next, if that is known: ``"line 30 (`token.numel() == 0`)"``.
         condition: the test that chose between two sides, as it is written both in the old lines and in the new ones.
+        leaves: nothing is to be changed, and ``change`` says what prevents it.
     """
 
     rule: str
@@ -50,6 +51,7 @@ class Advice:
     elsewhere: bool = False
     next_break: str = ""
     condition: str = ""
+    leaves: bool = False
 
     @property
     def names_setting(self) -> bool:

@@ -39,6 +39,11 @@ def on_shape(site: Site) -> Advice:
     taken = on_numbers_taken(site)
     if taken is not None:
         return taken
+    if isinstance(site.statement, ast.For):
+        return Advice(
+            "turn", f"compile what one turn of the loop at line {site.statement.lineno} computes: a function of its "
+            "own with `@torch.compile`, called in the loop; the loop stays in plain Python",
+            "how often the loop turns depends on values in a tensor", "one call of compiled code for each turn")
     next_one = next_test(site, on_size)
     with_all = with_mask(site, next_one) if next_one is not None else None
     if with_all is not None:

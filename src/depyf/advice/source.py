@@ -8,11 +8,14 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..frozen import frozen
-from ..records.model import GraphBreak, SourceFile, SourceLocation
+from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library
 from ..torch_text.resumes import is_resume
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: Torch's ids of branches on data.
+_OF_BRANCHES = ("GB0170", "GB0035")
+_BRANCHES = (ast.If, ast.While)
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
@@ -44,6 +47,11 @@ class Site:
     editable: bool = False
     compiled_site: Site | None = None
     resumed: bool = False
+
+    @property
+    def values(self) -> tuple[NamedValue, ...]:
+        """The local variables at the break, of the function that the statement is in."""
+        return self.broken.values
 
     @cached_property
     def lines(self) -> list[str]:
@@ -110,6 +118,14 @@ class Sources:
         if where is None or tree is None:
             return Site(broken, where, *_of_line(where), compiled_site=compiled)
         statement, following = statement_at(tree, where.line)
+        if broken.registry_id in _OF_BRANCHES and not isinstance(statement, _BRANCHES):
+            # (Of `if x.any(): break` both statements are on the line.)
+            steps = [(block, each) for _, block, each in path_to(tree, where.line)
+                     if isinstance(each, _BRANCHES) and each.lineno == where.line]
+            if steps:
+                block, statement = steps[0]
+                at = block.index(statement)
+                following = block[at + 1] if at + 1 < len(block) else None
         return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
                     is_own(where.filename), compiled)
 

@@ -29,8 +29,8 @@ _REDUCING = frozenset({"any", "all", "sum", "mean", "norm", "std", "var", "prod"
 #: Reductions that raise for a tensor without elements.
 _PARTIAL = frozenset({"max", "min", "amax", "amin", "argmax", "argmin", "median"})
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
-_RANDOM = ("rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "dropout", "rand_like",
-           "randn_like", "sample", "rsample")
+_RANDOM = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
+                     "rand_like", "randn_like", "randint_like", "sample", "rsample", "gumbel_softmax"})
 _NUMBERS = frozenset({"int", "float", "bool", "str", "NoneType"})
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
@@ -106,7 +106,8 @@ class Values:
             case ast.BinOp(left, operator, right):
                 return self._of_arithmetic(node, left, operator, right)
             case ast.Call(ast.Attribute(ast.Name("torch"), name), [first, *others], keywords) | ast.Call(
-                    ast.Attribute(first, name), others, keywords) if name in _ELEMENTWISE | _REDUCING | _PARTIAL:
+                    ast.Attribute(first, name), others, keywords) if (
+                        name in _ELEMENTWISE | _REDUCING | _PARTIAL and self._may_be_tensor(first)):
                 return self._of_operation(node, name, first, bool(others or keywords))
             case ast.Call(ast.Attribute(inner, name), [], []) if name in _TO:
                 of = self.infer(inner)
@@ -118,6 +119,12 @@ class Values:
             case ast.Compare() | ast.BoolOp() | ast.UnaryOp(ast.Not()):
                 return Kind(unknown=(f"`{ast.unparse(node)}` is a tensor",))
         return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` is a tensor, and never raises",))
+
+    def _may_be_tensor(self, node: ast.expr) -> bool:
+        """Return whether an expression may be a tensor, and no module: ``self.relu(x)`` is a call of a module."""
+        if isinstance(node, ast.Name):
+            return self.is_tensor(node.id) or not self.type_of(node.id) and node.id not in ("self", "cls", "F", "nn")
+        return not isinstance(node, ast.Attribute)
 
     def _of_name(self, name: str) -> Kind:
         value = self._by_name.get(name)
@@ -178,10 +185,12 @@ class Values:
 
     def _of_call(self, node: ast.Call, func: ast.expr) -> Kind:
         name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-        if name.startswith(_RANDOM):
+        if name in _RANDOM or "dropout" in name:
             return Kind(effect="draws random numbers")
         if name.endswith("_") and not name.endswith("__"):
             return Kind(effect="changes a tensor in place")
+        if isinstance(func, ast.Name) and name in ("any", "all", "isinstance", "hasattr", "callable", "sorted"):
+            return Kind(is_python=True)
         if name in ("item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
                     "equal", "allclose", "is_nonzero"):
             return Kind(is_python=True)

@@ -43,6 +43,8 @@ _ORDINARY = re.compile(
     r"\.shape\[|\.dtype$|\.device$|\.requires_grad$|\.training$|^torch\.is_grad_enabled|^len\(kwargs\)$")
 
 
+#: What can be done about a branch that gives its function up and is left as it is.
+_AROUND = "; to compile the rest, make functions of their own of what comes before and after it"
 #: Torch's words where Dynamo has no way round a break. (The program may have one.)
 _NO_WAY = "This graph break is fundamental"
 #: Torch's id of an exception that leaves what is compiled.
@@ -107,7 +109,8 @@ class Adviser:
         if failure is not None and failure.reason and not causes:
             causes = [graph_break(compilation.compile_id, failure.reason,
                                   [failure.location] if failure.location is not None else [])]
-        texts = [_to_the_end(advice) for broken in causes if (advice := self.on_break(broken)) is not None]
+        texts = [_to_the_end(advice) + _AROUND * advice.leaves for broken in causes
+                 if (advice := self.on_break(broken)) is not None]
         if not texts and _is_of_iterator(causes):
             texts = [self.on_outer_break(compilation)]
         return list(dict.fromkeys(filter(None, texts or [self.on_set_up(compilation)])))
@@ -122,11 +125,17 @@ class Adviser:
         return self.on([each for each in self.run.capture.compilations if each.compile_id.frame_key in frames],
                        remedies_only=True)
 
+    def change_on(self, broken: GraphBreak) -> str:
+        """Return what to do about a graph break, as Markdown; ``""`` where no rule fits."""
+        advice = self.on_break(broken)
+        return _to_the_end(advice) if advice is not None else ""
+
     def lines_on(self, broken: GraphBreak, compilation: Compilation) -> list[str]:
         """Return the advice on a graph break as the items of a list in Markdown: what to do, why, what it costs."""
         advice = self.on_break(broken)
         if advice is not None:
-            return [f"**change**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
+            label = "advice" if advice.leaves else "change"
+            return [f"**{label}**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
                     f"cost: {prose(advice.cost)}"]
         outer = self.on_set_up(compilation)
         return [f"**change**: {outer}"] if outer else []
@@ -411,8 +420,9 @@ def _lines(advised: Iterable[tuple[str, RecompileAdvice]]) -> list[tuple[str, Re
 
 def _to_the_end(advice: Advice) -> str:
     """Return a change, as Markdown, with what stands in the way of the function behind it."""
-    next_break = f"; that alone is not enough: {advice.next_break} breaks the graph next" if advice.next_break else ""
-    return prose(advice.change + next_break)
+    first = f"only together with a change of {advice.next_break}, which breaks the graph next: "
+    first *= bool(advice.next_break)
+    return prose(first + advice.change)
 
 
 def _is_of_iterator(causes: Iterable[GraphBreak]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...records.model import NamedValue
+from ...torch_text.libraries import is_library
 from . import private_api
 
 #: Frames of torch's between its call of us and the one that logs the break.
@@ -46,11 +47,12 @@ def seen() -> tuple[list[tuple[str, int, str, str]], tuple[NamedValue, ...]]:
 
 
 def _innermost(translator: Any, error: BaseException | None) -> Any:
-    """Return what traced the innermost function when the error was raised: inlined functions have one each."""
+    """Return what traced the innermost function of the user's when the error was raised: inlined ones have one each."""
     step = getattr(error, "__traceback__", None)
     while step is not None:
         inner = step.tb_frame.f_locals.get("self")
-        if isinstance(getattr(inner, private_api.SYMBOLIC_LOCALS.key, None), dict):
+        if isinstance(getattr(inner, private_api.SYMBOLIC_LOCALS.key, None), dict) and not is_library(
+                inner.f_code.co_filename):
             translator = inner
         step = step.tb_next
     return translator

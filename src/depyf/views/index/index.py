@@ -16,6 +16,7 @@ from .sections.breaks import breaks
 from .sections.compiled import by_calls, functions, timeline
 from .sections.context import SectionContext
 from .sections.cost import cost
+from .sections.first import first
 from .sections.glossary import glossary
 from .sections.not_compiled import not_compiled
 from .sections.overview import head, start
@@ -39,7 +40,7 @@ def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = 
     """
     run = SectionContext(capture)
     return _joined([
-        [*head(run), *start(run, page, later)], functions(run), timeline(run), by_calls(run), breaks(run),
+        [*head(run), *start(run, page, later)], first(run), functions(run), timeline(run), by_calls(run), breaks(run),
         recompiles(run), not_compiled(run), shapes(run), cost(run), _notes(run, notes_file), glossary(run)])
 
 

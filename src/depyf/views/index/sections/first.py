@@ -1,0 +1,72 @@
+"""What to change first: the three changes that save most, of a run with more of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ....advice.source import is_own
+from ...findings import lost_functions
+from ...formatting import seconds
+from ...grouping import breaks_by_place
+from ...markdown import count
+from .context import SectionContext
+
+#: A run with at most so many changes is read at once.
+MOST = 3
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A change with what it is for.
+
+    Attributes:
+        in_plain_python: functions that run in plain Python without it.
+        seconds: of compiling that come of what it is for; 0 where nothing tells.
+        times: breaks, or versions, that it is for.
+        text: as Markdown.
+    """
+
+    in_plain_python: int
+    seconds: float
+    times: int
+    text: str
+
+
+def first(run: SectionContext) -> list[str]:
+    """Return the section on what to change first; nothing for a run with few changes."""
+    changes = [*_of_lost(run), *_of_breaks(run), *_of_recompiles(run)]
+    if len(changes) <= MOST:
+        return []
+    changes.sort(key=lambda each: (each.in_plain_python, each.seconds, each.times), reverse=True)
+    return ["## What to change first", "", f"Of {len(changes)} changes these are for most of what was lost:", "",
+            *(f"* {each.text}" for each in changes[:MOST])]
+
+
+def _of_lost(run: SectionContext) -> Iterator[_Change]:
+    for each in lost_functions(run.capture.compilations):
+        for text in run.advice.on_lost(each)[:1]:
+            yield _Change(1, each.seconds, 1, f"{text} ({run.name_of(each)} runs in plain Python)")
+
+
+def _of_breaks(run: SectionContext) -> Iterator[_Change]:
+    pairs = [(broken, each) for each in run.capture.compilations for broken in each.breaks if not broken.skips_function]
+    for members in breaks_by_place(pairs):
+        broken, compilation = members[0]
+        advice = run.advice.on_break(broken)
+        if advice is None or advice.leaves or broken.location is None or not is_own(broken.location.filename):
+            continue
+        behind = {name for _, each in members for name in run.resume_names(each)}
+        spent = sum(each.seconds for each in run.capture.compilations
+                    if (frame := run.frame_of(each)) is not None and frame.name in behind)
+        what = count(len(members), "graph break")
+        yield _Change(0, spent, len(members), f"{run.place(broken.location)}: {run.advice.change_on(broken)} ({what}; "
+                                              f"what is compiled after it took {seconds(spent)})")
+
+
+def _of_recompiles(run: SectionContext) -> Iterator[_Change]:
+    for summary in run.summaries:
+        again = summary.recompiles
+        for text in run.advice.on(again, remedies_only=True)[:1]:
+            spent = sum(each.seconds for each in again)
+            yield _Change(0, spent, len(again), f"{text} ({count(len(again), 'recompile')}, {seconds(spent)})")

@@ -1,0 +1,112 @@
+"""Branches on values: the rewriting is proven from recorded facts, or its conditions, or what prevents it."""
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from depyf import prepare_debug
+from depyf.advice import Sources, candidates, on_break
+from depyf.records import store
+from depyf.records.model import CompileId, GraphBreak, NamedValue, SourceFile, SourceLocation
+
+X = NamedValue("x", "Tensor", ("3", "2"), "float32", "cpu", source="L['x']")
+Y = NamedValue("y", "Tensor", ("3", "2"), "float32", "cpu")
+W = NamedValue("w", "Tensor", ("2",), "float32", "cpu", source="L['w']")
+N = NamedValue("n", "Tensor", (), "float32", "cpu")
+LONG = NamedValue("i", "Tensor", ("3", "2"), "int64", "cpu", source="L['i']")
+VALUES = (X, Y, W, N, LONG, NamedValue("k", "int", source="L['k']"))
+
+
+def site(body, values=VALUES, line=2):
+    """The site of a branch at a line of the body of a function."""
+    text = "def f(self, x, y, w, n, i, k):\n" + "".join(f"    {each}\n" for each in body.splitlines())
+    place = SourceLocation("m.py", line, "f", text.splitlines()[line - 1])
+    broken = GraphBreak(CompileId(0, 0), "Data-dependent branching", registry_id="GB0170", stack=(place,), values=values)
+    return Sources([SourceFile("m.py", text)]).site(broken)
+
+
+@pytest.mark.parametrize(("body", "written"), [
+    ("if x.sum() > 0:\n    y = x + 1\nelse:\n    y = x - 1", "y = torch.where(x.sum() > 0, x + 1, x - 1)"),
+    ("if x.mean() < 0:\n    y = y.abs()", "y = torch.where(x.mean() < 0, y.abs(), y)"),
+    ("if x.mean() < 0:\n    y += 1", "y = torch.where(x.mean() < 0, y + 1, y)"),
+    ("if n > 1:\n    y = x\nelif n > 0:\n    y = x * 2\nelse:\n    y = -x\nreturn y + 1",
+     "y = torch.where(n > 1, x, torch.where(n > 0, x * 2, -x))"),
+    ("if x.isnan().any() or not x.isinf().all():\n    y = y.relu()",
+     "y = torch.where(x.isnan().any() | ~x.isinf().all(), y.relu(), y)"),
+    ("if x.sum().item() > 0:\n    y = y * 2", "y = torch.where(x.sum() > 0, y * 2, y)"),
+    ("if x.isinf().any():\n    most = k - 1\n    y = y.clamp(-most, most)",
+     "y = torch.where(x.isinf().any(), y.clamp(-(k - 1), k - 1), y)"),
+    ("y = x * 2 if x.sum() > 0 else x / 4", "y = torch.where(x.sum() > 0, x * 2, x / 4)"),
+    ("if x.sum() > 0:\n    return x + 1\nreturn x - 1", "return torch.where(x.sum() > 0, x + 1, x - 1)"),
+])
+def test_a_proven_rewriting_is_given_with_its_edit(body, written):
+    advice = on_break(site(body))
+    assert advice.change == f"write `{written}`" and [edit.lines for edit in advice.edits] == [(f"    {written}",)]
+    assert "float32 [3, 2]" in advice.cost or "`n`" in advice.cost
+
+
+@pytest.mark.parametrize(("body", "why"), [
+    ("if x.sum() > 0:\n    y = i.long()\nelse:\n    y = x", "the sides differ in dtype"),
+    ("if x.sum() > 0:\n    y = w + 1\nelse:\n    y = x", "the sides differ in shape"),
+    ("if x.sum() > 0:\n    x /= 2", "changes the caller's tensor in place"),
+    ("if x.sum() > 0:\n    x.add_(1)", "in place on one side only"),
+    ("k = 3 if x.sum() > 0 else 1", "`3` is a value of Python's"),
+    ("if x.sum() > 0:\n    self.seen.append(x)", "`self.seen` is changed on one side only"),
+    ("if x.sum() > 0:\n    out['a'] = x", "one side alone sets `out['a']`"),
+    ("if x.sum() > 0:\n    print('x')", "`print('x')` has to happen on one side only"),
+    ("if x.sum() > 0:\n    return None\nreturn x", "`None`, which is no tensor"),
+    ("if x.sum() > 0:\n    return x, y\nreturn x, x", "no single tensor"),
+    ("if x.sum() > 0:\n    y = torch.rand(3, 2)\nelse:\n    y = x", "draws random numbers"),
+    ("y = self.pool.pop() if x.sum() > 0 else x", "`self.pool` is changed on one side only"),
+    ("if n.item() > 0.1:\n    y = y * 2", "in double precision"),
+    ("if n in w:\n    y = y * 2", "asks for a truth value of Python's"),
+    ("if any(each.sum() > 0 for each in x):\n    y = y * 2", "is no tensor"),
+    ("if torch.equal(x, y):\n    y = y * 2", "is no tensor"),
+    ("if x.sum() > 0:\n    y = self.norm(x)\nelse:\n    y = x", "does nothing else"),
+    ("if x.sum() > 0:\n    for each in w:\n        y = y + each", "statements that have to run on that side only"),
+])
+def test_what_prevents_a_rewriting_is_said(body, why):
+    advice = on_break(site(body))
+    assert advice.change.startswith("leave the branch as it is: ") and why in advice.change
+    assert advice.leaves and not advice.is_mechanical
+
+
+@pytest.mark.parametrize(("body", "condition"), [
+    ("if n > 0:\n    y = y / n", "no gradient is needed"),
+    ("if n > 0:\n    y = torch.log(y)", "no gradient flows through `torch.log(y)`"),
+    ("if x.sum() > 0:\n    y = x.mean(0, keepdim=True)\nelse:\n    y = x * 1", "both sides always have the same shape"),
+    ("if x.sum() > 0:\n    x = x * 2\nreturn x", "needs `x` to be the same object as before"),
+    ("if x.sum() > 0:\n    y = x * 2", "no gradient is needed"),
+    ("if y.sum() > 0 and x.max() > 0:\n    y = y * 2", "`x` always has elements"),
+    ("if w[0] > 0:\n    y = y * 2", "`w[0]` is one number"),
+])
+def test_what_is_not_known_is_a_condition(body, condition):
+    advice = on_break(site(body))
+    assert condition in advice.change and not advice.is_mechanical
+
+
+def test_without_facts_nothing_is_proven():
+    body = "if x.sum() > 0:\n    y = x + 1\nelse:\n    y = x - 1"
+    assert not on_break(site(body, values=())).is_mechanical
+    assert [each.condition for each in candidates(site(body, values=()))] == ["x.sum() > 0"]  # (a trial may find out)
+
+
+def test_what_torch_knew_at_a_break_is_recorded(tmp_path):
+    def helper(value, most):
+        again = value
+        if value.sum() > most:
+            value = value + 1
+        return again * value
+
+    def f(x, most=3, *, mask=None):
+        return helper(x * 2, most)
+
+    torch._dynamo.reset()
+    with prepare_debug(str(tmp_path)):
+        torch.compile(f, backend="eager")(torch.ones(2, 3, requires_grad=True))
+    (broken,) = [each for compilation in store.read(str(tmp_path)).compilations for each in compilation.breaks][:1]
+    known = {each.name: each for each in broken.values}
+    assert known["value"].shape == ("2", "3") and known["value"].requires_grad and not known["value"].source
+    assert known["again"].same_as == "value" and known["most"].type == "int" and known["most"].source == "L['most']"
