@@ -62,11 +62,12 @@ def fix(given: argparse.Namespace) -> int:
     rows = [("graph breaks", before.breaks, after.breaks), ("skipped functions", before.skipped, after.skipped),
             ("recompiles", before.recompiles, after.recompiles)]
     print("\n".join(f"# {what}: {old} -> {new}" for what, old, new in rows))
-    print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; results: the same; "
-          f"{found.runs} runs of the program")
+    print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
+    if found.taken:
+        print(f"# the recorded run: the same results; {found.verdict}")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
-    remaining = left(after.capture, found.in_vain) if after.capture is not None else []
+    remaining = left(after.capture, found.rejected) if after.capture is not None else []
     if remaining:
         print("# left (at lines of the patched files):" if found.taken else "# left:")
         print("\n".join(f"#   {line}" for line in remaining))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Mapping
 
+from ..advice import candidates
 from ..records.model import Capture
 from ..views.advice import Adviser
 from ..views.causes import cause, statement
@@ -17,19 +18,19 @@ from ..views.run_index import RunIndex
 from ..views.verdict import why_plain
 
 
-def left(capture: Capture, tried: Container[str] = ()) -> list[str]:
+def left(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[str]:
     """Return lines on what torch still breaks, skips and compiles again; what is to be done is indented.
 
     Args:
         capture: the last run.
-        tried: changes that the patch is without, though they were tried.
+        rejected: changes that were tried and not taken, with why not; they are no advice.
     """
     run = RunIndex(capture)
     adviser = Adviser(run)
-    return [*_breaks(run, adviser, tried), *_skips(run, adviser), *_recompiles(run, adviser)]
+    return [*_breaks(run, adviser, rejected or {}), *_skips(run, adviser), *_recompiles(run, adviser)]
 
 
-def _breaks(run: RunIndex, adviser: Adviser, tried: Container[str]) -> Iterator[str]:
+def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Iterator[str]:
     """Yield lines on the breaks; a line of the user's that breaks several functions stands once."""
     pairs = [(broken, each) for each in run.capture.compilations for broken in each.breaks]
     times: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
@@ -37,13 +38,17 @@ def _breaks(run: RunIndex, adviser: Adviser, tried: Container[str]) -> Iterator[
         broken, compilation = members[0]
         where = broken.location
         at = f"{os.path.basename(where.filename)}:{where.line} `{statement(where.text)}`" if where else "somewhere"
+        tried = [each.change for each in candidates(run.source.site(broken, compilation.function))]
         advice = adviser.on_break(broken)
-        seen = " (tried here, and not taken)" if advice is not None and advice.change in tried else ""
-        told = tuple(f"{unmarked(line)}{seen}" for line in adviser.lines_on(broken, compilation)[:1])
-        times[at, unmarked(prose(cause(broken))), told] += len(members)
-    for (at, why, told), count in times.items():
+        if advice is not None:
+            tried.append(advice.change)
+        said = tuple(unmarked(f"tried, and not taken: {each}: {rejected[each]}")
+                     for each in dict.fromkeys(tried) if each in rejected)
+        said = said or tuple(map(unmarked, adviser.lines_on(broken, compilation)[:1]))
+        times[at, unmarked(prose(cause(broken))), said] += len(members)
+    for (at, why, said), count in times.items():
         yield f"graph break at {at}{f', {count} times' if count > 1 else ''}: {why}"
-        yield from (f"  {line}" for line in told)
+        yield from (f"  {line}" for line in said)
 
 
 def _skips(run: RunIndex, adviser: Adviser) -> Iterator[str]:

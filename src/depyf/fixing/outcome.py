@@ -9,6 +9,7 @@ from typing import Any
 
 from ..records.model import Capture, Compilation
 from ..views.findings import lost_functions
+from .generated import Generated
 
 #: How a tensor prints the function that it is the result of: another one computes the same.
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
@@ -24,6 +25,7 @@ class Outcome:
         printed: its standard output.
         status: its exit status; ``None`` where it took too long.
         error: the end of its standard error, where it failed.
+        generated: its generated calls; ``None`` where none were asked for.
     """
 
     capture: Capture | None
@@ -31,6 +33,7 @@ class Outcome:
     printed: str = ""
     status: int | None = 0
     error: str = ""
+    generated: Sequence[Generated] | None = None
 
     @property
     def _compilations(self) -> tuple[Compilation, ...]:

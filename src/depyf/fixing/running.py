@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -12,8 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from ..recorded_runs import captures_of
 from ..records.store import RecordsError
+from .forced import Conditions
 from .outcome import Outcome
-from .trial import DUMP, OBSERVED, PRINTED, Spec
+from .trial import DUMP, GENERATED, OBSERVED, PRINTED, Spec
 
 #: Of standard error, what is shown of a program that failed.
 _SHOWN = 2000
@@ -31,10 +33,15 @@ class Runner:
     def __init__(self, program: str, arguments: Sequence[str] = (), limit: float = 600) -> None:
         self.program, self.arguments, self.limit = program, tuple(arguments), limit
 
-    def __call__(self, texts: Mapping[str, str]) -> Outcome:
-        """Run the program with these texts in the place of its files."""
+    def __call__(self, texts: Mapping[str, str], conditions: Conditions | None = None) -> Outcome:
+        """Run the program with these texts in the place of its files.
+
+        Args:
+            texts: by real path.
+            conditions: of a change that is judged by generated calls; ``None``: no calls are generated.
+        """
         with tempfile.TemporaryDirectory(prefix="depyf_fix_") as folder:
-            spec = Spec(self.program, self.arguments, dict(texts), folder)
+            spec = Spec(self.program, self.arguments, dict(texts), folder, conditions or {}, conditions is not None)
             with open(os.path.join(folder, "errors"), "w+b") as errors:
                 status = self.start(spec, errors.fileno())
                 errors.seek(0)
@@ -67,8 +74,12 @@ def read(folder: str, status: int | None, error: str = "") -> Outcome:
     observed = None
     if os.path.exists(os.path.join(folder, OBSERVED)):
         observed = torch.load(os.path.join(folder, OBSERVED), weights_only=False)
+    generated = None
+    if os.path.exists(os.path.join(folder, GENERATED)):
+        with open(os.path.join(folder, GENERATED), "rb") as data:
+            generated = pickle.load(data)
     printed = ""
     if os.path.exists(os.path.join(folder, PRINTED)):
         with open(os.path.join(folder, PRINTED), encoding="utf-8", errors="replace") as file:
             printed = file.read()
-    return Outcome(capture, observed, printed, status, error)
+    return Outcome(capture, observed, printed, status, error, generated)

@@ -6,12 +6,14 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ..advice import Advice, Sources, on_break
+from ..advice import Advice, Sources, candidates
 from ..advice.recompile_changes import ValueChange
 from ..advice.recompile_edits import proposals
 from ..records.model import Capture, SourceFile
 from ..views.markdown import count
 from ..views.run_index import RunIndex
+from .forced import Conditions, conditions_of
+from .generated import Verdict, compared
 from .outcome import Outcome
 from .patch import Patch
 
@@ -19,8 +21,8 @@ from .patch import Patch
 MOST_AHEAD = 2
 MOST_SHOWN = 8
 
-#: Runs a program with texts in the place of files.
-Trial = Callable[[Mapping[str, str]], Outcome]
+#: Runs a program with texts in the place of files, and with conditions whose sides generated calls are forced to.
+Trial = Callable[..., Outcome]
 
 
 @dataclasses.dataclass
@@ -32,7 +34,8 @@ class Found:
         patch: the changes that were taken.
         runs: how often the program ran.
         refused: why nothing was tried, or ``""``.
-        in_vain: what was tried and is no part of the patch, in words.
+        rejected: what was tried and is no part of the patch, in words, with why not.
+        verdict: on the patch, of generated calls.
     """
 
     before: Outcome
@@ -40,7 +43,8 @@ class Found:
     patch: Patch
     runs: int = 1
     refused: str = ""
-    in_vain: frozenset[str] = frozenset()
+    rejected: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    verdict: Verdict = Verdict()
 
     @property
     def taken(self) -> tuple[Advice, ...]:
@@ -72,20 +76,21 @@ class Search:
         self.tried: set[Advice] = set()
         self.on_recompiles: set[Advice] = set()
         self.runs = 0
-        self._known: dict[frozenset[tuple[str, str]], Outcome] = {}
+        self.rejected: dict[str, str] = {}
+        self._known: dict[str, Outcome] = {}
 
-    def _run(self, texts: Mapping[str, str], what: str) -> Outcome:
+    def _run(self, texts: Mapping[str, str], what: str, conditions: Conditions | None = None) -> Outcome:
         """Run the program with texts in the place of its files; what was run already is known."""
-        key = frozenset(texts.items())
+        key = repr((sorted(texts.items()), conditions))
         if key not in self._known:
-            self._known[key] = self._run_anew(texts, what)
+            self._known[key] = self._run_anew(texts, what, conditions)
         return self._known[key]
 
-    def _run_anew(self, texts: Mapping[str, str], what: str) -> Outcome:
+    def _run_anew(self, texts: Mapping[str, str], what: str, conditions: Conditions | None = None) -> Outcome:
         self.runs += 1
         self.left -= 1
         self.on_run(self.runs, what)
-        return self.trial(texts)
+        return self.trial(texts, conditions)
 
     def _may_go_on(self, found: Found) -> bool:
         """Return whether runs are left for more than to see which of the changes are needed."""
@@ -108,7 +113,9 @@ class Search:
                 self._run_anew({}, "the program as it is, again").same_results(before)):
             found.refused = "two runs of the program as it is do not give the same, so no change can be judged"
         found.runs = self.runs
-        found.in_vain = frozenset(each.change for each in self.tried) - {each.change for each in found.taken}
+        taken = {each.change for each in found.taken}
+        found.rejected = {each.change: self.rejected.get(each.change, "it was not the same together with others")
+                          for each in self.tried if each.change not in taken}
         return found
 
     def _step(self, found: Found) -> bool:
@@ -153,25 +160,47 @@ class Search:
             while self._may_go_on(ahead) and ahead.after.problems and self._step(ahead):
                 pass
             if ahead.after.weight < found.after.weight:
-                found.after, found.patch = ahead.after, ahead.patch
+                found.after, found.patch, found.verdict = ahead.after, ahead.patch, ahead.verdict
                 return True
         return False
 
     def _taken(self, found: Found, advices: Sequence[Advice], below: int | None = None) -> bool:
         """Try changes, and take them where what is left weighs less than it did, or than ``below``."""
         patch = found.patch.with_advice(advices)
-        more = f", and {count(len(advices) - 1, 'more change')}" if len(advices) > 1 else ""
-        return patch is not None and self._replaced(
-            found, patch, found.after.weight if below is None else below, advices[0].change + more)
-
-    def _replaced(self, found: Found, patch: Patch, below: int, what: str) -> bool:
-        """Try another patch, and take it where what is left weighs less than ``below`` and the results are the same."""
-        after = self._run(patch.texts, what)
-        if after.weight >= below or not after.same_results(found.before) or (
-                found.before.operations and not after.operations):  # (what is not compiled has no breaks)
+        if patch is None:
             return False
-        found.after, found.patch = after, patch
-        return True
+        more = f", and {count(len(advices) - 1, 'more change')}" if len(advices) > 1 else ""
+        why_not = self._replaced(found, patch, found.after.weight if below is None else below, advices[0].change + more)
+        if len(advices) == 1 and why_not:
+            self.rejected[advices[0].change] = why_not
+        return not why_not
+
+    def _replaced(self, found: Found, patch: Patch, below: int, what: str) -> str:
+        """Try another patch, and take it where what is left weighs less than ``below`` and nothing differs.
+
+        Returns:
+            Why it is not taken; ``""``: it is.
+        """
+        conditions, lost = conditions_of(patch.made)
+        after = self._run(patch.texts, what, conditions)
+        if after.status != 0:
+            return "the program fails with it" if after.status else "the program takes too long with it"
+        if after.weight >= below:
+            return "nothing is compiled better with it"
+        if found.before.operations and not after.operations:  # (what is not compiled has no breaks)
+            return "nothing is compiled with it"
+        if not after.same_results(found.before):
+            return "it changes what the program prints or what its compiled functions return"
+        verdict = Verdict()
+        if patch.made:
+            if lost:
+                return f"the two sides of `{lost[0]}` cannot be tested"
+            before = self._run({}, "generated calls of the program as it is", conditions)
+            verdict = compared(before.generated or (), after.generated or (), conditions)
+            if not verdict.holds:
+                return verdict.differs or (verdict.one_sided or verdict.unjudged or ("no call could be repeated",))[0]
+        found.after, found.patch, found.verdict = after, patch, verdict
+        return ""
 
     def _without_idle(self, found: Found) -> None:
         """Take back each change without which the run is as good."""
@@ -181,7 +210,7 @@ class Search:
                 self._replaced(found, patch, found.after.weight + 1, f"without the change: {advice.change}")
 
     def _is_known(self, patch: Patch) -> bool:
-        return frozenset(patch.texts.items()) in self._known
+        return repr((sorted(patch.texts.items()), conditions_of(patch.made)[0])) in self._known
 
     def _in_question(self, found: Found) -> list[Advice]:
         """Return the changes that may not be needed, as far as the runs tell; settings first, which reach farthest.
@@ -202,9 +231,8 @@ class Search:
         sources = self._sources(capture, found.patch)
         for compilation in capture.compilations:
             for broken in compilation.breaks:
-                advice = on_break(sources.site(broken, compilation.function))
-                if advice is not None and advice.is_mechanical:
-                    yield advice
+                site = sources.site(broken, compilation.function)
+                yield from (each for each in candidates(site) if each not in self.tried)
 
     def _on_recompiles(self, found: Found) -> Iterator[Advice]:
         capture = found.after.capture

@@ -14,6 +14,7 @@ import importlib.machinery
 import json
 import linecache
 import os
+import pickle
 import random
 import sys
 import threading
@@ -22,8 +23,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import budgets, reading
+from .generated import Generator
 
-DUMP, OBSERVED, PRINTED = "dump", "observed.pt", "stdout"
+DUMP, OBSERVED, PRINTED, GENERATED = "dump", "observed.pt", "stdout", "generated.pkl"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,12 +37,16 @@ class Spec:
         arguments: what follows in ``sys.argv``.
         texts: by the real path of a file, the text to take for it.
         folder: where what is left goes.
+        conditions: of the change that is judged (``forced.Conditions``).
+        generate: repeat calls of compiled functions with other inputs.
     """
 
     program: str
     arguments: tuple[str, ...]
     texts: Mapping[str, str]
     folder: str
+    conditions: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    generate: bool = False
 
 
 def run(spec: Spec) -> None:
@@ -50,10 +56,12 @@ def run(spec: Spec) -> None:
     from ..prepare import prepare_debug
 
     observed: list[Any] = []
+    texts = {path: spec.texts.get(path) or reading.text(path, budgets.CODE) for path in spec.conditions}
+    generator = Generator(texts, spec.conditions) if spec.generate else None
     _print_to(os.path.join(spec.folder, PRINTED))
     take_texts(spec.texts)
     _seed(torch)
-    torch.compile = recorded(torch, torch.compile, observed)
+    torch.compile = recorded(torch, torch.compile, observed, generator)
     sys.argv = [spec.program, *spec.arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(spec.program)))
     try:
@@ -62,6 +70,9 @@ def run(spec: Spec) -> None:
     finally:
         sys.stdout.flush()
         torch.save(observed, os.path.join(spec.folder, OBSERVED))
+        if generator is not None:
+            with open(os.path.join(spec.folder, GENERATED), "wb") as file:
+                pickle.dump(generator.calls, file)
 
 
 def _run_main(spec: Spec) -> None:
@@ -108,11 +119,12 @@ class _Calls(threading.local):
     """Where the calls of this thread are noted: those that a compiled function makes, with the call of it."""
 
     def __init__(self, noted: list[Any]) -> None:
-        self.noted = noted
+        self.noted = self.outermost = noted
 
 
-def recorded(torch: Any, compiler: Callable[..., Any], observed: list[Any]) -> Callable[..., Any]:
-    """Return ``torch.compile`` whose functions note what they give."""
+def recorded(torch: Any, compiler: Callable[..., Any], observed: list[Any],
+             generator: Generator | None = None) -> Callable[..., Any]:
+    """Return ``torch.compile`` whose functions note what they give, and have their calls repeated by a generator."""
     calls = _Calls(observed)
 
     @functools.wraps(compiler)
@@ -121,19 +133,27 @@ def recorded(torch: Any, compiler: Callable[..., Any], observed: list[Any]) -> C
             return lambda given: compile_and_record(given, **options)
         compiled = compiler(model, **options)
         name = getattr(model, "__qualname__", type(model).__qualname__)
+
+        def repeat(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            if generator is not None:
+                generator.repeat(name, model, args, kwargs)
+
         if isinstance(compiled, torch.nn.Module):
-            compiled.forward = _noting(torch, compiled.forward, name, calls)
+            compiled.forward = _noting(torch, compiled.forward, name, calls, repeat)
             return compiled
-        return _noting(torch, compiled, name, calls)
+        return _noting(torch, compiled, name, calls, repeat)
 
     return compile_and_record
 
 
-def _noting(torch: Any, function: Callable[..., Any], name: str, calls: _Calls) -> Callable[..., Any]:
+def _noting(torch: Any, function: Callable[..., Any], name: str, calls: _Calls, repeat: Callable[..., None],
+            ) -> Callable[..., Any]:
     @functools.wraps(function)
     def noting(*args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return function(*args, **kwargs)
+        if calls.noted is calls.outermost:
+            repeat(args, kwargs)
         around, inside, given = calls.noted, list[Any](), None
         calls.noted = inside
         try:
