@@ -248,9 +248,9 @@ class RunIndex:
         new = self.version(compilation)
         held = new.facts.get(f"type({change.subject})") if new is not None else None
         now = self._value(compilation.compile_id, change.subject) or (held.text if held is not None else "")
-        if not now and new is not None and any(fact.startswith(f"{change.subject}.") or f"({change.subject}" in fact
-                                               for fact in new.facts):
-            now = "a module"
+        inner = [fact for fact in (new.facts if new is not None else ()) if f"{change.subject}." in fact]
+        if inner and not now:
+            now = "a module" if any(f"{change.subject}._modules" in fact for fact in inner) else "another object"
         was = tuple(self._value(failure.entry, change.subject) or was
                     for was, failure in zip(change.was, change.failures))
         return replace(change, was=was, now=now) if now else change
