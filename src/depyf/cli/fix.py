@@ -19,10 +19,12 @@ def add(commands: Any) -> None:
         "fix", help="propose a patch for graph breaks and recompiles, tried by running it", allow_abbrev=False,
         usage="depyf fix [options] script.py [arguments ...]",
         description="Runs a program several times: as it is, and with the changes that depyf advises. Prints what "
-                    "helps and leaves the results as they are, as a unified diff. No file is changed without --apply: "
+                    "helps and leaves the results as they are, on generated inputs too, as a unified diff. No file is changed without --apply: "
                     "the changed texts are handed to Python in memory.",
         epilog="Risk: the program itself runs, up to --runs times, with all that it does: what it writes, sends, "
-               "deletes or trains happens each time. Give it small input. Exit status: 0 nothing is left to fix or a "
+               "deletes or trains happens each time. Calls of its compiled functions are repeated with other inputs (zeros, "
+               "NaN, other sizes and types, both sides of a condition) in child processes: files that they write "
+               "are written. Give it small input. Exit status: 0 nothing is left to fix or a "
                "patch was found, 1 no patch was found, 2 the program cannot be judged.")
     command.add_argument("--apply", action="store_true", help="write the patch into the files")
     command.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="for each run (default: 600)")
@@ -64,7 +66,8 @@ def fix(given: argparse.Namespace) -> int:
     print("\n".join(f"# {what}: {old} -> {new}" for what, old, new in rows))
     print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
     if found.taken:
-        print(f"# the recorded run: the same results; {found.verdict}")
+        print(f"# the recorded run: the same results; "
+              f"{found.verdict or 'no line of code is changed, so no other calls were tried'}")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
     remaining = left(after.capture, found.rejected) if after.capture is not None else []
