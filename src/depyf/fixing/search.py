@@ -1,9 +1,7 @@
 """The search for a patch: try what advice proposes, take what helps and leaves what the program does as it is.
 
-    round 1   all changes for breaks together   ->  taken; each that is not needed is dropped again
-    round 2   all changes for what is left      ->  one of them changes results
-              each alone                        ->  the first that holds is taken
-    ...       until nothing is left, or nothing new is proposed, or the runs are used up
+A round tries all changes for breaks together, or where these do not hold each alone until one does; of a group it drops
+what is not needed. Rounds end where nothing is left, nothing new is proposed, or the runs are used up.
 """
 
 from __future__ import annotations
