@@ -10,6 +10,7 @@ import copy
 import itertools
 import logging
 import random
+import sys
 import time
 import types
 import warnings
@@ -114,6 +115,9 @@ class Generator:
         """
         from .variations import variations
 
+        import torch
+
+        torch.set_num_threads(1)  # (each child would start threads of its own)
         forcing = Forcing()
         instrument(self.texts, self.conditions, forcing)
         owner = getattr(function, "__self__", function)
@@ -158,6 +162,8 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
     forcing.to, forcing.taken = forced, set()
     torch.manual_seed(0)
     random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
     logging.getLogger().addHandler(said)
     warn, warnings.warn = warnings.warn, said.warn
     try:
@@ -240,9 +246,9 @@ class Verdict:
         if self.conditions:
             sides = ", both branches taken" if self.conditions == 1 else (
                 f", both branches of {self.conditions} conditions taken")
+        more = [f"and {len(self.unjudged) - MOST_NAMED} more"] if len(self.unjudged) > MOST_NAMED else []
         return "; ".join([f"same on {count(self.calls, 'call')}{sides}",
-                          *(f"not judged: {each}" for each in self.unjudged[:MOST_NAMED]),
-                          *([f"and {len(self.unjudged) - MOST_NAMED} more"] if len(self.unjudged) > MOST_NAMED else [])])
+                          *(f"not judged: {each}" for each in self.unjudged[:MOST_NAMED]), *more])
 
 
 def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Conditions) -> Verdict:
