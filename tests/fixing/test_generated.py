@@ -12,6 +12,7 @@ from depyf.fixing.generated import Generator, compared  # noqa: E402
 from depyf.fixing.patch import Patch  # noqa: E402
 from depyf.fixing.variations import variations  # noqa: E402
 
+pytestmark = pytest.mark.slow
 HEAD = "import logging, random, warnings\nimport torch\nseen = []\n"
 
 

@@ -113,9 +113,9 @@ class Generator:
             vary: with other inputs, too.
             apart: runs work within seconds, so that it changes nothing here.
         """
-        from .variations import variations
-
         import torch
+
+        from .variations import variations
 
         torch.set_num_threads(1)  # (each child would start threads of its own)
         forcing = Forcing()
