@@ -157,7 +157,8 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
         function, args, kwargs = copy.deepcopy((function, args, kwargs))
     owner = getattr(function, "__self__", function)
     if variation.training is not None:
-        owner.train(variation.training)
+        module: Any = owner
+        module.train(variation.training)
     said = _Said()
     forcing.to, forcing.taken = forced, set()
     torch.manual_seed(0)
