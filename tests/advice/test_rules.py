@@ -706,7 +706,7 @@ class Pretended:
     def __init__(self, mends, printed=lambda texts: ""):
         self.mends, self.printed, self.seen = mends, printed, []
 
-    def __call__(self, texts):
+    def __call__(self, texts, conditions=None):
         self.seen.append(dict(texts))
         text = next(iter(texts.values()), "")
         where = SourceLocation(self.path, 3, "f", "    y = x * int(x)")
@@ -737,7 +737,7 @@ def test_what_helps_is_taken(program):
 
 def test_where_nothing_was_compiled_nothing_can_be_judged(program):
     """Other processes may have compiled, as those of ``multiprocessing`` do."""
-    found = Search(str(program), lambda texts: Outcome(Capture())).patch()
+    found = Search(str(program), lambda texts, conditions=None: Outcome(Capture())).patch()
     assert found.runs == 1 and found.refused.startswith("torch compiled nothing in the program's own process")
 
 
@@ -751,7 +751,7 @@ def test_a_change_behind_which_the_next_break_shows_is_taken_with_its_change(pro
     program.write_text("import torch\ndef f(x):\n    n = x.item()\n    y = x if n > 2 else -x\n    return y\n")
 
     class InTurn(Pretended):
-        def __call__(self, texts):
+        def __call__(self, texts, conditions=None):
             self.seen.append(dict(texts))
             text = next(iter(texts.values()), self.text)
             lines = text.splitlines()
@@ -772,7 +772,7 @@ def test_a_change_behind_which_the_next_break_shows_is_taken_with_its_change(pro
 
 def test_a_change_by_which_nothing_is_compiled_is_not_taken(program):
     class Emptied(Pretended):
-        def __call__(self, texts):
+        def __call__(self, texts, conditions=None):
             outcome = super().__call__(texts)
             first = dataclasses.replace(outcome.capture.compilations[0], counts={} if texts else {"operations": 2})
             return dataclasses.replace(outcome, capture=dataclasses.replace(outcome.capture, compilations=(first,)))
@@ -787,7 +787,7 @@ class Told(Pretended):
         super().__init__("")
         self.problems, self.observed = problems, observed
 
-    def __call__(self, texts):
+    def __call__(self, texts, conditions=None):
         self.seen.append(dict(texts))
         text = next(iter(texts.values()), self.text)
         breaks, again = ([SourceLocation(self.path, n, "f", line) for n, line in enumerate(text.splitlines(), 1)
@@ -893,7 +893,9 @@ def test_what_is_left_is_said_with_what_to_do():
     assert first == "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"
     assert second.startswith("  change: print outside of what is compiled")
     tried = second.removeprefix("  change: ")
-    assert left(capture, {tried}) == [first, f"{second} (tried here, and not taken)"]
+    change = tried.partition(": why")[0]
+    assert left(capture, {change: "f, x all zeros: it prints 2 lines"}) == [
+        first, f"  tried, and not taken: {change}: f, x all zeros: it prints 2 lines"]
 
 
 def test_a_line_that_breaks_several_functions_is_said_once():
@@ -910,7 +912,7 @@ def test_a_line_that_breaks_several_functions_is_said_once():
 @pytest.mark.parametrize("helps", [True, False])
 def test_what_was_tried_in_vain_is_known(program, helps):
     found = searched(program, Pretended("capture" if helps else "something else"))
-    assert bool(found.in_vain) != helps
+    assert bool(found.rejected) != helps
 
 
 def test_what_does_not_help_is_not_taken(program):

@@ -16,7 +16,7 @@ def program(tmp_path, monkeypatch):
     path = tmp_path / "program.py"
     path.write_text(TEXT)
 
-    def trial(self, texts):
+    def trial(self, texts, conditions=None):
         place = SourceLocation(str(path), 3, "f", "y = x * int(x)")
         broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call", registry_id="GB0124", stack=(place,))
         breaks = () if any("capture_scalar_outputs" in text for text in texts.values()) else (broken,)

@@ -18,12 +18,15 @@ def add(commands: Any) -> None:
     command = commands.add_parser(
         "fix", help="propose a patch for graph breaks and recompiles, tried by running it", allow_abbrev=False,
         usage="depyf fix [options] script.py [arguments ...]",
-        description="Runs a program several times: as it is, and with the changes that depyf advises. Prints what "
-                    "helps and leaves the results as they are, as a unified diff. No file is changed without --apply: "
-                    "the changed texts are handed to Python in memory.",
+        description="Runs a program several times: as it is, and with the changes that depyf advises. A change is "
+                    "taken where it helps and all stays the same: in the run, and in calls that are generated from "
+                    "it, with other values, sizes and types and both sides of each condition. Prints a unified diff. "
+                    "No file is changed without --apply: the changed texts are handed to Python in memory.",
         epilog="Risk: the program itself runs, up to --runs times, with all that it does: what it writes, sends, "
-               "deletes or trains happens each time. Give it small input. Exit status: 0 nothing is left to fix or a "
-               "patch was found, 1 no patch was found, 2 the program cannot be judged.")
+               "deletes or trains happens each time. The generated calls of its compiled functions, several hundred, "
+               "run in child processes, or on copies where CUDA is in use: files that they write are written. Give it "
+               "small input. Exit status: 0 nothing is left to fix or a patch was found, 1 no patch was found, 2 the "
+               "program cannot be judged.")
     command.add_argument("--apply", action="store_true", help="write the patch into the files")
     command.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="for each run (default: 600)")
     command.add_argument("--runs", type=int, default=12, metavar="N", help="at most (default: 12)")
@@ -64,7 +67,7 @@ def fix(given: argparse.Namespace) -> int:
     print("\n".join(f"# {what}: {old} -> {new}" for what, old, new in rows))
     print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
     if found.taken:
-        print(f"# the recorded run: the same results; {found.verdict}")
+        print(f"# the recorded run: the same results and output; generated calls: {found.step.verdict}")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
     remaining = left(after.capture, found.rejected) if after.capture is not None else []
@@ -74,10 +77,10 @@ def fix(given: argparse.Namespace) -> int:
     if not found.taken:
         print("# no change was found that helps and keeps the results" if before.problems else "# nothing to change")
         return DONE if not before.problems else DIFFERENT
-    print(unified_diff(found.texts, os.getcwd()), end="")
+    print(unified_diff(found.step.patch.texts, os.getcwd()), end="")
     if given.apply:
-        for path, text in found.texts.items():
+        for path, text in found.step.patch.texts.items():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-        print(f"# written: {', '.join(sorted(found.texts))}")
+        print(f"# written: {', '.join(sorted(found.step.patch.texts))}")
     return DONE

@@ -6,14 +6,17 @@ the process with the old texts  ->  [f, x all zeros, n > 0 forced: Outcome], ...
 
 from __future__ import annotations
 
+import copy
 import itertools
 import logging
 import random
+import sys
+import time
 import types
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +31,11 @@ if TYPE_CHECKING:
 MOST_CALLS = 4
 #: Seconds that one input may take.
 LIMIT = 20.0
-#: Seconds for all inputs that one call leads to.
-LIMIT_OF_ALL = 240.0
+#: Seconds for all generated calls of a run, and the input that stands for those that there was no time for.
+LIMIT_OF_ALL = 90.0
+MORE = "further inputs"
+#: Calls that were not judged of which so many are named.
+MOST_NAMED = 3
 
 
 @dataclass
@@ -54,7 +60,11 @@ class Generated:
 
 
 class Generator:
-    """Repeats the calls of a trial.
+    """Repeats the calls of a trial with other inputs.
+
+    Each runs in a child of this process, which is then as it was. Where no child can be forked (CUDA is in use), they
+    run on copies when the program has ended: in the same order with both texts, so outcomes can be compared even where
+    one call changes what a later one sees.
 
     Args:
         texts: the files as they run here, by real path.
@@ -66,67 +76,103 @@ class Generator:
         self.forced = choices(sum(map(len, conditions.values())))
         self.calls: list[Generated] = []
         self._seen: Counter[str] = Counter()
+        self._spent = 0.0
+        self._later: list[Callable[[], list[Generated]]] = []
 
     def repeat(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Run a call and its variations in children of this process, which is as it was afterwards."""
+        """Run a call of the program and its variations, before the program itself runs it."""
         from ..capture import apart
 
         if apart.is_apart() or self._seen[name] >= MOST_CALLS:
             return
         self._seen[name] += 1
-        why_not = apart.why_not()
-        if not why_not:
-            try:
+        vary, began = self._seen[name] == 1, time.monotonic()
+        try:
+            if apart.why_not():
+                function, args, kwargs = copy.deepcopy((function, args, kwargs))
+                self._later.append(lambda: self._all(name, function, args, kwargs, vary, on_copies))
+            else:
                 self.calls += apart.in_child(
-                    lambda: self._all(name, function, args, kwargs, self._seen[name] == 1), LIMIT_OF_ALL)
-            except apart.ChildFailed as error:
-                why_not = str(error)
-        if why_not:
-            self.calls.append(Generated(name, "as recorded", {}, why_not=why_not))
+                    lambda: self._all(name, function, args, kwargs, vary, apart.in_child), 2 * LIMIT_OF_ALL)
+        except Exception as error:  # noqa: BLE001  (of what cannot be copied or pickled)
+            self.calls.append(Generated(name, "as recorded", {}, why_not=str(error)))
+        self._spent += time.monotonic() - began
+
+    def finished(self) -> list[Generated]:
+        """Return the generated calls, when the program has ended."""
+        for work in self._later:
+            self.calls += work()
+        return self.calls
 
     def _all(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], vary: bool,
-             ) -> list[Generated]:
-        """Return the generated calls for one call; in a child, in which code may be exchanged for good."""
-        from ..capture import apart
+             apart: Callable[[Callable[[], Any], float], Any]) -> list[Generated]:
+        """Return the generated calls for one call. The code of functions is exchanged for good.
+
+        Args:
+            name, function, args, kwargs: of the call.
+            vary: with other inputs, too.
+            apart: runs work within seconds, so that it changes nothing here.
+        """
+        import torch
+
         from .variations import variations
 
+        torch.set_num_threads(1)  # (each child would start threads of its own)
         forcing = Forcing()
         instrument(self.texts, self.conditions, forcing)
         owner = getattr(function, "__self__", function)
-        results = []
+        results: list[Generated] = []
+        until = time.monotonic() + LIMIT_OF_ALL - self._spent
         for variation in itertools.islice(variations(function, owner, args, kwargs), None if vary else 1):
-            natural = None
+            if results and time.monotonic() > until:
+                return [*results, Generated(name, MORE, {}, why_not="no time was left")]
             for forced in self.forced:
-                if natural is not None and natural.raised is not None:
-                    break  # (an error of the side that such an input takes by itself says nothing of the other side)
+                each = Generated(name, variation.name, forced)
                 try:
-                    outcome, taken = apart.in_child(lambda: _run(function, owner, variation, forced, forcing), LIMIT)
-                    results.append(Generated(name, variation.name, forced, outcome, taken))
-                    natural = natural or outcome
-                except apart.ChildFailed as error:
-                    results.append(Generated(name, variation.name, forced, why_not=str(error)))
+                    each.outcome, each.taken = apart(lambda: _run(function, variation, forced, forcing), LIMIT)
+                except Exception as error:  # noqa: BLE001
+                    each.why_not = str(error)
+                results.append(each)
+                if not forced and (each.outcome is None or each.outcome.raised is not None):
+                    break  # (an error of the side that such an input takes by itself says nothing of the other side)
         return results
 
 
-def _run(function: Callable[..., Any], owner: Any, variation: Variation, forced: Mapping[int, bool], forcing: Forcing,
+def on_copies(work: Callable[[], Any], limit: float) -> Any:
+    """Do work in this process; :func:`_run` copies what it calls."""
+    return work()
+
+
+def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int, bool], forcing: Forcing,
          ) -> tuple[Outcome, frozenset[tuple[int, bool]]]:
-    """Run one generated call in this process, which is for it alone."""
+    """Run one generated call, in a child of its own or on copies."""
     import torch
 
+    from ..capture import apart
     from ..capture.torch_private import pipeline
     from ..comparing.outcome import outcome_of
 
+    args, kwargs = variation.args, variation.kwargs
+    if not apart.is_apart():
+        function, args, kwargs = copy.deepcopy((function, args, kwargs))
+    owner = getattr(function, "__self__", function)
     if variation.training is not None:
-        owner.train(variation.training)
+        module: Any = owner
+        module.train(variation.training)
     said = _Said()
-    logging.getLogger().addHandler(said)
-    warnings.simplefilter("ignore")
-    warnings.warn = said.warn
     forcing.to, forcing.taken = forced, set()
     torch.manual_seed(0)
     random.seed(0)
-    with pipeline.all_eager():
-        outcome = outcome_of(function, _roots(function, owner), variation.args, variation.kwargs, None)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+    logging.getLogger().addHandler(said)
+    warn, warnings.warn = warnings.warn, said.warn
+    try:
+        with pipeline.all_eager():
+            outcome = outcome_of(function, _roots(function, owner), args, kwargs, None)
+    finally:
+        logging.getLogger().removeHandler(said)
+        warnings.warn = warn
     outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash is another in each process)
     outcome.extra = said.lines
     return outcome, frozenset(forcing.taken)
@@ -185,37 +231,47 @@ class Verdict:
     @property
     def holds(self) -> bool:
         """Every condition was compared on both sides, and nothing differs."""
-        return not self.differs and not self.one_sided and self.calls > 0
+        return not self.why_not
+
+    @property
+    def why_not(self) -> str:
+        """What differs, or why that is not known; ``""`` where it holds."""
+        if self.differs or self.one_sided or self.calls:
+            return next(iter((*filter(None, [self.differs]), *self.one_sided)), "")
+        return next(iter(self.unjudged), "no call could be repeated")
 
     def __str__(self) -> str:
-        parts = [f"same on {count(self.calls, 'generated call')}"]
+        if not self.calls:
+            return "none, as no line but settings of torch is changed"
+        sides = ""
         if self.conditions:
-            parts.append("both sides of " + (
-                "its condition" if self.conditions == 1 else f"all {self.conditions} conditions") + " taken")
-        return ", ".join([*parts, *(f"not judged: {each}" for each in self.unjudged)])
+            sides = ", both branches taken" if self.conditions == 1 else (
+                f", both branches of {self.conditions} conditions taken")
+        more = [f"and {len(self.unjudged) - MOST_NAMED} more"] if len(self.unjudged) > MOST_NAMED else []
+        return "; ".join([f"same on {count(self.calls, 'call')}{sides}",
+                          *(f"not judged: {each}" for each in self.unjudged[:MOST_NAMED]), *more])
 
 
 def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Conditions) -> Verdict:
-    """Return the verdict on two processes' generated calls, which are paired by function, input and order."""
+    """Return the verdict on two processes' generated calls."""
     tests = [pair[0] for _, pairs in sorted(conditions.items()) for pair in pairs]
     calls, taken, unjudged = 0, set[tuple[int, bool]](), dict[str, None]()
-    one_by_key, other_by_key = _by_key(old), _by_key(new)
-    if [key for key in one_by_key if not key[-1]] != [key for key in other_by_key if not key[-1]]:
-        return Verdict(differs="the program calls other compiled functions, or with other kinds of arguments")
-    for key, one in one_by_key.items():
-        other = other_by_key.get(key)
-        if other is None:
-            continue  # (without forcing it raises in one of the processes, which differs then)
+    in_time = not any(each.input == MORE for each in (*old, *new))
+    for one, other in _paired(old, new):
+        known = one or other or old[0]
+        what = f"{known.function}, {known.input}" + "".join(
+            f", `{tests[number]}` forced {side}" for number, side in known.forced.items())
+        if one is None or other is None:
+            if in_time and not known.forced:
+                return Verdict(calls, f"{what}: only one of both programs makes this call", tuple(unjudged))
+            continue  # (without forcing it raises in one of them, which differs then)
         if one.outcome is None or other.outcome is None:
-            unjudged[f"{one.function}, {one.input}: {one.why_not or other.why_not}"] = None
-            if (one.outcome is None) != (other.outcome is None):
-                return Verdict(calls, f"{one.function}, {one.input}: only one of both ended", tuple(unjudged))
+            unjudged[f"{what}: {one.why_not or other.why_not}"] = None
             continue
-        text = _difference(other.outcome, one.outcome)
         calls += 1
+        text = _difference(other.outcome, one.outcome)
         if text:
-            sides = "".join(f", `{tests[number]}` forced {side}" for number, side in one.forced.items())
-            return Verdict(calls, f"{one.function}, {one.input}{sides}: {text}", tuple(unjudged), len(tests))
+            return Verdict(calls, f"{what}: {text}", tuple(unjudged), len(tests))
         if one.outcome.raised is None:
             taken |= one.taken & other.taken
     one_sided = [f"`{test}` was never {side}" for number, test in enumerate(tests) for side in (True, False)
@@ -223,15 +279,17 @@ def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Con
     return Verdict(calls, "", tuple(unjudged), len(tests), tuple(one_sided))
 
 
-def _by_key(calls: Sequence[Generated]) -> dict[tuple[Any, ...], Generated]:
-    """Return calls by function, input, which of these it is, and the sides that are forced."""
-    seen: Counter[Any] = Counter()
-    found = {}
-    for each in calls:
-        key = (each.function, each.input, tuple(each.forced.items()))
-        seen[key] += 1
-        found[(*key[:2], seen[key], key[2])] = each
-    return found
+def _paired(old: Sequence[Generated], new: Sequence[Generated]) -> Iterator[tuple[Generated | None, Generated | None]]:
+    """Yield calls with the same function, input and forced sides, and the same number of such before them."""
+    by_key: list[dict[Any, Generated]] = [{}, {}]
+    for calls, found in zip((old, new), by_key):
+        seen: Counter[Any] = Counter()
+        for each in calls:
+            key = each.function, each.input, tuple(each.forced.items())
+            seen[key] += 1
+            found[key, seen[key]] = each
+    for each in dict.fromkeys([*by_key[0], *by_key[1]]):
+        yield by_key[0].get(each), by_key[1].get(each)
 
 
 def _difference(new: Outcome, old: Outcome) -> str:

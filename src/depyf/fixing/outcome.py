@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..records.model import Capture, Compilation
@@ -15,25 +15,25 @@ from .generated import Generated
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Outcome:
     """One run of a program.
 
     Attributes:
         capture: its records; ``None`` where there are none.
-        observed: the calls of its compiled functions, in order: of each the name, what it gave, and the calls inside.
+        observed: the calls of its compiled functions in order, each as ``(name, comparing.outcome.Outcome)``.
         printed: its standard output.
         status: its exit status; ``None`` where it took too long.
         error: the end of its standard error, where it failed.
-        generated: its generated calls; ``None`` where none were asked for.
+        generated: its generated calls.
     """
 
     capture: Capture | None
-    observed: Sequence[Any] | None = None
+    observed: Sequence[tuple[str, Any]] = ()
     printed: str = ""
     status: int | None = 0
     error: str = ""
-    generated: Sequence[Generated] | None = None
+    generated: Sequence[Generated] = ()
 
     @property
     def _compilations(self) -> tuple[Compilation, ...]:
@@ -85,45 +85,20 @@ class Outcome:
 
     def same_results(self, other: Outcome) -> bool:
         """Return whether another run printed and gave the same."""
-        return (self.status == other.status and _GRADIENT.sub("", self.printed) == _GRADIENT.sub("", other.printed)
-                and same_calls(self.observed or (), other.observed or ()))
+        return not self.difference(other)
 
+    def difference(self, before: Outcome) -> str:
+        """Return in words where this run printed or gave something else than one before; ``""``: nowhere."""
+        from ..comparing.outcome import disagreements
+        from ..comparing.tensors import Tolerance
 
-def same_calls(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Return whether calls of compiled functions gave the same."""
-    return len(one) == len(other) and all(map(_same_call, one, other))
-
-
-def _same_call(one: Any, other: Any) -> bool:
-    (name, given, inside), (other_name, other_given, other_inside) = one, other
-    return name == other_name and same(given, other_given) and _same_inside(inside, other_inside)
-
-
-def _same_inside(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Return whether the calls that a compiled function made gave the same.
-
-    A function that it calls is a part of its graph where it compiles whole, and is not called by itself then. So a call
-    that one run lacks is no difference: what the outer function makes of it is compared.
-    """
-    for name in {name for name, _, _ in one} & {name for name, _, _ in other}:
-        ours, theirs = ([each for each in calls if each[0] == name] for calls in (one, other))
-        if len(ours) == len(theirs) and not same_calls(ours, theirs):
-            return False
-    return True
-
-
-def same(one: Any, other: Any) -> bool:
-    """Return whether what was noted is the same, floating point up to rounding."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(same, one, other))
-    if hasattr(one, "isclose"):
-        if one.shape != other.shape or one.dtype != other.dtype:
-            return False
-        if one.is_floating_point() or one.is_complex():
-            return bool(one.isclose(other, rtol=1e-4, atol=1e-6, equal_nan=True).all())
-        return bool((one == other).all())
-    if isinstance(one, float):
-        return one == other or abs(one - other) <= 1e-6 + 1e-4 * abs(one) or one != one and other != other
-    return bool(one == other)
+        if self.status != before.status:
+            return "the exit status is another one"
+        if _GRADIENT.sub("", self.printed) != _GRADIENT.sub("", before.printed):
+            return "the program prints something else"
+        if [name for name, _ in self.observed] != [name for name, _ in before.observed]:
+            return "the program calls its compiled functions in another order"
+        for (name, new), (_, old) in zip(self.observed, before.observed):
+            for each in disagreements(new, old, Tolerance(1e-4, 1e-5)):  # (rounding differs where graphs do)
+                return f"{name}: {each}".replace("in eager Python", "before")
+        return ""

@@ -15,7 +15,7 @@ from ..recorded_runs import captures_of
 from ..records.store import RecordsError
 from .forced import Conditions
 from .outcome import Outcome
-from .trial import DUMP, GENERATED, OBSERVED, PRINTED, Spec
+from .trial import CALLS, DUMP, PRINTED, Spec
 
 #: Of standard error, what is shown of a program that failed.
 _SHOWN = 2000
@@ -41,7 +41,7 @@ class Runner:
             conditions: of a change that is judged by generated calls; ``None``: no calls are generated.
         """
         with tempfile.TemporaryDirectory(prefix="depyf_fix_") as folder:
-            spec = Spec(self.program, self.arguments, dict(texts), folder, conditions or {}, conditions is not None)
+            spec = Spec(self.program, self.arguments, dict(texts), folder, conditions)
             with open(os.path.join(folder, "errors"), "w+b") as errors:
                 status = self.start(spec, errors.fileno())
                 errors.seek(0)
@@ -65,20 +65,14 @@ class Runner:
 
 def read(folder: str, status: int | None, error: str = "") -> Outcome:
     """Return what a trial left in its folder."""
-    import torch
-
     try:
         capture = next(iter(captures_of(os.path.join(folder, DUMP)).values()), None)
     except (RecordsError, OSError):
         capture = None
-    observed = None
-    if os.path.exists(os.path.join(folder, OBSERVED)):
-        observed = torch.load(os.path.join(folder, OBSERVED), weights_only=False)
-    generated = None
-    if os.path.exists(os.path.join(folder, GENERATED)):
-        with open(os.path.join(folder, GENERATED), "rb") as data:
-            generated = pickle.load(data)
-    printed = ""
+    observed, generated, printed = [], [], ""
+    if os.path.exists(os.path.join(folder, CALLS)):
+        with open(os.path.join(folder, CALLS), "rb") as data:
+            observed, generated = pickle.load(data)
     if os.path.exists(os.path.join(folder, PRINTED)):
         with open(os.path.join(folder, PRINTED), encoding="utf-8", errors="replace") as file:
             printed = file.read()

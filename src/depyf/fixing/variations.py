@@ -41,17 +41,16 @@ def variations(function: Callable[..., Any], module: Any, args: tuple[Any, ...],
     """Yield the inputs, each once: first the recorded one, then others with containers and tensors of their own."""
     seen: set[str] = set()
     for each in _all(function, module, args, kwargs):
-        known = repr([(place, _contents(value)) for place, value in _leaves((each.args, each.kwargs), ())])
-        if known + str(each.training) not in seen:
-            seen.add(known + str(each.training))
+        contents = repr((each.training, [_contents(value) for _, value in _leaves((each.args, each.kwargs), ())]))
+        if contents not in seen:
+            seen.add(contents)
             yield each
 
 
 def _contents(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.dtype, value.shape, value.requires_grad, hash(value.detach().cpu().double().numpy().tobytes()) if (
-            value.layout is torch.strided and not value.is_complex()) else str(value)
-    return value if isinstance(value, (bool, int, float, str, type(None))) else id(value)
+    if not isinstance(value, torch.Tensor) or value.numel() > 4096:
+        return value if isinstance(value, (bool, int, float, str, type(None))) else id(value)
+    return value.dtype, value.requires_grad, value.shape, value.detach().tolist()
 
 
 def _all(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any],

@@ -1,0 +1,105 @@
+"""Generated calls of ``depyf fix``: a change that holds for the recorded call only is found out."""
+
+import types
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from depyf.advice.model import Advice, Edit  # noqa: E402
+from depyf.fixing.forced import choices, conditions_of  # noqa: E402
+from depyf.fixing.generated import Generator, compared  # noqa: E402
+from depyf.fixing.patch import Patch  # noqa: E402
+from depyf.fixing.variations import variations  # noqa: E402
+
+pytestmark = pytest.mark.slow
+HEAD = "import logging, random, warnings\nimport torch\nseen = []\n"
+
+
+def verdict(folder, old, new, args, condition=""):
+    """Return the verdict on one call of ``f``, whose body is ``old`` or ``new``."""
+    path = folder / "program.py"
+    text = HEAD + "def f(x, n=1):\n" + old
+    path.write_text(text)
+    lines = tuple(new.splitlines())
+    first = text[: text.index(old)].count("\n") + 1
+    edit = Edit(str(path), first, text.count("\n"), lines)
+    patch = Patch(str(path)).with_advice([Advice("branch", "write", "", "", (edit,), condition=condition)])
+    conditions, lost = conditions_of(patch.made)
+    assert not lost
+    runs = []
+    for each in (text, patch.text(str(path))):
+        module = types.ModuleType("generated_program")
+        exec(compile(each, str(path), "exec"), vars(module))
+        generator = Generator({str(path): each}, conditions)
+        generator.repeat("f", module.f, args, {})
+        runs.append(generator.calls)
+    return compared(*runs, conditions)
+
+
+def test_the_same_on_both_sides(tmp_path):
+    found = verdict(tmp_path, "    if x.sum() > 0:\n        y = x + 1\n    else:\n        y = x - 1\n    return y * 2\n",
+                    "    y = torch.where(x.sum() > 0, x + 1, x - 1)\n    return y * 2\n",
+                    (torch.arange(3.0),), "x.sum() > 0")
+    assert found.holds and found.calls > 60
+    assert str(found) == f"same on {found.calls} generated calls, both sides of its condition taken"
+
+
+@pytest.mark.parametrize(("old", "new", "x", "condition", "differs"), [
+    ("    y = x.mean(0, keepdim=True) if x.sum() > 99 else x\n    return y * 2\n",
+     "    y = torch.where(x.sum() > 99, x.mean(0, keepdim=True), x)\n    return y * 2\n",
+     torch.ones(3, 2), "x.sum() > 99", "forced True: result: shape is (3, 2); before (1, 2)"),
+    ("    y = x.long() if x.sum() > 99 else x\n    return y + 1\n",
+     "    y = torch.where(x.sum() > 99, x.long(), x)\n    return y + 1\n",
+     torch.ones(3), "x.sum() > 99", "dtype is torch.float32; before torch.int64"),
+    ("    y = x.log() if x.min() > 0 else x\n    return y * 1\n",
+     "    y = torch.where(x.min() > 0, x.log(), x)\n    return y * 1\n",
+     torch.ones(3), "x.min() > 0", "gradient of args[0]"),
+    ("    x /= n\n    return x.sum()\n", "    x = x / n\n    return x.sum()\n", torch.ones(3), "", "args[0]"),
+    ("    if n < 0:\n        print(n)\n    return x + n\n", "    return x + n\n", torch.ones(3), "", "n is"),
+    ("    if x.sum() < 0:\n        logging.getLogger('a').warning('low')\n    return x + 1\n", "    return x + 1\n",
+     torch.ones(3), "", "logs and warns []"),
+    ("    if x.isnan().any():\n        raise ValueError('NaN')\n    return x + 1\n", "    return x + 1\n",
+     torch.ones(3), "", "exception: none; before ValueError: NaN"),
+    ("    if x.sum() < 0:\n        seen.append(1)\n    return x + 1\n", "    return x + 1\n", torch.ones(3), "", "global seen"),
+    ("    if x.sum() < 0:\n        x = torch.dropout(x, 0.5, True)\n    return x + 1\n",
+     "    x = torch.where(x.sum() < 0, torch.dropout(x, 0.5, True), x)\n    return x + 1\n",
+     torch.ones(3), "x.sum() < 0", "random state of torch"),
+    ("    return x\n", "    return x.clone()\n", torch.ones(3), "", "result"),
+])
+def test_what_differs_on_other_inputs_is_named(tmp_path, old, new, x, condition, differs):
+    args = (x, 2) if " n" in old else (x,)
+    found = verdict(tmp_path, old, new, args, condition)
+    if differs == "n is":
+        assert "argument 2 is -1" in found.differs
+    assert not found.holds and differs in found.differs
+
+
+def test_a_side_that_is_never_compared_is_not_taken_for_the_same(tmp_path):
+    found = verdict(tmp_path, "    if len(seen) > 9:\n        if x.sum() > 0:\n            x = x + 1\n    return x * 2\n",
+                    "    if len(seen) > 9:\n        x = torch.where(x.sum() > 0, x + 1, x)\n    return x * 2\n",
+                    (torch.ones(3),), "")
+    assert found.holds  # (no condition is asked for)
+
+
+def test_an_error_on_both_sides_is_the_same(tmp_path):
+    body = "    return x @ torch.ones(3, 2)\n"
+    assert verdict(tmp_path, body, "    return torch.matmul(x, torch.ones(3, 2))\n", (torch.ones(2, 3),)).holds
+
+
+def test_the_program_is_not_disturbed(tmp_path, capsys):
+    state, x = torch.get_rng_state(), torch.ones(3)
+    verdict(tmp_path, "    x += 1\n    print(x)\n    return torch.rand(2)\n",
+            "    x += 1\n    print(x)\n    return torch.rand(2)\n", (x,))
+    assert torch.equal(torch.get_rng_state(), state) and torch.equal(x, torch.ones(3)) and capsys.readouterr().out == ""
+
+
+def test_each_input_is_another_one():
+    names = [each.name for each in variations(lambda x, n: x, None, (torch.ones(2, 2), 1), {})]
+    assert names[0] == "as recorded" and len(names) == len(set(names)) and "tensors all ones" not in names
+    assert {"tensors with NaN", "size 0 in the place of 2", "argument 2 is -1", "tensors float16"} <= set(names)
+
+
+def test_conditions_are_forced_in_all_combinations():
+    assert choices(0) == [{}] and choices(1) == [{}, {0: True}, {0: False}] and len(choices(2)) == 5
+    assert len(choices(4)) == 9
