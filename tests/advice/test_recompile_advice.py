@@ -4,7 +4,6 @@ import ast
 
 import pytest
 
-from depyf.advice import Sources, on_break
 from depyf.advice.keys import is_only_key
 from depyf.advice.recompile_changes import ValueChange
 from depyf.advice.recompiles import ROWS, Facts, event_of, on_change
@@ -206,14 +205,6 @@ def test_a_resume_function_begins_at_the_break_before_it():
     assert "breaks at `m.py:3`; begin there: write `x = x / x.max().detach()`" in Adviser(run).on_outer_break(
         compilations[2])
     assert "breaks at `m.py:2`" in Adviser(run).on_outer_break(compilations[1])
-
-
-def test_a_line_of_several_statements_is_not_written_as_it_is():
-    """Which of them broke the graph is not known."""
-    text = "def f(v, at):\n    n = v.shape[0]; i = int(at)\n    return v[i:i + n]\n"
-    broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call", registry_id="GB0124",
-                        stack=(SourceLocation("m.py", 2, "f", "n = v.shape[0]; i = int(at)"),))
-    assert on_break(Sources([SourceFile("m.py", text)]).site(broken)).rule == "capture_scalar_outputs"
 
 
 @pytest.mark.parametrize(("line", "expected"), [

@@ -2,7 +2,6 @@
 
 import ast
 import dataclasses
-import re
 
 import pytest
 
@@ -10,16 +9,14 @@ pytest.importorskip("torch")
 
 import fix_programs
 
-from depyf import prepare_debug
 from depyf.advice import RULES, Sources, on_break
 from depyf.advice.made import made_for
-from depyf.advice.model import Advice, Edit, edited
+from depyf.advice.model import Edit, edited
 from depyf.advice.tensor_indices import _Elements, in_steps
 from depyf.fixing.left import left
-from depyf.fixing.outcome import Outcome, same, same_calls
-from depyf.fixing.patch import Patch, unified_diff, with_settings
+from depyf.fixing.outcome import Outcome
+from depyf.fixing.patch import with_settings
 from depyf.fixing.search import Search
-from depyf.fixing.trial import recorded
 from depyf.records.model import (
     Capture,
     Compilation,
@@ -728,46 +725,10 @@ def searched(program, trial):
     return Search(str(program), trial).patch()
 
 
-def test_what_helps_is_taken(program):
-    found = searched(program, Pretended("capture_scalar_outputs"))
-    assert found.after.breaks == 0
-    assert re.search(r"^\+torch\._dynamo\.config\.capture_scalar_outputs = True$",
-                     unified_diff(found.texts, str(program.parent)), re.M)
-
-
 def test_where_nothing_was_compiled_nothing_can_be_judged(program):
     """Other processes may have compiled, as those of ``multiprocessing`` do."""
     found = Search(str(program), lambda texts, conditions=None: Outcome(Capture())).patch()
     assert found.runs == 1 and found.refused.startswith("torch compiled nothing in the program's own process")
-
-
-def test_what_changes_what_is_printed_is_not_taken(program):
-    found = searched(program, Pretended("capture_scalar_outputs", lambda texts: "other" if texts else ""))
-    assert not found.taken and not found.texts
-
-
-def test_a_change_behind_which_the_next_break_shows_is_taken_with_its_change(program):
-    """A function that is given up has its other breaks still to come."""
-    program.write_text("import torch\ndef f(x):\n    n = x.item()\n    y = x if n > 2 else -x\n    return y\n")
-
-    class InTurn(Pretended):
-        def __call__(self, texts, conditions=None):
-            self.seen.append(dict(texts))
-            text = next(iter(texts.values()), self.text)
-            lines = text.splitlines()
-            at = next((n for n, line in enumerate(lines, 1) if "if n" in line), 0)
-            first = "capture_scalar" not in text
-            breaks = ()
-            if first or at:
-                line = next(n for n, each in enumerate(lines, 1) if "item()" in each) if first else at
-                breaks = (GraphBreak(CompileId(0, 0), "", registry_id="GB0124" if first else "GB0170", skips_function=True,
-                                     stack=(SourceLocation(self.path, line, "f", lines[line - 1]),)),)
-            return Outcome(Capture(compilations=(Compilation(CompileId(0, 0), breaks=breaks),),
-                                   sources=(SourceFile(self.path, text),)), [], "")
-
-    found = searched(program, InTurn(""))
-    assert found.after.breaks == 0
-    assert [advice.rule for advice in found.taken] == ["capture_scalar_outputs", "branch"]
 
 
 def test_a_change_by_which_nothing_is_compiled_is_not_taken(program):
@@ -823,66 +784,6 @@ def in_turn(text):
     return ["if x.any()"] if "if x.any()" in text else ["if x.sum()"]
 
 
-def test_a_change_that_brings_nothing_beside_another_is_not_taken(program):
-    """What helped was `dynamic=True`; behind the check, the next break shows."""
-    program.write_text(IN_TURN)
-    found = searched(program, Told(lambda text: (in_turn(text), [] if "dynamic" in text else ["def g"])))
-    assert [advice.rule for advice in found.taken] == ["dynamic"]
-    assert "raise ValueError" in found.texts[str(program)]
-
-
-def test_a_change_that_brings_nothing_is_taken_out_again(program):
-    """Both changes are tried at once, since that takes one run where both help."""
-    program.write_text(IN_TURN)
-    found = searched(program, Told(lambda text: ([*in_turn(text), "y = x if"], [])))
-    assert [advice.rule for advice in found.taken] == ["branch"]
-    assert found.texts[str(program)] == IN_TURN.replace("x if x.all() else -x", "torch.where(x.all(), x, -x)")
-    assert found.runs == 3
-
-
-def test_what_the_runs_tell_already_is_not_run(program):
-    """With one of the lines as it was, its break would be back."""
-    program.write_text(IN_TURN)
-    found = searched(program, Told(lambda text: (["if x.any()", "y = x if"], [])))
-    assert [advice.rule for advice in found.taken] == ["assert", "branch"]
-    assert found.runs == 2
-
-
-def test_no_text_is_run_twice(program):
-    program.write_text(IN_TURN)
-    trial = Told(lambda text: (in_turn(text), [] if "dynamic" in text else ["def g"]))
-    searched(program, trial)
-    assert all(texts not in trial.seen[:n] for n, texts in enumerate(trial.seen))
-
-
-def test_a_recompile_is_judged_where_no_change_of_a_break_keeps_the_results(program):
-    program.write_text(IN_TURN)
-    found = searched(program, Told(lambda text: (in_turn(text), [] if "dynamic" in text else ["def g"]),
-                                   lambda text: [("f", "_assert_async" in text, [])]))
-    assert [advice.rule for advice in found.taken] == ["dynamic"]
-
-
-def test_a_change_is_taken_out_of_a_patch_where_later_ones_have_moved_it(program):
-    program.write_text("import torch\na = 1\nb = 2\nc = 3\n")
-    path = str(program)
-    first = Advice("first", "", "", "", (Edit(path, 3, 3, ("B", "BB")),), ("torch.first = 1",))
-    second = Advice("second", "", "", "", (Edit(path, 2, 3, ()),), ("torch.second = 2",))
-    third = Advice("third", "", "", "", (Edit(path, 6, 6, ("C",)),))
-    patch = Patch(path).with_advice([first]).with_advice([third])
-    assert patch.texts[path] == "import torch\ntorch.first = 1\na = 1\nB\nBB\nC\n"
-    assert patch.without(first).texts[path] == "import torch\na = 1\nb = 2\nC\n"
-    assert not patch.without(first).without(third).texts
-    assert patch.with_advice([second]).texts[path] == "import torch\ntorch.second = 2\nBB\nC\n".replace("BB", "B\nBB")
-
-
-def test_a_change_on_which_a_later_one_builds_stays(program):
-    path = str(program)
-    first, second = (Advice(f"{n}", "", "", "", (Edit(path, 3, 3, (f"    y = {n}",)),)) for n in (1, 2))
-    patch = Patch(path).with_advice([first]).with_advice([second])
-    assert patch.without(first) is None
-    assert patch.without(second).texts == Patch(path).with_advice([first]).texts
-
-
 def test_what_is_left_is_said_with_what_to_do():
     where = SourceLocation("/home/a/model.py", 2, "f", "    print(x, sep='')")
     broken = GraphBreak(CompileId(0, 0), "Failed to trace builtin operator", "builtin operator `print`",
@@ -919,24 +820,6 @@ def test_what_does_not_help_is_not_taken(program):
     assert not searched(program, Pretended("something else")).taken
 
 
-def test_a_program_that_is_never_the_same_is_refused(program):
-    count = iter(range(99))
-    assert "do not give the same" in searched(program, Pretended("capture", lambda texts: str(next(count)))).refused
-
-
-def test_results_of_another_type_are_not_the_same():
-    assert not same([1.0], [1]) and not same(("a", 1), ("b", 1)) and not same([1], [1, 2])
-    assert same([1.0, float("nan")], [1.0 + 1e-9, float("nan")])
-
-
-def test_what_a_compiled_function_calls_may_become_a_part_of_it():
-    inside = ("inner", 1, [])
-    assert same_calls([("outer", 2, [inside])], [("outer", 2, [])])
-    assert not same_calls([("outer", 2, [inside])], [("outer", 3, [])])
-    assert not same_calls([("outer", 2, [inside])], [("outer", 2, [("inner", 4, [])])])
-    assert not same_calls([("outer", 2, []), inside], [("outer", 2, [])])
-
-
 CALLS_INNER = """import torch
 @torch.compile(backend="eager")
 def inner(x):
@@ -950,26 +833,6 @@ def outer(x):
 for n in (1, 9):
     outer(torch.tensor([n]))
 """
-
-
-def calls_of(text, folder, monkeypatch):
-    """Run a program and return the calls of its compiled functions, as a trial notes them."""
-    torch = pytest.importorskip("torch")
-    torch._dynamo.reset()
-    observed = []
-    with monkeypatch.context() as patched, prepare_debug(str(folder), page=False, link=False):
-        patched.setattr(torch, "compile", recorded(torch, torch.compile, observed))
-        exec(compile(text, "calls_inner.py", "exec"), {})
-    return observed
-
-
-def test_a_function_that_is_inlined_once_its_caller_compiles_is_no_difference(tmp_path, monkeypatch):
-    """Torch runs a loop that breaks in plain Python, and `inner` is called by itself there."""
-    broken = calls_of(CALLS_INNER.format("x = x * 2 if x.sum() > 5 else x"), tmp_path / "broken", monkeypatch)
-    whole = calls_of(CALLS_INNER.format("x = torch.where(x.sum() > 5, x * 2, x)"), tmp_path / "whole", monkeypatch)
-    assert [[name for name, _, _ in inside] for _, _, inside in broken] == [["inner"]] * 2
-    assert [[name for name, _, _ in inside] for _, _, inside in whole] == [[]] * 2
-    assert same_calls(broken, whole)
 
 
 @pytest.mark.parametrize(("line", "registry_id", "reason", "behind", "named"), [
