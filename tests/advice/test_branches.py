@@ -1,5 +1,7 @@
 """Branches on values: the rewriting is proven from recorded facts, or its conditions, or what prevents it."""
 
+import dataclasses
+
 import pytest
 
 pytest.importorskip("torch")
@@ -85,6 +87,21 @@ def test_what_prevents_a_rewriting_is_said(body, why):
 def test_what_is_not_known_is_a_condition(body, condition):
     advice = on_break(site(body))
     assert condition in advice.change and not advice.is_mechanical
+
+
+def test_a_branch_that_does_nothing_is_taken_out():
+    assert on_break(site("if x.sum() > 0:\n    pass")).change.startswith("take the branch out")
+
+
+@pytest.mark.parametrize(("lines", "as_bound"), [
+    ("w = int(n)\nreturn x[:w]", True), ("w = n.item()\nh = w + 1\nreturn g(x, size=(h, 2))", True),
+    ("w = n.item()\nreturn x * w", False), ("return x[:n.item()]", True)])
+def test_a_number_that_bounds_a_slice_is_computed_before_the_call(lines, as_bound):
+    """With the setting for numbers torch 2.13 ends in an error (programs/reports/11_maskrcnn)."""
+    place = site(lines)
+    item = dataclasses.replace(place.broken, reason="Unsupported Tensor.item() call", registry_id="GB0124")
+    advice = on_break(dataclasses.replace(place, broken=item))
+    assert (advice.rule == "number_as_bound") == as_bound
 
 
 def test_without_facts_nothing_is_proven():

@@ -188,13 +188,6 @@ def test_the_recompile_limit_says_what_calls_no_longer_match(capture_program):
 
 
 @new_enough
-def test_no_advice_to_mark_what_the_program_fixes(capture_program):
-    text = index(capture_program(told_programs.loop_over_a_size))
-    assert "mark_dynamic(" not in text
-    assert re.search(r"\* `xs.shape\[0\]`: what is computed with it fixes it \(at `told_programs.py:\d+`\)", text)
-
-
-@new_enough
 def test_torchs_advice_on_a_changing_attribute(capture_program):
     text = index(capture_program(told_programs.changing_attribute))
     assert "`self.step`: 0 → 1" in text and "allow_unspec_int_on_nn_module = True" in text
@@ -238,19 +231,6 @@ def test_a_data_parallel_model(before, own, capture_program, tmp_path):
             "`nn.Sequential`, is then not compiled by itself. Compile the module first: "
             "`DistributedDataParallel(torch.compile(model))`.")
         assert "issue to PyTorch" not in text and text.count("### ") == 1
-
-
-@new_enough
-def test_of_what_a_data_parallel_model_calls_its_module_alone_is_named(capture_program, tmp_path):
-    """Where its module is compiled nothing has to be changed; a line of the wrapper's is told with its file."""
-    with one_rank(tmp_path):
-        capture = capture_program(told_programs.data_parallel_counter)
-    text = index(capture)
-    assert {graph.backend for graph in capture.graphs} == {"eager"}  # (not the function by which torch divides graphs)
-    assert "The module in it is compiled by itself: `Counter.forward`.**" in text
-    assert "nothing in your program has to be changed for it: the module in it is compiled by itself.\n" in text
-    assert re.search(r"compiled up to `external_utils\.py:\d+`, which leads to the graph break at `distributed\.py:", text)
-    assert "* `self.seen`: the compiled function changes it itself (`self.seen += 1`)" in text
 
 
 @new_enough
@@ -320,15 +300,6 @@ def test_what_is_a_file_of_torch_or_of_the_standard_library(path, expected):
 
 
 @new_enough
-def test_a_size_that_a_weight_fixes_is_not_to_be_marked_as_dynamic(capture_program):
-    text = index(capture_program(told_programs.widening))
-    advised = text.partition("To compile less often:")[2].partition("##")[0]
-    assert re.search(r"`x\.shape\[1\]`: each module .* of other sizes, 2 of them .* fixes it \(at `[\w.]+:\d+`\)", advised)
-    assert "mark_dynamic" not in advised
-    assert "size 1 has a version of its own" in advised
-
-
-@new_enough
 def test_a_fixed_size_stands_once_with_its_value_in_each_version(capture_program):
     shapes = index(capture_program(told_programs.widening)).partition("## Dynamic shapes")[2].partition("##")[0]
     rows = [line for line in shapes.splitlines() if "`x.shape[1]`" in line]
@@ -338,94 +309,11 @@ def test_a_fixed_size_stands_once_with_its_value_in_each_version(capture_program
 
 
 @new_enough
-def test_a_recompile_tells_what_would_have_failed_next(capture_program):
-    text = index(capture_program(told_programs.two_lists))
-    assert "`[0/1]` `len(self.first)`: 0 → 1" in text
-    assert "`[0/1]` differs from `[0/0]` in this, too: `len(self.second)`: 0 → 1" in text
-    assert "* `len(self.first)`, `len(self.second)`: each length has a version of its own" in text
-
-
-@new_enough
-def test_one_source_says_the_range_of_a_size(capture_program):
-    text = index(capture_program(told_programs.bounded_size))
-    assert "(torch's `s77`): any value from 2 to 256" in text
-    assert "one version serves all sizes from 2 to 256" in text and "from 2 on" not in text
-
-
-@new_enough
-def test_a_keyword_that_is_new_has_its_name(capture_program):
-    text = index(capture_program(told_programs.another_keyword))
-    assert "* `[0/1]` `mask` is passed: no → yes" in text
-    assert "* `mask`: calls with it and calls without it have a version each; pass it at each call" in text
-
-
-@new_enough
-def test_a_recompile_of_two_reasons_tells_both(capture_program):
-    text = index(capture_program(told_programs.flag_and_factor))
-    (told_of,) = [line for line in text.splitlines() if line.startswith("* `[0/2]`")]
-    assert "`factor`: 1.0 → 0.25 (of `[0/0]`)" in told_of and "`verbose`: `False` → `True` (of `[0/1]`)" in told_of
-    assert "`verbose`: each of its values has a version of its own" in text
-    assert "`factor`: torch leaves it open since its second value; compile the function with `dynamic=True`" in text
-
-
-@new_enough
-def test_sizes_that_change_at_once_are_to_be_marked_together(capture_program):
-    text = index(capture_program(told_programs.sizes_together))
-    assert "mark both dynamic before the first call" in text
-    assert "`torch._dynamo.mark_dynamic(edges, 0)`, `torch._dynamo.mark_dynamic(nodes, 0)`" in text
-    assert "* `top`: calls with it and calls without it have versions of their own; to spare one, pass a number" in text
-
-
-@new_enough
-def test_advice_on_one_number_says_which_part_of_the_function_it_is_on(capture_program):
-    text = index(capture_program(told_programs.number_open_and_key))
-    rows = [line for line in text.splitlines() if line.startswith("* `self.step` (in `Stepping.next`")]
-    assert len(rows) == 2 and "(in `Stepping.next`): torch leaves it open" in rows[0]
-    assert re.search(r" from line \d+ on\): as a key or index", rows[1])
-
-
-@new_enough
-def test_a_number_that_python_computes_with_is_fixed(capture_program):
-    text = index(capture_program(told_programs.number_computed_in_python))
-    assert "* `step`: what Python computes with it fixes it (at `told_programs.py:" in text
-    assert "**fixed**: `step`" in text and "`2` in `[0/1]`; `3` in `[0/2]`" in text and "any value" not in text
-
-
-@new_enough
-def test_a_size_that_another_one_fixes_is_to_be_marked_with_it(capture_program):
-    text = index(capture_program(told_programs.size_that_another_one_fixes))
-    assert "Mark both dynamic before the first call: `torch._dynamo.mark_dynamic(x, 1)`, " \
-        "`torch._dynamo.mark_dynamic(mask, 1)`" in text
-
-
-@new_enough
 def test_the_error_of_a_call_that_fails_with_fake_tensors_is_told(capture_program):
     """Torch's heading tells that there was an error, and its explanation is empty."""
     text = index(capture_program(told_programs.condition_on_an_open_size))
     assert ("why: the call fails with the fake tensors that torch traces with: `scaled_dot_product_attention(): argument "
             "'is_causal' must be bool, not SymBool`; that value depends on a size that torch keeps open") in text
-
-
-@new_enough
-def test_advice_to_open_a_size_tells_the_break_that_comes_with_it(capture_program):
-    text = index(capture_program(told_programs.condition_on_an_open_size))
-    (told,) = [line for line in text.splitlines() if line.startswith("* `q.shape[2]`: mark it dynamic")]
-    assert "; but the version that has it open breaks at `told_programs.py:" in told
-    assert text.count("mark_dynamic(") == 1  # (the result of a call is not there to be marked)
-
-
-@new_enough
-def test_arguments_of_a_call_are_not_a_list_that_grows(capture_program):
-    text = index(capture_program(told_programs.other_arguments))
-    assert "* `len(factors)`: calls with other positional arguments have a version of their own" in text
-    assert "it grows" not in text
-
-
-@new_enough
-def test_a_list_that_a_function_only_reads_does_not_grow_in_it(capture_program):
-    text = index(capture_program(told_programs.lists_of_other_lengths))
-    assert "* `len(rows)`: each length has a version of its own, in which torch unrolls the loop over it" in text
-    assert "it grows" not in text
 
 
 @new_enough
@@ -440,36 +328,6 @@ def test_a_method_is_told_from_another_of_its_name(capture_program):
     assert "the choice by" not in text
 
 
-@new_enough
-def test_a_dictionary_that_is_filled_once_does_not_grow(capture_program):
-    text = index(capture_program(told_programs.dictionary_that_is_filled_once))
-    assert "`len(self.norms)`: 0 → 2" in text
-    assert "`len(self.norms)`, too: when it is empty there is a version of its own, one in all" in text
-    assert "it grows" not in text
-
-
-@new_enough
-def test_the_range_of_a_number_is_what_all_conditions_leave(capture_program):
-    """``8*count >= 2`` and ``count != 1`` beside ``0 <= count``."""
-    text = index(capture_program(told_programs.dictionary_that_is_filled_once))
-    assert "`count` (torch's `s70`): any value from 2 on" in re.sub(r"torch's `s\d+`", "torch's `s70`", text)
-    assert "the first version serves all values from 2 on" in text
-
-
-@new_enough
-def test_modules_with_numbers_of_their_own_and_a_scheduler(capture_program):
-    capture = capture_program(told_programs.modules_with_numbers_and_a_scheduler)
-    first, *_ = verdict(RunIndex(capture))
-    assert first.startswith("`Parts.forward` runs in plain Python")
-    assert "What it calls is compiled by itself: `Part.forward`." in first  # (not the step, which another one calls)
-    text = index(capture)
-    assert "* `self.drop`: the function's test of it tells `0.0` from all others, so it has a version of its own" in text
-    # A version that ends at a break looks at nothing behind it.
-    assert "`self.scale`" not in text.partition("## Recompiles")[2].partition("## Not compiled")[0]
-    assert "why: torch does not trace `SGD.step`, which a learning-rate scheduler wraps" in text
-    assert "move `optimizer.step()`" not in text
-
-
 @before_2_15
 def test_the_rest_of_a_function_that_runs_in_plain_python_is_told(capture_program):
     text = index(capture_program(told_programs.rest_in_plain_python))
@@ -482,14 +340,6 @@ def test_a_test_by_a_random_number_is_to_be_passed_as_its_outcome(capture_progra
     assert "**change**: evaluate `random.random() < 0.5` before the compiled function is called, and pass the result to `augment`" in text
     assert "in plain Python: the choice by `on`" not in text  # (a guard decides that)
     assert "why: torch does not trace `Random.random`" in text
-
-
-@new_enough
-def test_a_size_that_equals_a_number_is_not_to_be_marked(capture_program):
-    """``ConstraintViolationError``: torch holds a number for fixed in the first version."""
-    text = index(capture_program(told_programs.size_that_a_number_fixes))
-    assert "* `x.shape[0]`: compile the function with `dynamic=True`, and one version serves" in text
-    assert "mark_dynamic" not in text.partition("To compile less often")[2].partition("##")[0]
 
 
 @new_enough
@@ -511,18 +361,6 @@ def test_an_item_of_a_dictionary_is_named_by_its_key(capture_program):
 
 
 @new_enough
-def test_functions_behind_one_wrapper_are_told_apart(capture_program):
-    capture = capture_program(told_programs.functions_behind_one_wrapper)
-    # That another function is called is no recompile of it, and a wrapper that only calls it is no news.
-    assert verdict(RunIndex(capture)) == []
-    text = index(capture)
-    assert "type(fn)" not in text.partition("## Recompiles")[2].partition("##")[0]
-    assert "`x.shape[0]`: 3 → 4" in text
-    assert "`torch._dynamo.mark_dynamic(x, 0)`" in text
-    assert re.search(r"\| `shifted \(its wrapper [^|]*\| compiled up to the graph break", text)
-
-
-@new_enough
 def test_the_full_code_names_the_file_of_each_versions_guards(capture_program, tmp_path):
     capture_program(told_programs.functions_behind_one_wrapper)
     named = [found for file in (tmp_path / "dump").glob("full_code_*.py")
@@ -538,14 +376,6 @@ def test_functions_that_one_break_stops_are_told_together(capture_program):
     (sentence,) = verdict(RunIndex(capture_program(told_programs.one_break_in_two_loops)))[:1]
     assert re.search(r"`Outer\.forward`, `Inner\.forward` run in plain Python: `told_programs\.py:\d+` "
                     r"\(`if x\.sum\(\) > number`\), which each of them comes to inside a loop, breaks the graph\.", sentence)
-
-
-@new_enough
-def test_advice_on_a_number_is_said_once_for_all_layers(capture_program):
-    text = index(capture_program(told_programs.layers_that_count)).partition("To compile less often")[2]
-    (line,) = [line for line in text.splitlines() if "so that no version serves the next call" in line]
-    assert sorted(re.findall(r"`self\.\w+\.calls`", line)) == ["`self.first.calls`", "`self.second.calls`"]
-    assert "calls`, too" not in text
 
 
 @new_enough
@@ -593,32 +423,10 @@ def test_what_a_graph_holds_itself_and_writes_to_is_told(capture_program, tmp_pa
 
 
 @new_enough
-def test_a_count_that_a_resume_function_has_open_is_advised_on_once(capture_program):
-    text = index(capture_program(told_programs.drop_columns))
-    assert re.search(r"in `DropsColumns\.forward` from line \d+ on", text)
-    (advice,) = [line for line in text.splitlines() if line.startswith("* `self.dropped`: ")]
-    assert "so that no version serves the next call" in advice
-
-
-@new_enough
 def test_a_size_equal_to_another_is_told_in_the_users_words(capture_program):
     text = index(capture_program(told_programs.messages))
     assert re.search(r"→ equal to `[a-z][^`]*\.shape\[0\]`", text)
     assert "\\_stack" not in text
-
-
-@new_enough
-def test_a_number_that_the_backend_fixes_is_to_be_a_tensor(capture_program):
-    text = index(capture_program(told_programs.truncate))
-    (advice,) = [line for line in text.splitlines() if line.startswith("* `truncation`: ")]
-    assert "make it a tensor" in advice and "dynamic=True" not in text
-
-
-@new_enough
-def test_an_open_number_that_is_tested_has_a_version_for_each_outcome(capture_program):
-    text = index(capture_program(told_programs.every_other))
-    (advice,) = [line for line in text.splitlines() if line.startswith("* `self.step`: ")]
-    assert advice.endswith("all of its values for which the function's tests of it come out the same")
 
 
 @new_enough
@@ -675,53 +483,6 @@ def test_functions_are_told_with_their_backends_where_these_differ(capture_progr
     text = index(capture_program(lambda compiling: two(compiling, aot)))
     assert [re.search(rf"^\| \[`{name}`.*", text, re.M)[0].split(" | ")[2] for name in ("scaled", "shifted")] \
         == ["eager", "aot_eager"]
-
-
-@new_enough
-def test_the_limit_is_told_by_what_made_the_versions(capture_program):
-    capture = capture_program(told_programs.limit_by_a_counter)
-    assert verdict(RunIndex(capture))[0].endswith("run in plain Python: `self.seen` was 16 and is 22.")
-    text = index(capture)
-    assert text.index("how to fix it: `self.seen`") < text.index("how to fix it: `x.shape[0]`: size 0")
-    (sentence,) = verdict(RunIndex(capture_program(told_programs.limit_in_one_grad_mode)))
-    assert sentence.endswith("run in plain Python. They differ most in `self.seen`.")
-
-
-@new_enough
-def test_a_counter_is_advised_on_though_a_resume_function_has_it_open(capture_program):
-    text = index(capture_program(told_programs.counter_beside_another_change))
-    (line,) = [line for line in text.splitlines() if line.startswith("* `self.seen`")]
-    assert line.startswith("* `self.seen`: the compiled function changes it itself (`self.seen += len(x)`)")
-
-
-@before_2_15
-def test_counters_by_key_and_the_keys_of_a_dictionary(capture_program):
-    lines = index(capture_program(told_programs.counters_by_key)).splitlines()
-    assert "register_buffer" not in "".join(lines) and "it grows" not in "".join(lines)
-    assert any(line.startswith("* `self.missing['a']`: the compiled function changes it itself") for line in lines)
-    assert any(line.startswith("* `len(self.missing)`, too: ") for line in lines)
-    assert any(line.startswith("* `'b' in features`, `'a' in features`: calls with it and calls without it")
-               for line in lines)
-
-
-@new_enough
-def test_autocast_that_changes_with_the_grad_mode_is_told(capture_program):
-    text = index(capture_program(told_programs.autocast_and_grad_mode))
-    assert "`torch.is_grad_enabled(), torch.is_autocast_enabled('cpu')`: `True, True` → `False, False`" in text
-    assert "each combination of these modes has a version of its own" in text
-
-
-@new_enough
-def test_a_number_that_is_fixed_to_0_and_1_alone_is_open(capture_program):
-    (line,) = [line for line in index(capture_program(told_programs.number_with_special_values)).splitlines()
-               if line.startswith("* `k`: ")]
-    assert "`dynamic=True`" in line and "all values from 2 to 80" in line
-
-
-@new_enough
-def test_a_number_that_python_tests_is_to_be_no_tensor(capture_program):
-    text = index(capture_program(told_programs.number_that_python_tests))
-    assert re.search(r"make the test of it \(at `told_programs\.py:\d+`\) before the call, and pass its outcome", text)
 
 
 @new_enough
@@ -862,13 +623,6 @@ def test_a_counter_at_which_the_last_version_does_not_look_keeps_no_call_from_it
     assert "1 recompile" in text and "no version serves" not in text and "it grows" not in text
 
 
-@new_enough
-def test_a_parameter_is_nothing_that_is_passed(capture_program):
-    (line,) = [line for line in index(capture_program(told_programs.parameters_that_are_frozen)).splitlines()
-               if line.startswith("* `") and "requires_grad`: each" in line]
-    assert "detach" not in line and "before the first call only" in line
-
-
 def test_of_a_call_that_torch_has_no_record_of_nothing_is_said(capture_program):
     text = index(capture_program(told_programs.call_without_tensors))
     assert re.findall(r"in plain Python: (.*)", text) == [
@@ -899,50 +653,9 @@ def test_the_step_of_an_optimizer_is_compiled_by_itself_whatever_broke_before(ca
 
 
 @new_enough
-def test_a_test_of_a_counter_does_not_come_of_the_break_before_it(capture_program):
-    text = index(capture_program(told_programs.counter_behind_a_break))
-    assert "`(1 + self.micro) % 3`: not 0 → 0" in text and "begin there" not in text
-    assert "own test of it tells its values apart: each outcome has a version of its own" in text
-
-
-@new_enough
-@pytest.mark.parametrize("momentum, advice", [
-    (0, "* `self.param_groups[0]['lr']`: torch leaves it open since its second value; to spare that version, make the "
-        "optimizer with a tensor, `lr=torch.tensor(...)`\n"),
-    (0.9, "* `len(self.state[list(self.state)[0]])`: when it is empty there is a version of its own, one in all\n")])
-def test_of_an_optimizer_it_is_said_what_its_user_can_change(momentum, advice, capture_program):
-    text = index(capture_program(functools.partial(told_programs.step_with_a_scheduler, momentum)))
-    assert advice in text and "it grows" not in text
-
-
-@new_enough
 def test_an_item_that_changes_alone_has_its_number(capture_program):
     text = index(capture_program(told_programs.argument_behind_a_star))
     assert "* `args[1]`: calls with it and calls without it have a version each" in text and "args[...]" not in text
-
-
-@new_enough
-def test_of_a_size_that_changes_with_a_fixed_one_no_version_serves_all(capture_program):
-    text = index(capture_program(told_programs.size_with_one_that_is_fixed))
-    assert "* `a.shape[0]`: `x.shape[0]` changes along with it, and what is computed with that fixes it (at `" in text
-
-
-@new_enough
-def test_lists_that_a_hook_fills_are_told_by_its_variables(capture_program):
-    """The path to the hook has brackets of its own; the hook's `self` is not that of the model."""
-    text = index(capture_program(told_programs.lists_that_a_hook_fills))
-    held = "(`self` as a function in `self.first._forward_hooks` holds it)"
-    assert f"* `[0/1]` `len(self.norms)` {held}: 0 → 2\n" in text
-    assert f"* `[0/2]` `len(self.norms['first'])` {held}: 1 → 2 (of `[0/1]`); `len(self.norms)`" in text
-    assert f"* `len(self.norms)` {held}: when it is empty there is a version of its own, one in all" in text
-    assert f"* `len(self.norms['first'])` {held}: each length has a version of its own, and it grows" in text
-
-
-def test_a_guard_that_reads_the_tensor_of_a_view_is_told_as_such(capture_program):
-    """Torch tells the exception that its condition raises, of which the text is no name of anything."""
-    text = index(capture_program(told_programs.view_and_no_view))
-    assert "` `x`: a view of another tensor → no view\n" in text
-    assert "a copy is no view: pass `x.clone()` in each call" in text
 
 
 @pytest.mark.parametrize("text, told", [
@@ -986,19 +699,6 @@ def test_a_cache_that_torch_leaves_aside_is_told(capture_program):
 
 
 @new_enough
-def test_what_each_version_leaves_open_is_told_apart_by_tests_of_the_program(capture_program):
-    text = index(capture_program(told_programs.sizes_told_apart))
-    advised = [line for line in text.splitlines() if line.startswith(("* `x.shape[0]`: ", "* `n`: ", "* `y.shape[0]`: "))]
-    assert sorted(line.partition(";")[0] for line in advised) == [
-        "* `n`: the function's own test of it tells its values apart: each outcome has a version of its own",
-        "* `x.shape[0]`: the function's own lines tell such sizes apart",
-        "* `y.shape[0]`: mark it dynamic before the first call, and one version serves all sizes from 2 on for which the "
-        "function's tests of it come out the same: `torch._dynamo.mark_dynamic(y, 0)`"]
-    opened = [line for line in text.splitlines() if "; open because" in line]
-    assert len(opened) == 1 and "`y.shape[0]`" in opened[0]  # (the others are open from the first version on)
-
-
-@new_enough
 def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
     capture = capture_program(told_programs.marked_and_fixed_behind_a_break)
     text = index(capture)
@@ -1014,82 +714,6 @@ def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
         assert failed in file.read_text()
     with pytest.raises(NoSuchFunction):
         frame_of(capture, "1/0")
-
-
-@new_enough
-@pytest.mark.parametrize("times, size", [(1, "x.shape[0]"), (7, "7 * x.shape[0]")])
-def test_a_range_that_inductor_made_is_no_fault_of_the_program(times, size, capture_program, tmp_path):
-    text = index(capture_program(told_programs.told_apart_by_backend(times)))
-    made = "which Inductor asked for when it compiled the graph (`_inductor/codegen/cpp.py:3`, in `is_short`)"
-    assert f"  * no line of the program asks for it: a condition {made}\n" in text
-    assert "torch guards it because of" not in text and "lines tell such sizes apart" not in text
-    assert f"* `{size}`: the backend has other code for sizes with `{size} <= 40` than for the rest: each " in text
-    assert re.search(rf"\* condition `{re.escape(size)} <= 40` .*, {re.escape(made)}, in `\[0/0\]`", text)
-    assert re.search(r"<= 40\)?  # cpp.py:3", next((tmp_path / "dump").glob("guards_0_for_*.py")).read_text())
-
-
-@new_enough
-def test_a_size_that_inductor_holds_for_one_number(capture_program):
-    """As the lowering of a convolution does for its backward pass: no mark makes one version serve all sizes."""
-    fixed_at_six = told_programs.told_apart_by_backend(1, asks="size // 4 == size.node.hint // 4", sizes=(16, 24, 40), marked=False)
-    text = index(capture_program(fixed_at_six))
-    assert "any value from 2 on with `x.shape[0] // 4 == 6`, first seen as `24`" in text
-    assert "mark_dynamic" not in text and "the backend's code is for one value of it" in text
-    assert "* no line of the program asks for it: a condition which Inductor asked for when it compiled the graph" in text
-    assert "lines tell such sizes apart" not in text
-
-
-@new_enough
-def test_a_size_whose_remainder_inductor_asks_for_is_not_held_for_one_number(capture_program):
-    text = index(capture_program(told_programs.told_apart_by_backend(1, asks="size % 8 == 0", sizes=(16, 17, 18))))
-    assert "the backend's code is for one value of it" not in text
-    assert "the backend has other code for sizes with `" in text
-
-
-@new_enough
-def test_a_bound_on_what_sizes_come_to_together_is_told_with_their_range(capture_program):
-    small = told_programs.told_apart_by_backend(1, asks="2 * size * other <= 4096 and size * other <= 4096",
-                                                sizes=((16, 16), (24, 20)), marked=False)
-    text = index(capture_program(small))
-    assert "one version serves all sizes from 2 on with `2 * x.shape[1] * x.shape[0] <= 4096`, where nothing else" in text
-
-
-@new_enough
-def test_a_condition_of_inductors_on_a_number_is_told_with_what_one_version_serves(capture_program):
-    program = told_programs.told_apart_by_backend(1, asks="3 * size + size // 2 <= 40", marked=False, of_number=True)
-    text = index(capture_program(program))
-    assert "the first version serves all values with `3 * n + n // 2 <= 40`" in text
-
-
-@new_enough
-def test_sizes_that_torch_and_no_line_of_the_program_compares(capture_program):
-    text = index(capture_program(told_programs.sizes_of_torch_alone))
-    assert "`x.shape[0]`: it had the value of `x.shape[1]`, which is fixed (at `told_programs.py:" in text
-    assert "which keeps the two apart: `torch._dynamo.mark_dynamic(x, 0)`" in text
-    assert "* `z.shape[0]`: what torch computes with it (at `told_programs.py:" in text
-    assert "`b.shape[0] == a.shape[0]`: they were the same when that version was compiled, so torch took them for one" in text
-    assert "the function's own lines" not in text
-
-
-@new_enough
-def test_a_size_that_changes_along_with_something_else_has_advice_of_its_own(capture_program):
-    """Both are needed: with either alone torch compiles again."""
-    text = index(capture_program(told_programs.size_beside_dtype(())))
-    assert "* `x.dtype`: each dtype has a version of its own; convert it before the call: `.to(dtype)`" in text
-    assert "* `y.shape[0]`, too: mark it dynamic before the first call, and one version serves all sizes from 2 on, " \
-        "where nothing else differs: `torch._dynamo.mark_dynamic(y, 0)`" in text
-    versions = [len(capture_program(told_programs.size_beside_dtype(followed)).compilations)
-                for followed in ((), ("dtype",), ("size",), ("dtype", "size"))]
-    assert versions == [2, 2, 2, 1]
-
-
-@new_enough
-def test_what_has_more_versions_than_two(capture_program):
-    text = index(capture_program(told_programs.cache_by_size_and_seen))
-    assert "`len(means_by_key)`, too: each number of keys has a version of its own; set all of them before the first call" in text
-    assert "* `seen`: each content of the set has a version of its own, and it grows, so that no version serves the" in text
-    assert "`{0}` → `{0, 1}`" in text.partition("one at each value: `seen`: ")[2].splitlines()[0]
-    assert "* `y.shape[0]`: size 1 has versions of its own, 2 in this run; to spare them, pad to 2 or more" in text
 
 
 @new_enough
@@ -1207,14 +831,6 @@ def test_whose_condition_a_backend_hands_on_is_not_said_to_be_of_inductor(captur
 
 
 @new_enough
-def test_what_says_no_remedy_is_no_way_to_fix_it(capture_program):
-    text = index(capture_program(told_programs.grows_and_excepts_zero))
-    excepted = "`t`: the function's test of it tells `0.0` from all others, so it has a version of its own"
-    assert text.count(excepted) == 1 and f"how to fix it: {excepted}" not in text
-    assert "how to fix it: `len(log)`: each length has a version of its own, and it grows" in text
-
-
-@new_enough
 def test_what_is_saved_for_the_backward_pass_stands_below_the_forward_graph(capture_program):
     provenance = Provenance(capture_program(told_programs.trained).graphs[0])
     forward, backward = provenance.stage("Forward_graph"), provenance.stage("Backward_graph")
@@ -1227,60 +843,10 @@ def test_what_is_saved_for_the_backward_pass_stands_below_the_forward_graph(capt
     assert any(re.fullmatch(r" +256 B  sigmoid +2 of f32\[4, 8\] +told_programs\.py:\d+: \w+, \w+", row) for row in rows)
 
 
-@new_enough
-def test_a_number_behind_a_global_name_is_passed_as_an_argument(capture_program):
-    """Torch opens it then. A test of it fixes it all the same, and cannot do with a tensor."""
-    text = index(capture_program(told_programs.batch_behind_a_global_name))
-    by_name, by_argument = text.partition("## Recompiles")[2].partition("## Dynamic")[0].split("by_argument`](")
-    assert "* `Current.batch.longest`, `Current.batch.prefill`: torch holds a whole number that it reaches" in by_name
-    assert "pass it to the function as an argument, or what holds it, unless" in by_name and "tensor" not in by_name
-    assert ": 1 recompile\n" in by_argument
-    assert "the test at `told_programs.py:" in by_argument and "would break the graph there" in by_argument
-
-
-@new_enough
-def test_an_item_that_is_tested_becomes_no_tensor_and_a_call_that_computes_nothing_is_left_out(capture_program):
-    text = index(capture_program(told_programs.item_of_a_list_that_is_tested))
-    tested, scaled = re.findall(r"^\* `lens\[0\]`: (.*)$", text, re.M)
-    assert "make the test of it (at `told_programs.py:" in tested
-    assert scaled.startswith("make it a tensor")
-    assert "  * how to fix it, where other calls of it compute with tensors: leave out those that do not" in text
-
-
-@new_enough
-def test_a_number_that_a_call_had_is_told_where_its_version_leaves_it_open(capture_program):
-    text = index(capture_program(told_programs.counter_behind_a_wrapper))
-    assert re.search(r"\* `\[0/1\]` `.*\.updates`: 0 → 1\n", text)
-    assert ".updates`: torch leaves it open since its second value; compile the function with `dynamic=True`" in text
-
-
-def test_recompiles_for_one_value_after_another_are_told_once(capture_program):
-    text = index(capture_program(told_programs.counters_at_each_call))
-    rows = text.partition("## Recompiles")[2].partition("To compile less often:")[0]
-    assert rows.count("\n* ") == 1
-    assert "* `[0/1]` to `[0/3]`, one at each value: `self.step`: 0 → 1 → 2 → 3\n" \
-        "  * each differs from an earlier one in this, too: `self.stats['rays']`: 0 → 3 → 6 → 9\n" in rows
-    assert "  * torch says: `self.step == 0` (of `[0/0]`), and so on\n" in rows
-    assert text.splitlines()[2].endswith(
-        "run in plain Python: `self.step` was 3 and is 4; the versions differ in `self.stats['rays']`, too.**")
-    first, second, *_ = text.partition("To compile less often:")[2].strip().splitlines()
-    assert {line.partition("`")[2].partition("`")[0] for line in (first, second)} == {"self.stats['rays']", "self.step"}
-    assert [line.partition(": ")[0].endswith(", too") for line in (first, second)] == [False, True]
-
-
 def test_recompiles_for_different_things_are_told_one_by_one(capture_program):
     text = index(capture_program(told_programs.counter_in_two_modes))
     rows = text.partition("## Recompiles")[2].partition("To compile less often:")[0]
     assert [line[:9] for line in rows.splitlines() if line.startswith("* ")] == ["* `[0/1]`", "* `[0/2]`", "* `[0/3]`"]
-
-
-@new_enough
-def test_what_another_object_holds_is_no_change_of_its_own(capture_program):
-    """Two optimizers have other numbers of parameters: no list is to be filled."""
-    text = index(capture_program(told_programs.two_optimizers))
-    assert "`len(self.param_groups[0]['params'])`: 2 → 3" in text  # (as a difference of the versions)
-    assert "`len(self.param_groups[0]['params'])`, too:" not in text
-    assert "so each one has a version of its own; where it is made anew for a call" in text
 
 
 @new_enough
@@ -1300,18 +866,6 @@ def test_of_a_text_that_is_made_at_a_break_the_break_is_what_to_change(capture_p
     assert told.startswith("Python computes it since the graph before it breaks at `told_programs.py:")
     assert "run the line and what depends on it outside of what is compiled" in told
     assert "(line " in text and "numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()" in text
-
-
-@new_enough
-def test_an_array_of_numpys_has_one_name_in_guards_and_recompiles(capture_program):
-    capture = capture_program(told_programs.array_of_numpy)
-    run = RunIndex(capture)
-    assert row(capture).row() == "`torch.as_tensor(signal).shape[1]`: 8 → 3"
-    assert "in this, too" not in index(capture)  # (that would be the same size under another name)
-    assert "* `torch.as_tensor(signal).shape[1]`: compile the function with `dynamic=True`, and one version serves all " \
-        "sizes from 2 on\n" in index(capture)
-    texts = [one.text for c in capture.compilations for one in run.version(c).conditions if "signal" in one.text]
-    assert texts and all("torch.as_tensor(signal)" in text for text in texts)
 
 
 @before_2_15
@@ -1353,8 +907,3 @@ def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_
 def test_what_runs_in_plain_python_is_named_in_a_statement_of_several_lines(capture_program):
     text = index(capture_program(told_programs.loss_over_lines))
     assert "  * in plain Python: `F.ctc_loss(...)`\n" in text
-
-
-def test_a_method_under_no_grad_is_called_by_the_program(capture_program):
-    text = index(capture_program(told_programs.counter_under_no_grad))
-    assert "* `self.filled`: the compiled function changes it itself (`self.filled += 3`)" in text

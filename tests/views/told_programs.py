@@ -232,20 +232,6 @@ def a_frame_without_tensors(compiled):
     compiled(count)(torch.ones(2))
 
 
-def loop_over_a_size(compiled):
-    """The loop fixes the size, so that marking it dynamic does not help."""
-
-    def cumulative(xs):
-        total = xs[0]
-        for t in range(xs.shape[0]):
-            total = total + xs[t]
-        return total
-
-    step = compiled(cumulative)
-    for size in (3, 4, 5):
-        step(torch.ones(size, 2))
-
-
 class Two:
     """Two lists that grow at once: torch names the one that it looks at first."""
 
@@ -254,106 +240,6 @@ class Two:
 
     def run(self, x):
         return x + len(self.first) + len(self.second)
-
-
-def two_lists(compiled):
-    two = Two()
-    run = compiled(two.run)
-    for _ in range(2):
-        run(torch.ones(2))
-        two.first.append(0)
-        two.second.append(0)
-
-
-def bounded_size(compiled):
-    """A size that is open, up to a bound of the program's."""
-
-    def run(x):
-        return x + 1 if x.shape[0] <= 256 else x - 1
-
-    again = compiled(run)
-    for size in (4, 6):
-        again(torch.ones(size))
-
-
-def another_keyword(compiled):
-    def run(x, **kwargs):
-        for each in kwargs.values():
-            x = x + each
-        return x
-
-    again = compiled(run)
-    again(torch.ones(2), scale=torch.ones(2))
-    again(torch.ones(2), scale=torch.ones(2), mask=torch.ones(2))
-
-
-def sizes_together(compiled):
-    """Two tensors of other sizes at once, and a number that is there or not."""
-
-    def run(nodes, edges, top=None):
-        total = nodes.sum(0) + edges.sum(0)
-        return total if top is None else total.topk(top).values
-
-    again = compiled(run)
-    for size, top in ((3, None), (4, None), (5, 2), (6, 4)):
-        again(torch.ones(size, 8), torch.ones(3 * size, 8), top)
-
-
-def flag_and_factor(compiled):
-    """The third call fits neither version, each for a reason of its own."""
-
-    def run(x, factor, verbose):
-        return x * factor + (1 if verbose else 0)
-
-    again = compiled(run)
-    again(torch.ones(2), 1.0, True)
-    again(torch.ones(2), 0.5, False)
-    again(torch.ones(2), 0.25, True)
-
-
-class Stepping:
-    """Its number is an index of a tensor, which torch leaves open, and behind a break a key, which it fixes."""
-
-    def __init__(self):
-        self.step = 0
-        self.seen = dict.fromkeys(range(4))
-
-    def next(self, x):
-        y = x[self.step]
-        torch._dynamo.graph_break()
-        self.seen[self.step] = y * 2
-        return y + 1
-
-
-def number_open_and_key(compiled):
-    stepping = Stepping()
-    step = compiled(stepping.next)
-    for stepping.step in range(4):
-        step(torch.ones(4))
-
-
-def number_computed_in_python(compiled):
-    """Torch keeps `step` open, and then needs `-step / 10` as a number."""
-    import math
-
-    def decayed(x, step):
-        return x * math.exp(-step / 10)
-
-    again = compiled(decayed)
-    for step in range(1, 4):
-        again(torch.ones(3), step)
-
-
-def size_that_another_one_fixes(compiled):
-    """The mask comes later, so its size has not changed yet when that of `x` has."""
-
-    def masked(x, mask=None):
-        return x.sin() if mask is None else x.masked_fill(mask, 0.0)
-
-    again = compiled(masked)
-    again(torch.ones(4, 10))
-    again(torch.ones(4, 11), torch.ones(4, 11) > 0)
-    again(torch.ones(4, 12))
 
 
 def condition_on_an_open_size(compiled):
@@ -366,28 +252,6 @@ def condition_on_an_open_size(compiled):
     attend = compiled(attend)
     for size in (5, 6, 7):
         attend(torch.randn(1, 1, size, 4))
-
-
-def other_arguments(compiled):
-    """A call gives more arguments to ``*factors`` than the one before it: nothing grows."""
-
-    @compiled
-    def scaled(x, *factors):
-        return x * sum(factors)
-
-    scaled(torch.ones(3))
-    scaled(torch.ones(3), 2.0)
-
-
-def lists_of_other_lengths(compiling):
-    """Compile a function of a list that it only reads."""
-
-    @compiling
-    def total(rows):
-        return sum(row * 2 for row in rows)
-
-    for count in (3, 4, 6):
-        total([torch.ones(2)] * count)
 
 
 class Turning(torch.nn.Module):
@@ -417,70 +281,6 @@ def break_in_a_method_of_the_same_name(compiling):
     compiling(Around())(torch.ones(4))
 
 
-class Remembering(torch.nn.Module):
-    """Keeps one value of each turn, by number."""
-
-    def __init__(self):
-        super().__init__()
-        self.norms = {}
-
-    def forward(self, x, count):
-        for turn in range(2):
-            x = x + 1
-            self.norms[turn] = x.norm()
-        return torch.zeros(count, 8) + x.sum()
-
-
-def dictionary_that_is_filled_once(compiling):
-    """Call a module whose dictionary is empty before the first call, with numbers that a size is made of."""
-    model = compiling(Remembering())
-    for count in (3, 4, 5):
-        model(torch.ones(2), count)
-
-
-class Part(torch.nn.Module):
-    """Has a number of its own, and breaks where it is not 0."""
-
-    def __init__(self, drop):
-        super().__init__()
-        self.drop = drop
-        self.scale = 2.0
-
-    def forward(self, x):
-        if self.drop and x.sum() > 100:
-            return x
-        return x * self.scale
-
-
-class Parts(torch.nn.Module):
-    """Calls modules with other numbers in a loop."""
-
-    def __init__(self):
-        super().__init__()
-        self.parts = torch.nn.ModuleList(Part(0.1 * number) for number in range(3))
-
-    def forward(self, x):
-        for part in self.parts:
-            x = part(x)
-        return x
-
-
-def modules_with_numbers_and_a_scheduler(compiling):
-    """Compile a module that is skipped, and the step of an optimizer with a scheduler."""
-    weight = torch.nn.Parameter(torch.ones(2))
-    optimizer = torch.optim.SGD([weight], lr=torch.tensor(0.1))
-    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, total_iters=2)
-
-    @compiling
-    def update():
-        optimizer.step()
-        scheduler.step()
-
-    compiling(Parts())(torch.ones(2))
-    (weight * 2).sum().backward()
-    update()
-
-
 def rest_in_plain_python(compiling):
     """Break where torch makes no resume function, with a line behind."""
     rnn = torch.nn.LSTM(4, 4, batch_first=True)
@@ -506,26 +306,6 @@ def choice_by_a_random_number(compiling):
         return x - 1
 
     augment(torch.ones(3), True)
-
-
-class Lengths:
-    """Has a length as a number."""
-
-    def __init__(self, length):
-        self.length = length
-
-
-def size_that_a_number_fixes(compiling):
-    """Compare a size with a number of an object: a mark would be an error."""
-
-    @compiling
-    def attend(x, lengths):
-        if x.shape[0] != lengths.length:
-            raise ValueError("other lengths")
-        return x * 2
-
-    for size in (4, 5, 6):
-        attend(torch.ones(size), Lengths(size))
 
 
 class Mode(enum.Enum):
@@ -620,33 +400,6 @@ def one_break_in_two_loops(compiling):
     compiling(Outer())(torch.ones(2))
 
 
-class Layer(torch.nn.Module):
-    """Counts its calls as a number."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls = 0
-
-    def forward(self, x):
-        self.calls += 1
-        return x * 2
-
-
-class Layers(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = Layer(), Layer()
-
-    def forward(self, x):
-        return self.second(self.first(x))
-
-
-def layers_that_count(compiling):
-    model = compiling(Layers())
-    for _ in range(3):
-        model(torch.ones(2))
-
-
 class TrainedAlone(torch.nn.Module):
     """Is compiled for training; in evaluation a break in a loop has torch give it up."""
 
@@ -702,25 +455,6 @@ def optimizer_step(compiling):
         step()
 
 
-class DropsColumns(torch.nn.Module):
-    """Counts what it drops, behind a graph break."""
-
-    def __init__(self):
-        super().__init__()
-        self.dropped = 0
-
-    def forward(self, x, places):
-        x = x * 2
-        self.dropped += int((x > 0).sum())
-        return x + places.sum()
-
-
-def drop_columns(compiling):
-    model = compiling(DropsColumns())
-    for size in (4, 4, 6, 7):
-        model(torch.ones(size), torch.zeros(3, dtype=torch.int64))
-
-
 def mean_of_messages(nodes, target):
     total = nodes.index_add(0, target, nodes)
     degree = torch.bincount(target, minlength=nodes.shape[0])
@@ -731,17 +465,6 @@ def messages(compiling):
     compiled = compiling(mean_of_messages)
     for size in (4, 6):
         compiled(torch.ones(size), torch.arange(size))
-
-
-class Truncated(torch.nn.Module):
-    def forward(self, z, truncation):
-        return z.clamp(-truncation, truncation)
-
-
-def truncate(compiling):
-    model = compiling(Truncated(), backend="aot_eager")  # (which fixes numbers that Dynamo leaves open)
-    for truncation in (0.9, 0.7, 0.5):
-        model(torch.ones(3), truncation)
 
 
 class EveryOther:
@@ -805,97 +528,6 @@ def evaluation_without_operations(compiling):
     for training in (True, False):
         module.train(training)
         model(torch.ones(3))
-
-
-class Seen(torch.nn.Module):
-    """Counts what it has seen, where it was given anything."""
-
-    def __init__(self):
-        super().__init__()
-        self.seen = 0
-
-    def forward(self, x, mode="plain"):
-        if len(x) == 0:
-            return x.sum()
-        self.seen += len(x)
-        if mode == "scaled":
-            x = x * 2
-        torch._dynamo.graph_break()
-        return x + self.seen
-
-
-def limit_by_a_counter(compiling):
-    """The call that comes to the limit of four versions fails for its size, too; the counter has made the versions."""
-    model = compiling(Seen())
-    for size in (8, 8, 6, 0, 7, 7):
-        model(torch.ones(size))
-
-
-def limit_in_one_grad_mode(compiling):
-    model = compiling(Seen())
-    for _ in range(4):
-        model(torch.ones(8))
-    with torch.no_grad():
-        model(torch.ones(8))
-
-
-def counter_beside_another_change(compiling):
-    model = compiling(Seen())
-    for mode in ("a", "b", "c"):
-        model(torch.ones(8), mode)
-
-
-class CountsMissing(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.missing = {}
-
-    def forward(self, x, features):
-        for name in ("a", "b"):
-            if name in features:
-                x = x + features[name]
-            else:
-                self.missing[name] = self.missing.get(name, 0) + 1
-        return x * 2
-
-
-def counters_by_key(compiling):
-    """Each call lacks other features, and counts those that it lacks."""
-    model, x = compiling(CountsMissing()), torch.ones(3)
-    for features in ({"b": x}, {"a": x}, {}, {}):
-        model(x, features)
-
-
-def autocast_and_grad_mode(compiling):
-    model = compiling(torch.nn.Linear(4, 4))
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        model(torch.ones(2, 4))
-    with torch.no_grad():
-        model(torch.ones(2, 4))
-
-
-def topmost(scores, k):
-    return scores.topk(k, dim=-1).values * 2
-
-
-def number_with_special_values(compiling):
-    compiled = compiling(topmost)
-    for k in (3, 4, 1):
-        compiled(torch.ones(4, 80), k)
-
-
-def cut_off(logits, requests):
-    limits = torch.tensor([request["p"] for request in requests]).unsqueeze(1)
-    if any(request["p"] < 1.0 for request in requests):
-        logits = logits.masked_fill(logits > limits, 0.0)
-    return logits.softmax(-1)
-
-
-def number_that_python_tests(compiling):
-    """(A backend of AOTAutograd holds a float for fixed.)"""
-    compiled = torch.compile(cut_off, backend="aot_eager")
-    for p in (0.9, 0.8):
-        compiled(torch.ones(2, 4), [{"p": p}, {"p": 0.95}])
 
 
 def scaled_by(factor):
@@ -1127,14 +759,6 @@ def progress_behind_a_break(compiling):
         compiled(torch.ones(3))
 
 
-def parameters_that_are_frozen(compiling):
-    layer, x = torch.nn.Linear(4, 4), torch.ones(2, 4)
-    compiled = compiling(layer)
-    compiled(x)
-    layer.bias.requires_grad_(False)
-    compiled(x)
-
-
 class Bar:
     def __init__(self):
         self.count = 0
@@ -1185,43 +809,6 @@ def two_calls_of_which_one_breaks(compiling):
     compiling(caller)(torch.ones(6, 4))
 
 
-class Micro:
-    def __init__(self):
-        self.micro = 0
-
-    def step(self, x):
-        y = x * 2
-        print(end=str(y.sum().item())[:0])
-        self.micro += 1
-        if self.micro % 3 == 0:
-            y = y + 1
-        return y * 3
-
-
-def counter_behind_a_break(compiling):
-    run = compiling(Micro().step)
-    for _ in range(4):
-        run(torch.ones(3))
-
-
-def view_and_no_view(compiling):
-    f = compiling(lambda x: x * 2, dynamic=True)
-    f(torch.rand(4, 6, 6)[:, 1:5, 2:6])
-    f(torch.rand(4, 4, 4))
-
-
-def step_with_a_scheduler(momentum, compiling):
-    """The scheduler sets another learning rate; with a momentum the first step makes the optimizer's state."""
-    weight = torch.nn.Parameter(torch.ones(2))
-    optimizer = torch.optim.SGD([weight], lr=0.1, momentum=momentum)
-    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
-    step = compiling(optimizer.step)
-    for _ in range(3):
-        (weight * 2).sum().backward()
-        step()
-        scheduler.step()
-
-
 def masked(*args):
     x, mask = args
     return x * 2 if mask is None else x * mask
@@ -1252,54 +839,6 @@ def data_parallel_counter(compiling):
     scale = compiling(scaled)
     for _ in range(3):
         scale(model(torch.ones(2, 4)).sum(), 2).backward()
-
-
-def turns(x):
-    a = x * 2
-    print("sum", a.sum())
-    for _ in range(x.shape[0]):
-        a = a + 1
-    return a
-
-
-def size_with_one_that_is_fixed(compiling):
-    """Behind the break the size of one tensor is open and that of another fixed; both are other ones at each call."""
-    compiled = compiling(turns)
-    for size in (3, 4, 5):
-        compiled(torch.ones(size))
-
-
-class Norms:
-    """Keeps what a hook sees, by the name of the module."""
-
-    def __init__(self, model):
-        self.norms = collections.defaultdict(list)
-        for name in ("first", "second"):
-            getattr(model, name).register_forward_hook(self.hook(name))
-
-    def hook(self, name):
-        def record(module, inputs, output):
-            self.norms[name].append(output.detach().norm())
-        return record
-
-
-class Hooked(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
-
-    def forward(self, x):
-        return self.second(self.first(x))
-
-
-def lists_that_a_hook_fills(compiling):
-    """The ``self`` that the hook holds is another object than the model, and is found by way of the model's hooks."""
-    model = Hooked()
-    norms = Norms(model)
-    compiled = compiling(model)
-    for _ in range(3):
-        compiled(torch.ones(2, 4))
-    return norms
 
 
 def counted_at(confusion, t, p):
@@ -1333,18 +872,6 @@ def rotary(n):
 
 def function_with_a_cache(compiling):
     compiling(lambda x: x * rotary(4) + rotary(4))(torch.ones(4))
-
-
-def sizes_told_apart(compiling):
-    """A size and a number that are open from the first version on, told apart by tests; a size that becomes open."""
-    pool = torch.compile(lambda x: x[:8].sum(0) if x.shape[0] > 8 else x.sum(0), backend="eager", dynamic=True)
-    scaled = torch.compile(lambda x, n: x + n if n > 3 else x * n, backend="eager", dynamic=True)
-    padded = compiling(lambda y: y + 1 if y.shape[0] % 4 else y)
-    for size in (4, 9):
-        pool(torch.ones(size))
-        scaled(torch.ones(2), size - 2)
-        padded(torch.ones(size - 1))
-    padded(torch.ones(6))
 
 
 def marked_and_fixed_behind_a_break(compiling):
@@ -1402,58 +929,6 @@ def told_apart_by_backend(
             f(x, size if of_number else 1)
 
     return program
-
-
-def sizes_of_torch_alone(compiling):
-    """Sizes that are the same by chance, and one that a convolution tells apart."""
-    conv = torch.nn.Conv2d(3, 2, 3)
-    convolved = torch.compile(lambda x: conv(x), backend="eager", dynamic=True)
-    many = torch.compile(lambda z: conv(z), backend="eager", dynamic=True)
-    both = torch.compile(lambda a, b: (a.sin(), b.cos()), backend="eager", dynamic=True)
-    for size in (3, 2):
-        convolved(torch.ones(size, 3, 9, 11))
-        many(torch.ones(4 if size == 3 else 16, 3, 9, 11))
-        both(torch.ones(size), torch.ones(3))
-
-
-def size_beside_dtype(followed):
-    """A size that changes with a dtype, which torch names; and the program that follows the advice on both."""
-
-    def program(compiling):
-        both = compiling(lambda x, y: x.sum() * 2 + y.sum())
-        for dtype, size in ((torch.float32, 4), (torch.float64, 5), (torch.float64, 6)):
-            x, y = torch.ones(3, dtype=dtype), torch.ones(size)
-            if "dtype" in followed:
-                x = x.to(torch.float32)
-            if "size" in followed:
-                torch._dynamo.mark_dynamic(y, 0)
-            both(x, y)
-
-    return program
-
-
-def cache_by_size_and_seen(compiling):
-    """A dictionary that each call fills, a set that grows between the calls, a size of 1 in two versions."""
-    means_by_key = {}
-
-    @compiling
-    def cached(x, key):
-        if key not in means_by_key:
-            means_by_key[key] = x.mean()
-        return x + means_by_key[key]
-
-    @compiling
-    def penalised(x, seen):
-        return x - x.sum() * len(seen) if seen else x.sin()
-
-    @compiling
-    def stretched(y, others):
-        return y * 2 if others is None else y + others[0]
-
-    for number in range(4):
-        cached(torch.ones(3), f"k{number}")
-        penalised(torch.ones(3), set(range(number)))
-        stretched(torch.ones(1 if number % 2 else 4), [torch.ones(())] if number > 1 else None)
 
 
 def grows_beside_an_open_number(compiling):
@@ -1542,18 +1017,6 @@ def numbers_in_a_set(compiling):
         compiling(looks_up)(torch.ones(4), {})
 
 
-def grows_and_excepts_zero(compiling):
-    """A list that grows up to the limit, and a number that a test tells from all others."""
-    @compiling
-    def step(x, t, log):
-        log.append(len(log))
-        return x / t if t != 0 else x.sin()
-
-    log = []
-    for number in range(12):
-        step(torch.ones(8), 0.1 * number, log)
-
-
 class Stacked(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -1570,91 +1033,6 @@ def trained(compiling):
     torch.compile(Stacked(), backend="aot_eager")(torch.ones(4, 8, requires_grad=True)).sum().backward()
 
 
-class Batch:
-    """What a server says of a batch."""
-
-    def __init__(self, longest, prefill):
-        self.longest, self.prefill = longest, prefill
-
-    @property
-    def decodes(self):
-        """Whether each request gets one token."""
-        return self.prefill == 0
-
-
-class Current:
-    """Holds the batch that is computed now."""
-
-    batch = Batch(1, 1)
-
-
-def batch_behind_a_global_name(compiling):
-    """The numbers of a batch come by a global name, and as an argument."""
-    @compiling
-    def by_name(x):
-        if Current.batch.decodes:
-            x = x + 1
-        return x[:, :Current.batch.longest]
-
-    @compiling
-    def by_argument(x, batch):
-        if batch.decodes:
-            x = x + 1
-        return x[:, :batch.longest]
-
-    x = torch.ones(2, 9)
-    for longest, prefill in ((5, 2), (6, 0), (7, 0), (8, 0)):
-        Current.batch = Batch(longest, prefill)
-        by_name(x)
-        by_argument(x, Current.batch)
-
-
-def item_of_a_list_that_is_tested(compiling):
-    """Of two numbers of a list one is tested, the other is not; a call of another function computes nothing."""
-    @torch.compile(backend="eager", dynamic=False)
-    def cut(x, lens):
-        if lens[0] > 20:
-            x = x + 1
-        return x * lens[0]
-
-    @torch.compile(backend="eager", dynamic=False)
-    def scaled(x, lens):
-        return x * lens[0]
-
-    @compiling
-    def marked(x, seen):
-        for token in sorted(seen):
-            x[token] = 0.0
-        return x
-
-    x = torch.ones(9)
-    for number in (3, 4, 5):
-        cut(x, (number, 1))
-        scaled(x, (number, 1))
-    for seen in (set(), {1}, {2}):
-        marked(x, seen)
-
-
-class Averaged:
-    """Keeps an average, and counts how often it was updated."""
-
-    def __init__(self):
-        self.updates, self.average = 0, torch.zeros(3)
-
-    @torch.no_grad()
-    def update(self, x):
-        """Take another tensor into the average."""
-        self.updates += 1
-        self.average.lerp_(x, 1 / (1 + self.updates))
-
-
-def counter_behind_a_wrapper(compiling):
-    """A method whose decorator calls it: its object is reached by the variable of the decorator."""
-    update = compiling(Averaged().update)
-    for _ in range(3):
-        update(torch.ones(3))
-
-
 class Renderer(nn.Module):
     """Counts its steps, which a test reads, and what it has seen."""
 
@@ -1668,15 +1046,6 @@ class Renderer(nn.Module):
         return rays * 2 if self.step < 10 else rays
 
 
-def counters_at_each_call(compiling):
-    """Neither of the two counters may be left as it is."""
-    model = Renderer()
-    compiled = compiling(model)
-    for step in range(5):
-        model.step = step
-        compiled(torch.ones(3))
-
-
 def counter_in_two_modes(compiling):
     """One version in the middle is for another thing."""
     model = Renderer()
@@ -1685,23 +1054,6 @@ def counter_in_two_modes(compiling):
         model.step = step
         with torch.set_grad_enabled(step != 2):
             compiled(torch.ones(3))
-
-
-def stepping(optimizer):
-    optimizer.step()
-
-
-def two_optimizers(compiled):
-    step = compiled(stepping)
-    weights = [[torch.ones(2, requires_grad=True) for _ in range(count)] for count in (2, 3)]
-    optimizers = [torch.optim.SGD(each, lr=0.1) for each in weights]
-    for without in (False, True):
-        for of, optimizer in zip(weights, optimizers):
-            for weight in of:
-                weight.grad = torch.ones(2)
-            if without:
-                of[0].grad = None
-            step(optimizer)
 
 
 def tested_at_the_end(compiled):
@@ -1731,17 +1083,6 @@ def text_made_at_a_break(compiling):
 
     for order in ([0, 1, 2], [2, 1, 0], [1, 1, 0]):
         step(torch.eye(3)[order])
-
-
-def array_of_numpy(compiling):
-    """An array is an argument: torch's guards compare the tensor that it takes it for."""
-
-    @compiling
-    def scale(signal):
-        return torch.from_numpy(signal).float() * 2
-
-    for length in (8, 3, 6):
-        scale(torch.ones(2, length).numpy())
 
 
 def dates(compiling):
@@ -1803,25 +1144,3 @@ def loss_over_lines(compiling):
                           zero_infinity=True)
 
     loss(torch.ones(6, 1, 3), torch.tensor([[1, 2]]))
-
-
-class Queue(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.filled = 0
-
-    @torch.no_grad()
-    def enqueue(self, x):
-        self.filled += 3
-        return x + self.filled
-
-    def forward(self, x):
-        for _ in range(2):
-            torch._dynamo.graph_break()
-            x = self.enqueue(x)
-        return x
-
-
-def counter_under_no_grad(compiled):
-    """The counting method is compiled by itself; its caller on the stack is torch's decorator."""
-    compiled(Queue())(torch.ones(3))

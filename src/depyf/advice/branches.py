@@ -66,6 +66,9 @@ def on_branch(site: Site) -> Advice | None:
         raised = node.body[0].exc
         name = called(raised) if isinstance(raised, ast.Call) else ""
         return _on_check(ast.UnaryOp(ast.Not(), node.test), None, name or "exception")
+    if isinstance(node, ast.If) and all(isinstance(each, ast.Pass) for each in (*node.body, *node.orelse)):
+        return Advice("branch", "take the branch out: it does nothing, unless its test raises an exception",
+                      "the test alone ends the graph", "none")
     choice = _choice(site, node) if node is not None else None
     if choice is None and not isinstance(node, ast.If):
         return None

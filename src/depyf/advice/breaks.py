@@ -13,7 +13,7 @@ from dataclasses import replace
 from ..frozen import frozen
 from . import backward, branches, calls, errors, libraries, lists, texts
 from .branches import on_branch as on_data_branch
-from .branches import rewritten, with_lines
+from .branches import rewritten, unparsed, with_lines
 from .data_loops import on_numbers, on_shrinking, on_turn
 from .decisions import on_decision, on_skipped_decision, on_tested_number
 from .keys import on_key
@@ -27,6 +27,7 @@ from .scalars import has_scalars, in_arithmetic, without_scalar
 from .shapes import on_numbers_taken, on_refused_numbers, on_shape
 from .source import Site, called, is_own
 from .tensor_indices import in_steps, is_indexed_by_tensors, numbers_among_indices, on_count, on_elements
+from .uses import names_set
 
 
 @frozen
@@ -111,6 +112,13 @@ def _on_scalar(site: Site) -> Advice | None:
         return taken
     if site.statement is not None and numbers_among_indices(site.statement):
         return _on_indices(site, site.statement)
+    bound = _bound_by_number(site)
+    if bound:
+        return Advice(
+            "number_as_bound", "compute the number before the compiled function is called, and pass it as an argument",
+            f"{bound} needs it as a size or as a bound of a slice; with a symbol of the graph there (the setting "
+            "`capture_scalar_outputs`) torch 2.13 may end in an error",
+            "what it is computed of is needed outside, too")
     advice, behind = _scalars(site), test_in_loop(site)
     later = later_index(site)
     if advice is not None and later is not None:
@@ -127,6 +135,31 @@ def _on_scalar(site: Site) -> Advice | None:
     return replace(
         advice, next_break=test, cost=f"{test} breaks the graph next, inside the loop at line {loop}: torch then gives "
                                       f"up all of `{name}`, also what is before the loop; mend that line first")
+
+
+def _bound_by_number(site: Site) -> str:
+    """Return the line on which a number out of a tensor is the bound of a slice or a ``size``; ``""`` for none."""
+    if site.function is None or site.statement is None:
+        return ""
+    names = names_set(site.statement)
+    for node in ast.walk(site.function):  # (in the order of the text, as far as one block goes)
+        if isinstance(node, ast.Assign) and _has(node.value, names):
+            names |= names_set(node)
+    for node in ast.walk(site.function):
+        bounds: list[ast.expr | None] = []
+        if isinstance(node, ast.Slice):
+            bounds = [node.lower, node.upper]
+        elif isinstance(node, ast.Call):
+            bounds = [each.value for each in node.keywords if each.arg == "size"]
+        for bound in bounds:
+            if bound is not None and (
+                    _has(bound, names) or site.statement.lineno == bound.lineno and has_scalars(bound)):
+                return f"line {bound.lineno} (`{unparsed(bound, site.text)}`)"
+    return ""
+
+
+def _has(node: ast.expr, names: set[str]) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
 
 
 def _on_indices(site: Site, node: ast.stmt) -> Advice | None:

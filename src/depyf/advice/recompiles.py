@@ -1,265 +1,332 @@
-"""Advice on a recompile: what changed between two calls, and what keeps torch from compiling again for it."""
+"""Advice on a recompile: a table of what can change between two calls, what has to be known, and what is true then.
+
+A row names the event, the facts that it requires, and the sentence. The first row of an event whose facts are present
+gives the advice; without such a row there is none. The facts come from the records (:class:`Facts`): no row reads the
+user's files::
+
+    number   fixed at m.py:8           "what is computed with it at `m.py:8` needs its value ..."
+    number   open in a later version   "torch leaves it open from its second value on; `dynamic=True` ..."
+    number                             "each of its values has a version of its own"
+"""
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable, Sequence, Set
-from itertools import pairwise
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
 from ..torch_text.parsed import parsed_expression
-from . import recompile_numbers as numbers
-from . import recompile_sizes as sizes
-from .recompile_changes import A_VIEW, LIMIT, NUMBER, RecompileAdvice, ValueChange
-from .recompile_circumstances import Circumstances
-from .source import last_name, parsed_statement
-
-_FLOAT = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?")
-_EXCEPTED = "the function's test of it tells `{}` from all others, so it has a version of its own"
+from .keys import is_only_key
+from .recompile_changes import A_VIEW, NUMBER, WHOLE_NUMBER, RecompileAdvice, ValueChange
+from .source import parsed_statement
 
 
-def on_change(change: ValueChange, at: Circumstances) -> RecompileAdvice | None:
-    """Return advice on how to spare torch compiling again; ``None`` where there is none."""
-    for rule in _RULES:
-        advice = rule(change, at)
-        if advice is not None:
-            advice = RecompileAdvice(advice) if isinstance(advice, str) else advice
-            return advice if advice.text else None
-    return None
+@dataclass(frozen=True)
+class Facts:
+    """The facts about a change that the records contain.
 
-
-def _torchs_hint(change: ValueChange, at: Circumstances) -> str | None:
-    return change.hint if change.hint and not change.hint.startswith("type ") else None
-
-
-def _bound_method(change: ValueChange, at: Circumstances) -> str | None:
-    if change.lasts:
-        return None
-    node = parsed_expression(change.subject)
-    steps = at.uses.calls_in_two_steps.get(ast.unparse(node) if node is not None else change.subject, "")
-    steps = f": {steps}" if steps else ""
-    return f"move its call out of the compiled function, or compute its arguments before it{steps}"
-
-
-def _packed_arguments(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on the number of arguments that a call gives to ``*args`` or ``**kwargs``."""
-    of = re.fullmatch(r"len\((\w+)\)", change.subject)
-    kind = at.arguments.packed.get(of[1], "keyword" if of[1] == "kwargs" else "") if of else ""
-    if not kind:
-        return None
-    if at.in_library:
-        return ""
-    return ("calls with it and calls without it have a version each; pass it at each call" if change.keywords else
-            f"calls with other {kind} arguments have a version of their own; give the same ones at each call")
-
-
-def _length(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
-    of = re.fullmatch(r"len\((\w+).*\)", change.subject)
-    if of is None:
-        return None
-    if of[1] in at.uses.given:
-        return ("each length has a version of its own, in which torch unrolls the loop over it; keep one length, or, "
-                "where it holds numbers or tensors, make one tensor of it before the call and compute with all of it "
-                "at once (a loop over a tensor is unrolled, too)")
-    grows = change.now.isdigit() and all(was.isdigit() and int(was) < int(change.now) for was in change.was)
-    held = change.subject[4:-1]
-    by_key = held.rpartition(".")[2] in at.uses.filled or _adds_to_item(parsed_statement(change.cause), held)
-    expected = at.failed.expected.get(change.subject, ())
-    many = len(set(expected)) > 2
-    if by_key and (many or grows and set(change.was) != {"0"}):
-        return "each number of keys has a version of its own; set all of them before the first call"
-    if grows and not by_key and _stays(expected):
-        return (f"each length has a version of its own, up to {expected[-1]}, at which it stays in this run; to spare "
-                "those of shorter ones, fill it before the first call")
-    if grows and not by_key and not at.in_library:
-        return RecompileAdvice(
-            "each length has a version of its own, and it grows, so that no version serves the next call; append "
-            "outside of what is compiled, or, where it holds numbers or tensors, fill a tensor of fixed size instead",
-            comes_first=True)
-    if "0" in (*change.was, change.now) and not many:
-        own = "when it is empty there is a version of its own, one in all"
-        return RecompileAdvice(own, is_remedy=False) if at.in_library else (
-            f"{own}; to spare it, fill it before the first call")
-    return ("each length has a version of its own; keep one length, or, where it holds numbers or tensors, fill a "
-            "tensor of fixed size instead")
-
-
-def _adds_to_item(line: ast.stmt | None, owner: str) -> bool:
-    """Return whether a line calls a method of an item of something: ``self.norms[name].append(x)`` of ``self.norms``.
-
-    (A ``defaultdict`` makes the item.)
+    Attributes:
+        fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
+        is_open: a version leaves the size or number open.
+        is_tested: that version holds under conditions on it, other than that it is 2 or more.
+        others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
+        equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
+            open in the first version.
+        dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
+        of_parameter: the size is one of an ``nn.Parameter``.
+        limit: the function reached the recompile limit.
+        set_at: the places, as Markdown, of calls in the program that set the global state that changed.
+        lengths: the lengths that versions hold, in their order.
     """
-    match line:
-        case ast.Expr(ast.Call(ast.Attribute(ast.Subscript(of)))):
-            return ast.unparse(of) == owner
+
+    fixed_at: str = ""
+    is_open: bool = False
+    is_tested: bool = False
+    others: str = ""
+    equal_at_first: bool = False
+    dynamic: str = ""
+    of_parameter: bool = False
+    limit: bool = False
+    set_at: str = ""
+    lengths: tuple[int, ...] = ()
+
+
+#: Global state of torch's, with the names of what sets it.
+STATES = {
+    "torch.is_grad_enabled()": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"),
+    "torch.get_default_dtype()": ("set_default_dtype",),
+    "torch.get_num_threads()": ("set_num_threads",),
+    "torch.are_deterministic_algorithms_enabled()": ("use_deterministic_algorithms",),
+    "torch.is_deterministic_algorithms_warn_only_enabled()": ("use_deterministic_algorithms",),
+    "the default device": ("set_default_device",),
+    "the hooks for saved tensors": ("saved_tensors_hooks", "save_on_cpu"),
+    "the level of forward-mode differentiation": ("dual_level",),
+    "the transforms of torch.func that are on": ("vmap", "grad", "vjp", "jvp"),
+    "the modes of __torch_function__ that are on": (),
+}
+_AUTOCAST = "torch.is_autocast_enabled("
+_OF_TENSOR = {"dtype": "dtype", "requires_grad": "gradients", "ndim": "rank", "device": "device", "grad": "gradient"}
+_PRESENCE = ("there", "missing")
+
+
+def setters_of(subject: str) -> tuple[str, ...]:
+    """Return the names of torch's functions that set the global state which changed; none for another subject."""
+    first = subject.partition(", ")[0]
+    return ("autocast",) if first.startswith(_AUTOCAST) else STATES.get(first, ())
+
+
+def event_of(change: ValueChange) -> str:
+    """Return what kind of thing changed, the name of an event of the table; ``""`` for none of these."""
+    values = (change.now.removeprefix("an object of type "), *change.was)
+    first = change.subject.partition(", ")[0]
+    if not change.lasts:
+        return "bound method"
+    if first.startswith(_AUTOCAST) or first in STATES:
+        return "state"
+    return ("keywords" if change.keywords else _by_subject(change.subject)) or _by_values(change, values)
+
+
+def _by_subject(subject: str) -> str:
+    """Return the event that the form of a subject tells: ``size`` of ``x.shape[0]``."""
+    match parsed_expression(subject):
+        case ast.Subscript(ast.Attribute(_, "shape")):
+            return "size"
+        case ast.Call(ast.Attribute(_, "stride")):
+            return "layout"
+        case ast.Call(ast.Attribute(_, "is_inference")):
+            return "inference"
+        case ast.Call(ast.Name("len"), [of]):
+            return "packed" if isinstance(of, ast.Name) and of.id == "kwargs" else "length"
+        case ast.Compare(ast.Constant(), [ast.In()]):
+            return "key"
+        case ast.Compare(_, [ast.Is()]):
+            return "alias"
+        case ast.Compare() | ast.BinOp() | ast.UnaryOp():
+            return "condition"
+        case ast.Attribute(_, "training"):
+            return "training"
+        case ast.Attribute(_, name) if name in _OF_TENSOR:
+            return name
+    return ""
+
+
+def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
+    """Return the event that the values tell: ``number`` where it was 3 and is 4."""
+    if not change.was or not change.was[0]:
+        return ""
+    is_type = change.subject.startswith("type(")
+    texts = [parsed_expression(each) for each in values if each]
+    events = (
+        ("view", A_VIEW in values),
+        ("layout", any(each == "contiguous" or each.startswith(("channels last", "strides (")) for each in values)),
+        ("none", "None" in values or "NoneType" in values),
+        ("function", SAME_CODE in values or A_FUNCTION in values),
+        ("type", is_type),
+        ("object", values[-1] == "the same object"),
+        ("attribute", set(values) <= set(_PRESENCE)),
+        ("bool", set(values) <= {"True", "False"}),
+        ("number", NUMBER.fullmatch(change.now) is not None),
+        ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
+        ("set", any(isinstance(each, ast.Set) for each in texts)),
+        ("constant", all(isinstance(each, ast.Attribute) for each in texts)),
+    )
+    return next((event for event, holds in events if holds), "")
+
+
+# --- required facts -------------------------------------------------------------------------------------------------
+
+_Fact = Callable[[ValueChange, Facts], bool]
+
+
+def _always(change: ValueChange, at: Facts) -> bool:
+    return True
+
+
+def _is_fixed(change: ValueChange, at: Facts) -> bool:
+    return bool(at.fixed_at) and not at.is_open
+
+
+def _is_special(change: ValueChange, at: Facts) -> bool:
+    return not {"0", "1"}.isdisjoint((change.now, *change.was))
+
+
+def _is_range(change: ValueChange, at: Facts) -> bool:
+    """Return whether a version holds for a range of values, and not for one number."""
+    return not all(NUMBER.fullmatch(each) for each in change.was)
+
+
+def _is_opened(change: ValueChange, at: Facts) -> bool:
+    return at.is_open and not at.fixed_at
+
+
+def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
+    return _is_opened(change, at) and not (at.dynamic or at.others or at.equal_at_first)
+
+
+def _limit(change: ValueChange, at: Facts) -> bool:
+    return at.limit
+
+
+def _is_counted(change: ValueChange, at: Facts) -> bool:
+    """Return whether the line that torch guards the value for sets it: ``self.n += 1``."""
+    match parsed_statement(change.cause):
+        case ast.AugAssign(target) | ast.Assign([target]) if not at.is_open:
+            return _last(ast.unparse(target)) == _last(change.subject)
     return False
 
 
-def _stays(lengths: Sequence[str]) -> bool:
-    """Return whether the last versions want the same length, and the longest: a deque is full, a list is cut."""
-    if len(lengths) < 2 or lengths[-1] != lengths[-2] or not all(map(str.isdigit, lengths)):
-        return False
-    return max(map(int, lengths)) == int(lengths[-1])
+def _is_key(change: ValueChange, at: Facts) -> bool:
+    return is_only_key(change.subject, change.cause)
 
 
-def _view(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on a tensor that was a view of another one."""
-    if A_VIEW not in change.was:
-        return None
-    return ("guards look at the tensor that it is a view of; a copy is no view: pass "
-            f"`{change.subject}.clone()` in each call")
+def _grows(change: ValueChange, at: Facts) -> bool:
+    """Return whether each version holds for a greater length than the one before, three of them at least."""
+    return len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
 
 
-def _state(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on what torch's state is at the call, and on what a tensor is like."""
-    if any(map(_LAYOUT.match, (change.now, *change.was))):
-        return _EACH_LAYOUT
-    for pattern, text in _OF_STATE:
-        if re.search(pattern, change.subject):
-            return text
-    return None
+def _last(expression: str) -> str:
+    return expression.rpartition(".")[2]
 
 
-#: How the layout of a tensor is told.
-_LAYOUT = re.compile(r"contiguous$|channels last|strides \(")
-_EACH_LAYOUT = "each layout has a version of its own; pass the result of `.contiguous()`"
-_OF_STATE = (
-    (r"^torch\.is_grad_enabled\(\), torch\.is_autocast", "each combination of these modes has a version of its own; to "
-     "spare one, call it in the same grad mode and under the same `torch.autocast`"),
-    (r"^torch\.is_autocast_enabled\(", "calls under `torch.autocast` and calls without it have a version each; to "
-     "spare one, call it always under it, or never"),
-    (r"^torch\.is_grad_enabled\(\)", "each mode has a version of its own, two in all; to spare one, call it in one "
-     "mode (a mode that the function itself sets comes too late: torch looks at it on entry)"),
-    (r"\.is_inference\(\)$", "tensors made in `torch.inference_mode()` have a version of their own; make them in "
-     "`torch.no_grad()`"),
-    (r"\.dtype$", "each dtype has a version of its own; convert it before the call: `.to(dtype)`"),
-    (r"\.stride\(\d+\)$", _EACH_LAYOUT),
-    (r"[.\]][\w\[\]']+\.requires_grad$", "each combination of what asks for gradients has a version of its own; call "
-     "`requires_grad_` before the first call only"),
-    (r"\.grad$", "with a gradient and without one there is a version each; `zero_grad(set_to_none=False)` keeps what "
-     "has one"),
-    (r"\.requires_grad$", "tensors with and without gradients have a version each; pass the result of `.detach()` "
-     "where none are needed"),
-    (r"\.(?:ndim|device)$", "each has a version of its own; pass tensors of one kind"),
-    (r"\.training$", "training and evaluation have a version each, which is two in all"),
+def _is_of_module(change: ValueChange, at: Facts) -> bool:
+    return change.owner == "module" and not change.of_global
+
+
+def _is_whole_of_global(change: ValueChange, at: Facts) -> bool:
+    return change.of_global and WHOLE_NUMBER.fullmatch(change.now) is not None
+
+
+def _is_set_in_program(change: ValueChange, at: Facts) -> bool:
+    return bool(at.set_at)
+
+
+def _all(*facts: _Fact) -> _Fact:
+    return lambda change, at: all(fact(change, at) for fact in facts)
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+@dataclass(frozen=True)
+class Row:
+    """What is true of a change.
+
+    Attributes:
+        events: what changed (:func:`event_of`), names with a space between.
+        facts: what has to be known of it.
+        text: the sentence, with fields of :class:`Facts` and of the change in braces.
+        is_remedy: it says what to do.
+    """
+
+    events: str
+    facts: _Fact
+    text: str
+    is_remedy: bool = False
+
+
+_LIMIT = "`torch._dynamo.config.recompile_limit`"
+_RAISE = (f"; where values come back in later calls, set {_LIMIT} above their number (a value that does not come back "
+          "costs a compilation each time)")
+_EACH = "calls with it and calls without it have a version each"
+_OPENED = "torch leaves it open from its second value on"
+
+ROWS = (
+    Row("bound-method", _always, "it is another object at each call, so that no version serves a second call; make "
+        "the call of this method a statement of its own whose arguments are computed before it", True),
+    # Sizes and numbers.
+    Row("size", lambda change, at: at.of_parameter, "torch keeps the sizes of parameters fixed, whatever is marked or "
+        "passed as `dynamic`; with `torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of "
+        "modules that are called, `torch._dynamo.config.force_nn_module_property_static_shapes = False`, too) it "
+        "leaves those open that changed and that nothing fixes", True),
+    Row("size", _all(_is_special, lambda change, at: not at.fixed_at), "torch compiles a version of its own for "
+        "size 0 and for size 1, one each: there is nothing to gain here"),
+    Row("size number", _all(_is_fixed, _limit), "what is computed with it at {fixed_at} needs its value while torch "
+        "compiles, so each value has a version of its own" + _RAISE, True),
+    Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
+        "each value has a version of its own, also with `dynamic=True`"),
+    Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "
+        "what is computed with it at {fixed_at} fixes it, and those hold for one value each"),
+    Row("size", lambda change, at: at.dynamic == "False", "`dynamic=False` is set, so each size has a version of its "
+        "own; without it torch leaves a size open that has changed, unless what is computed with it fixes it", True),
+    Row("size number", _all(_is_opened, _is_range), "a condition on it that torch tested while it compiled tells its "
+        "values apart, and each outcome has a version of its own: the program asks for both"),
+    Row("size number", _all(_can_be_opened_first, lambda change, at: not at.is_tested), _OPENED + "; with "
+        "`dynamic=True` in `torch.compile` the first version does, which spares one version", True),
+    Row("size number", _can_be_opened_first, _OPENED + "; with `dynamic=True` in `torch.compile` the first version "
+        "does, which spares one version if the conditions that torch tests on it come out the same for the first "
+        "value", True),
+    Row("size number", _all(_is_opened, lambda change, at: bool(at.others)), _OPENED + ", so it is the reason for one "
+        "version; but the versions differ in {others}, too"),
+    Row("size number", _is_opened, _OPENED + ", so it is the reason for one version in all"),
+    Row("number", lambda change, at: _last(change.subject) == "param_groups[0]['lr']", "each of its values has a "
+        "version of its own; an optimizer made with a tensor, `lr=torch.tensor(...)`, has one for all (as float32 the "
+        "rate is rounded)", True),
+    Row("number", _all(_is_key, _limit), "it is a key or an index at {cause}, which needs its value, so each value has "
+        "a version of its own" + _RAISE, True),
+    Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
+        "its own"),
+    Row("number", _is_of_module, "torch holds whole numbers of modules for fixed; with "
+        "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open, where nothing needs its "
+        "value while torch compiles (as an index, a key or a `range` does)", True),
+    Row("number", _is_counted, "the compiled function changes it itself ({cause}), so that each call needs another "
+        "version; where nothing else in the function reads it, move that line to the caller, which is not compiled",
+        True),
+    Row("number", _is_whole_of_global, "torch holds a whole number for fixed that it reaches from a global name, so "
+        "each value has a version of its own; as an argument of the function torch leaves it open from its second "
+        "value on, where nothing needs its value while torch compiles", True),
+    Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
+    Row("number string constant", _always, "each of its values has a version of its own; there is nothing to gain as "
+        "long as there are fewer than " + _LIMIT),
+    Row("condition", _always, "the outcome of this condition is a part of the version, so each outcome that calls "
+        "have needs one: the program, or what torch computes for it, asks for both"),
+    Row("bool", _always, "each of its two values has a version: two in all, so there is nothing to gain"),
+    # What is there or not, what it is.
+    Row("none", _always, _EACH + ", so there is nothing to gain"),
+    Row("key keywords", _always, _EACH),
+    Row("packed", _always, "calls with another number of keyword arguments have a version of their own"),
+    Row("attribute", _always, "torch reads it from where it was when the version was compiled; assigned as a module, "
+        "parameter or buffer it is elsewhere, and deleted it is nowhere: each of these has a version"),
+    Row("type", _always, "each type has a version of its own"),
+    Row("function", _always, "each function's code has a version of its own (functions that one `def` or `lambda` "
+        "makes share it), and so has what is called and is no Python function"),
+    Row("object", _always, "the version holds for that object alone; where an equal one is made anew for each call, "
+        "make it once and pass the same one", True),
+    Row("length", _grows, "each length has a version of its own, and it grows from call to call ({lengths}), so that "
+        "no version serves the next call; where the function only adds to it, do that in the caller, which is not "
+        "compiled", True),
+    Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
+        "there is a version of its own, one in all"),
+    Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version holds for several "
+        "lengths: a condition on it tells them apart"),
+    Row("length", _limit, "each length has a version of its own" + _RAISE, True),
+    Row("length", _always, "each length that calls have needs a version of its own"),
+    Row("set", _always, "each content of the set has a version of its own"),
+    Row("view", _always, "guards look at the tensor that it is a view of, so views and other tensors have a version "
+        "each"),
+    Row("alias", _always, "calls that pass one tensor under two names have a version of their own: two in all"),
+    # What a tensor is like, and the state of torch.
+    Row("layout", _always, "each layout has a version of its own; where the function does not write into this tensor, "
+        "`.contiguous()` before the call makes them one, for a copy of what is not contiguous", True),
+    Row("dtype ndim device", _always, "each has a version of its own: what torch compiles depends on it"),
+    Row("requires_grad", _always, "tensors with gradients and tensors without have a version each: two in all"),
+    Row("grad", _always, "tensors that have a `.grad` and tensors that have none have a version each: two in all"),
+    Row("training", _always, "training and evaluation have a version each: two in all, so there is nothing to gain"),
+    Row("inference", _always, "tensors made in `torch.inference_mode()` and others have a version each: two in all"),
+    Row("state", _is_set_in_program, "torch looks at this state when the function is called, and each state has a "
+        "version; the program sets it at {set_at}"),
+    Row("state", _always, "torch looks at this state when the function is called, and each state has a version"),
 )
 
 
-def _sets_item(line: ast.stmt | None, owner: ast.expr) -> bool:
-    """Return whether a line sets an item of something: ``seen[key] = 1`` of ``self.seen``."""
-    match line:
-        case ast.Assign([ast.Subscript(of)]) | ast.AugAssign(ast.Subscript(of)):
-            return last_name(of) == last_name(owner) != ""
-    return False
-
-
-def _key(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on a key that a dictionary has in some calls and lacks in others."""
-    match parsed_expression(change.subject):
-        case ast.Compare(ast.Constant(), [ast.In()], [owner]) if not at.in_library:
-            if _sets_item(parsed_statement(change.cause), owner):
-                return "the compiled function sets it itself; set it before the first call, and it is there in each"
-            return ("calls with it and calls without it have a version each, two in all; where some value of it "
-                    "changes nothing, passing that spares one")
-    return None
-
-
-_WITH_AND_WITHOUT = ("calls with it and calls without it have a version each, two in all; where something changes "
-                     "nothing in place of `None`, passing that spares one")
-#: Types of what is only there to be called: converted, it would be other code.
-_CALLED = frozenset({"function", "method", "builtin_function_or_method", "functools.partial"})
-
-
-def _other_kind(change: ValueChange, at: Circumstances) -> str | None:
-    """Return advice on a value that is of another type, absent, or another object."""
-    kinds = (change.now.removeprefix("an object of type "), *change.was)
-    of_type = re.fullmatch(r"type\(.+\)", change.subject)
-    if "NoneType" in kinds and (of_type or A_FUNCTION in kinds):
-        return _WITH_AND_WITHOUT
-    if SAME_CODE in kinds or A_FUNCTION in kinds or of_type and not _CALLED.isdisjoint(kinds):
-        return ("each function's code has a version of its own, and so has what is called and is no function; "
-                "functions that one `def` makes can share a version")
-    if of_type:
-        return "each type has a version of its own; convert the value before the call, so that it has one type"
-    expected = change.was[0] if change.was else ""
-    if at.in_library:
+def on_change(change: ValueChange, at: Facts) -> RecompileAdvice | None:
+    """Return what is true of a change; ``None`` where no row's facts are present."""
+    event = event_of(change).replace(" ", "-")
+    row = next((row for row in ROWS if event in row.events.split() and row.facts(change, at)), None)
+    if row is None:
         return None
-    if "None" in (change.now, expected) and any(NUMBER.fullmatch(each) for each in (change.now, expected)):
-        return ("calls with it and calls without it have versions of their own; to spare one, pass a number that "
-                "changes nothing in place of `None`")
-    if "None" in (change.now, expected) or change.now.startswith("an object of type Tensor"):
-        return _WITH_AND_WITHOUT
-    if (expected, change.now) in (("there", "missing"), ("missing", "there")):
-        return "whether it is there has a version each; let it always be there, `None` where there is nothing"
-    if expected == "the same object":
-        return ("the version holds for that object alone, so each one has a version of its own; where it is made anew "
-                "for a call, make it once, and pass the same one")
-    return None
-
-
-def _value(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
-    if at.in_library or not isinstance(parsed_expression(change.subject), (ast.Name, ast.Attribute, ast.Subscript)):
-        return None
-    if {change.now, *change.was} <= {"True", "False"} and not change.subject.endswith(".requires_grad"):
-        return "each of its values has a version of its own; keep one where you can"
-    if NUMBER.fullmatch(change.now) and change.subject in at.open.ranges:
-        earlier = [each for each in change.was if NUMBER.fullmatch(each)]
-        if not earlier:  # (Each version leaves it open.)
-            return sizes.on_open_range(change, at)
-        if all(float(each) in at.open.excepted.get(change.subject, ()) for each in earlier):
-            return RecompileAdvice(_EXCEPTED.format(earlier[0]), is_remedy=False)
-        compiled = f"compile `{at.arguments.made_in}`" if at.arguments.made_in else "compile the function"
-        known = at.open.ranges[change.subject].replace("all sizes", "all values") or "all of its values"
-        if change.subject in at.open.told_apart:
-            known += f" {sizes.ONE_OUTCOME}"
-        return (f"torch leaves it open since its second value; {compiled} with `dynamic=True`, and the first version "
-                f"serves {known}")
-    tested = numbers.tested_at(change, at)
-    if tested and NUMBER.fullmatch(change.now):
-        return f"each of its values has a version of its own; {numbers.breaks_at_test(tested)}"
-    if _FLOAT.fullmatch(change.now):
-        return "make it a tensor, and the first version serves all of its values"
-    if NUMBER.fullmatch(change.now):
-        # (A tensor may be an attribute of anything; only a module can have a buffer.)
-        stored = f"{change.subject} = " if change.subject.startswith("self.") else ""
-        return (f"make it a tensor{numbers.WHERE_COMPUTED_WITH}, and the first version serves all of its values: "
-                f"`{stored}torch.tensor(...)`")
-    if re.match(r"[bB]?['\"]", change.now):
-        return (f"each of its values has a version of its own; where there are more than the limit, raise it: {LIMIT}")
-    return None
-
-
-def _contents(change: ValueChange, at: Circumstances) -> RecompileAdvice | str | None:
-    """Return advice on a set, of which each version holds for one content."""
-    now, *was = (_members(each) for each in (change.now, *change.was))
-    if not was or any(each is None for each in was):
-        return None
-    known = [members for each in at.failed.expected.get(change.subject, ()) if (members := _members(each)) is not None]
-    if now is not None and all(each < now for each in was if each is not None) and all(
-            one <= other for one, other in pairwise(known)):
-        return RecompileAdvice(
-            "each content of the set has a version of its own, and it grows, so that no version serves the next call; "
-            "keep what it holds in a tensor of fixed size (a mask), or compute what depends on it before the call",
-            comes_first=True)
-    return ("each content of the set has a version of its own; keep what it holds in a tensor of fixed size (a mask), "
-            "or compute what depends on it before the call")
-
-
-def _members(text: str) -> Set[str] | None:
-    """Return the elements of a set as text, ``{1, 2}``; ``None`` for another value."""
-    match parsed_expression(text):
-        case ast.Set(elements):
-            return frozenset(map(ast.unparse, elements))
-        case ast.Call(ast.Name("set" | "frozenset"), []):
-            return frozenset()
-        case ast.Call(ast.Name("frozenset"), [ast.Set(elements)]):
-            return frozenset(map(ast.unparse, elements))
-    return None
-
-
-_RULES: tuple[Callable[[ValueChange, Circumstances], RecompileAdvice | str | None], ...] = (
-    sizes.on_generated, numbers.on_value_of_each_object, numbers.on_learning_rate, numbers.on_momentum,
-    numbers.on_number_of_module, numbers.on_counted, _torchs_hint, sizes.on_special_size, sizes.on_fixed_number,
-    sizes.on_fixed_size, sizes.on_equated_size, sizes.on_open_size, _bound_method, _packed_arguments, _length,
-    _contents, sizes.on_condition, _view, _state, _key, _other_kind, numbers.on_number_of_global, _value)
+    lengths = " → ".join(map(str, at.lengths[:4])) + (" → ..." if len(at.lengths) > 4 else "")
+    text = row.text.replace("{lengths}", lengths)
+    for field, value in (("fixed_at", at.fixed_at), ("others", at.others), ("set_at", at.set_at),
+                         ("cause", f"`{change.cause.strip()}`")):
+        text = text.replace(f"{{{field}}}", value)
+    return RecompileAdvice(text, row.is_remedy)

@@ -475,6 +475,8 @@ class GuardFailure:
         cause: the user line that made Dynamo guard, if known.
         subject: what was compared, as Python (``"a.size()[0]"``, ``"len(cache)"``) or in words.
         hint: torch's advice.
+        owner: what torch says that the value belongs to: ``"parameter"`` (a size of one), ``"module"`` (a whole number
+            that is an attribute of one); ``""`` where it says nothing.
     """
 
     entry: CompileId | None
@@ -485,6 +487,7 @@ class GuardFailure:
     cause: SourceLocation | None = None
     subject: str = ""
     hint: str = ""
+    owner: str = ""
 
 
 @frozen

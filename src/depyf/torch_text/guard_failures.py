@@ -56,6 +56,10 @@ DUCK_SIZED = "duck sizing added this equality"
 #: What a version expects of a function: a certain code, or only that it is one.
 SAME_CODE, A_FUNCTION = "the same code", "a function"
 
+#: What torch says behind a size that differs, and as a hint on a whole number.
+_OF_PARAMETER = "Guard failed on a parameter"
+_OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be static"
+
 #: Scalar types as torch's C++ names them, with their name in Python.
 _DTYPES = {
     "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16", "Long": "int64",
@@ -155,7 +159,14 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
     compared = comparison(condition, seen)
     shown = _without_numbers(condition) if "___check_" in condition else condition
     return GuardFailure(compile_id, shown, _source(compared.subject), compared.expected, compared.seen, cause,
-                        compared.subject, hint)
+                        compared.subject, hint, _owner(condition, hint))
+
+
+def _owner(condition: str, hint: str) -> str:
+    """Return what torch says that the guarded value belongs to (:attr:`~depyf.records.model.GuardFailure.owner`)."""
+    if _OF_PARAMETER in condition:
+        return "parameter"
+    return "module" if hint.startswith(_OF_MODULE) else ""
 
 
 def _without_numbers(condition: str) -> str:

@@ -4,45 +4,31 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from ..advice import Advice, on_break
 from ..advice.calls import bound_method, on_left_method
 from ..advice.libraries import SET_UP
-from ..advice.recompile_changes import RecompileAdvice, ValueChange, last_part
-from ..advice.recompile_circumstances import Circumstances
+from ..advice.recompile_changes import RecompileAdvice, ValueChange
 from ..advice.recompiles import on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
-from .changes import CLOSURE_HINT, Change, in_words
-from .circumstances.of_run import CircumstancesOfRun
-from .dump.guards.conditions import GLOBALS, Condition
+from .changes import Change
+from .circumstances import Circumstances
 from .grouping import path_from_frame
 from .markdown import code, prose, some
 from .run_index import RunIndex
 from .verdict import is_outermost
-from .version_differences import MOST, Difference, version_differences
+from .version_differences import MOST
 
 #: The type of something.
 _OF_TYPE = re.compile(r"type\(([\w.\[\]'\"]+)\)")
-#: An item of a list: versions differ in what it holds.
-_HELD = re.compile(r"\[(?:\d+|[i-n])\]$")
-#: Versions that failed at once that are compared with what was compiled then.
-_COMPARED = 4
-#: Recompiles of a function that are looked at for it.
-_LOOKED_AT = 12
 #: Functions that tell what an object is like: torch answers for them.
 _OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
-#: What a call cannot keep by itself, as it is what a tensor is like, and what has two versions at most.
-_ORDINARY = re.compile(
-    r"\.shape\[|\.dtype$|\.device$|\.requires_grad$|\.training$|^torch\.is_grad_enabled|^len\(kwargs\)$")
-
-
 #: What can be done about a branch that gives its function up and is left as it is.
 _AROUND = "; to compile the rest, make functions of their own of what comes before and after it"
 #: Torch's words where Dynamo has no way round a break. (The program may have one.)
@@ -56,7 +42,7 @@ class Adviser:
 
     def __init__(self, run: RunIndex) -> None:
         self.run = run
-        self._circumstances = CircumstancesOfRun(run)
+        self._circumstances = Circumstances(run)
         self._of_breaks: dict[GraphBreak, Advice | None] = {}
 
     def on_break(self, broken: GraphBreak) -> Advice | None:
@@ -106,6 +92,8 @@ class Adviser:
             return self.on_limit([compilation])
         causes = [broken for broken in compilation.breaks if broken.skips_function]
         failure = compilation.failure
+        if failure is not None and failure.kind == "ConstraintViolationError":
+            return list(filter(None, [self._circumstances.constraint(compilation)]))
         if failure is not None and failure.reason and not causes:
             causes = [graph_break(compilation.compile_id, failure.reason,
                                   [failure.location] if failure.location is not None else [])]
@@ -231,169 +219,35 @@ class Adviser:
                 for broken, advice in self._advised(summary.compilations).items()}
 
     def on(self, compilations: Iterable[Compilation], remedies_only: bool = False) -> list[str]:
-        """Return advice on how to spare torch compiling these again, as Markdown; each once.
+        """Return advice on recompiles as Markdown, that on most of them first; each sentence once.
 
         Args:
             compilations: of which some are recompiles.
             remedies_only: leave out what only says why there are so many versions.
         """
-        compilations = [each for each in compilations if each.outcome != "skipped"]  # (which gave no version)
-        advised: dict[object, tuple[str, RecompileAdvice]] = {}
-        first: dict[object, Compilation] = {}
-        others: dict[str, RecompileAdvice | None] = {}
-        never_served: set[str] = set()
-        unadvised: dict[str, None] = {}
-        for subject, advice in self._others(compilations[:_LOOKED_AT]):
-            if subject not in never_served:
-                others[subject] = advice
-            if advice is not None and advice.comes_first:
-                never_served.add(subject)
+        subjects: dict[RecompileAdvice, dict[str, int]] = {}
         for compilation in compilations:
             for change in self.run.changes(compilation)[:1]:
                 advice = self._on_change(change, compilation)
-                if advice is not None and advice.comes_first:
-                    never_served.add(change.subject)
-                elif change.subject in never_served:
-                    continue  # (a resume function may have it open, which is no help before it)
-                others.pop(change.subject, None)
-                if advice is None and change.lasts and self._looks_at(compilation, change):
-                    unadvised.setdefault(change.subject)
-                if advice is not None:
-                    # (A resume function gets the sizes that the function gets: one advice on each is enough.)
-                    key = change.subject, change.is_of_special_size if ".shape[" in change.subject else advice
-                    advised.setdefault(key, (_subject_text(change), advice))
-                    first.setdefault(key, compilation)
-        subjects = {subject for subject, _ in advised.values()}
-        if remedies_only:
-            advised = {key: each for key, each in advised.items() if each[1].is_remedy}
-        if not advised:
-            return []
-        besides = [(code(subject), advice) for subject, advice in others.items()
-                   if advice is not None and code(subject) not in subjects and (advice.is_remedy or not remedies_only)]
-        advised = self._told_apart(advised, first)
-        given = {advice for _, advice in advised.values()}
-        likewise = [each for each in besides if each[1] in given]
-        lines = [*((line, "") for line in _lines(dict.fromkeys([*advised.values(), *likewise]))),
-                 *((line, ", too") for line in _lines(each for each in besides if each[1] not in given)[:MOST])]
-        lines.sort(key=lambda line: not line[0][1].comes_first)
-        subjects |= {code(subject) for subject in others}
-        rest = [code(subject) for subject in unadvised if code(subject) not in subjects]
-        rest += [code(subject) for subject, advice in others.items()
-                 if advice is None and code(f"len({subject.removesuffix('[...]')})") not in subjects]
-        missing = [f"that may not be enough: the versions differ in {some(rest, MOST)}, too"] if rest else []
-        # (Where one that comes first is beside what torch names, no version fits before all of them are done.)
-        besides_first = lines[0][1]
-        return [f"{subject}{(too or besides_first) if number else ''}: {prose(advice.text)}"
-                for number, ((subject, advice), too) in enumerate(lines)] + missing
-
-    def _told_apart(
-        self, advised: Mapping[object, tuple[str, RecompileAdvice]], first: Mapping[object, Compilation],
-    ) -> dict[object, tuple[str, RecompileAdvice]]:
-        """Return the advice, with the part of the function that it is on where another part has other advice.
-
-        Args:
-            advised: subject and advice.
-            first: the first recompile that has it.
-        """
-        parts: dict[str, set[tuple[int, int]]] = {}
-        for key, (subject, _) in advised.items():
-            parts.setdefault(subject, set()).add(first[key].compile_id.frame_key)
-        return {key: (f"{subject} (in {self.run.name_of(first[key])})" if len(parts[subject]) > 1 else subject, advice)
-                for key, (subject, advice) in advised.items()}
+                if advice is not None and (advice.is_remedy or not remedies_only):
+                    counts = subjects.setdefault(advice, {})
+                    subject = _subject_text(change)
+                    counts[subject] = counts.get(subject, 0) + 1
+        order = sorted(subjects, key=lambda advice: -sum(subjects[advice].values()))
+        return [f"{some(list(subjects[advice]), MOST)}: {prose(advice.text)}" for advice in order]
 
     def _on_change(self, change: Change, compilation: Compilation) -> RecompileAdvice | None:
-        advice = on_change(_value_change(change), self._circumstances.of(compilation))
-        if advice is not None and advice.comes_first and not self._looks_at(compilation, change):
-            return None
-        # (More versions are no help where each call makes another text.)
-        is_text = re.match(r"[bB]?['\"]", change.now) is not None
-        if (advice is None or is_text) and _comes_of_break(change) and (begin := self._break_before(compilation)):
+        if _comes_of_break(change) and change.lasts and (begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
-        return advice
-
-    def _looks_at(self, compilation: Compilation, change: Change) -> bool:
-        """Return whether the version that was compiled looks at what changed: else it serves whatever that becomes."""
-        version = self.run.version(compilation)
-        names = self.run.stack_names(compilation)
-        subjects = {change.subject, *(in_words(failure.subject, names) for failure in change.failures)}
-        return version is None or any(in_words(each, names) in subjects for each in version.facts)
-
-    def _others(self, compilations: Sequence[Compilation]) -> Iterator[tuple[str, RecompileAdvice | None]]:
-        """Yield what else versions differ in from those that failed before them, with advice on it.
-
-        A tensor's properties are left out: they are what they are; but for a size that the version leaves open since.
-        So is what one version alone looks at, unless others want another value of it.
-        """
-        wanted: dict[str, set[str]] = {}
-        found: list[tuple[Difference, Condition | None, Circumstances]] = []
-        for compilation in compilations:
-            changes = self.run.changes(compilation)
-            if not changes or not changes[0].lasts:
-                continue
-            at = self._circumstances.of(compilation)
-            yield from self._open_sizes(compilation, changes[0], at)
-            for each, condition in self._differences(compilation):
-                wanted.setdefault(each.subject, set()).update(filter(None, (each.was, each.now)))
-                found.append((each, condition, at))
-        main = [_value_change(change) for compilation in compilations for change in self.run.changes(compilation)[:1]]
-        explained = {last_part(change.subject): change for change in main if change.hint and change.lasts}
-        explained.pop("", None)  # (of a variable)
-        alike: dict[str, set[str]] = {}
-        for each, _, _ in found:
-            alike.setdefault(_HELD.sub("[...]", each.subject), set()).add(each.subject)
-        for each, condition, at in found:
-            held = _HELD.sub("[...]", each.subject)
-            held = held if len(alike[held]) > 1 else each.subject
-            if each.was:
-                # (Of layers torch explains the first alone.)
-                known = explained.get(last_part(held), ValueChange("", (), ""))
-                cause = condition.cause.text if condition is not None and condition.cause is not None else ""
-                yield held, on_change(replace(
-                    known, subject=held, was=(each.was,), now=each.now, cause=cause or known.cause,
-                    of_global=known.of_global or condition is not None and condition.section == GLOBALS), at)
-            elif len(wanted[each.subject]) > 1:
-                yield held, None
-
-    def _open_sizes(
-        self, compilation: Compilation, first: Change, at: Circumstances,
-    ) -> Iterator[tuple[str, RecompileAdvice | None]]:
-        """Yield the size that changed along with something else, with advice on it and those that did so, too.
-
-        (Where a size is what torch names, its advice tells of them.)
-        """
-        if ".shape[" in first.subject or not at.version.along:
-            return
-        size, *others = at.version.along
-        was = next((each.was for each in self.run.differences(compilation) if each.subject == size), "")
-        at = replace(at, version=replace(at.version, along=tuple(others)))
-        advice = on_change(ValueChange(size, (was,), ""), at)
-        if advice is not None:
-            yield size, advice
-
-    def _differences(self, compilation: Compilation) -> Iterator[tuple[Difference, Condition | None]]:
-        """Yield the differences of a version from those that failed before it, with the conditions that say them."""
-        new = self.run.version(compilation)
-        for failure in compilation.guard_failures[:_COMPARED]:
-            old = self.run.version_of(failure.entry)
-            if old is None or new is None:
-                continue
-            names = self.run.stack_names(compilation)
-            other = in_words(failure.subject, names) if failure.expected == "the same object" else ""
-            for each in version_differences(old, new, names, ()):
-                if other and re.search(rf"(?<![\w.]){re.escape(other)}(?!\w)", each.subject):
-                    continue  # (what another object holds is what it is)
-                if not _ORDINARY.search(each.subject) and not each.now.startswith("any"):  # (the new version takes any)
-                    fact = old.facts.get(each.subject) or new.facts.get(each.subject)
-                    yield each, fact.condition if fact is not None else None
+        return on_change(_value_change(change), self._circumstances.facts(compilation, change))
 
 
 def _value_change(change: Change) -> ValueChange:
     first = change.failures[0]
-    hint = next((CLOSURE_HINT.sub("", failure.hint).strip() for failure in change.failures if failure.hint), "")
+    cause = next((failure.cause.text for failure in change.failures if failure.cause is not None), "")
     return ValueChange(
-        change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), hint,
-        next((failure.cause.text for failure in change.failures if failure.cause is not None), ""),
-        first.source.startswith("G["))
+        change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), cause,
+        first.owner, first.source.startswith("G["))
 
 
 def _comes_of_break(change: Change) -> bool:
@@ -408,14 +262,6 @@ def _subject_text(change: Change) -> str:
     of_type = _OF_TYPE.fullmatch(change.subject)
     names = [code(name) for name, _ in change.keywords] or ([code(of_type[1])] if of_type is not None else [])
     return ", ".join(names) or change.subject_text()
-
-
-def _lines(advised: Iterable[tuple[str, RecompileAdvice]]) -> list[tuple[str, RecompileAdvice]]:
-    """Return advice with its subjects as Markdown; what holds of several things is said once."""
-    subjects: dict[RecompileAdvice, list[str]] = {}
-    for subject, advice in advised:
-        subjects.setdefault(advice, []).append(subject)
-    return [(some(of, MOST), advice) for advice, of in subjects.items()]
 
 
 def _to_the_end(advice: Advice) -> str:

@@ -227,6 +227,8 @@ class RunIndex:
             now = self._value(compilation.compile_id, change.subject)
             if "the same object" not in was and now not in ("", *was):
                 return replace(change, was=was, now=now)
+        if (change.before, change.now) == ("there", "missing"):
+            change = self._moved(compilation, change)
         if not change.now and change.before and is_literal(change.before):
             now = self._value(compilation.compile_id, change.subject) or self._opened_at(compilation, change.subject)
             if now not in ("", change.before):
@@ -237,6 +239,21 @@ class RunIndex:
         if new is None or old is None:
             return change
         return replace(change, keywords=keywords(old, new, int(change.now) - int(change.was[0])))
+
+    def _moved(self, compilation: Compilation, change: Change) -> Change:
+        """Return the change of an attribute that torch no longer found where it was, with what it was and is.
+
+        A module, a parameter or a buffer that is assigned to an attribute is kept in another dictionary of its module.
+        """
+        new = self.version(compilation)
+        held = new.facts.get(f"type({change.subject})") if new is not None else None
+        now = self._value(compilation.compile_id, change.subject) or (held.text if held is not None else "")
+        inner = [fact for fact in (new.facts if new is not None else ()) if f"{change.subject}." in fact]
+        if inner and not now:
+            now = "a module" if any(f"{change.subject}._modules" in fact for fact in inner) else "another object"
+        was = tuple(self._value(failure.entry, change.subject) or was
+                    for was, failure in zip(change.was, change.failures))
+        return replace(change, was=was, now=now) if now else change
 
     def _view(self, change: Change) -> str:
         """Return the argument that is no view of a tensor, where versions read the sizes of that tensor; else ``""``.

@@ -1,0 +1,148 @@
+"""The facts about the recompiles of a run that advice on them requires (:class:`depyf.advice.recompiles.Facts`).
+
+They come from the records of all versions of a function, and are found once for each function::
+
+    x.shape[1] fixed at m.py:8 in [0/0] and [0/1]      fixed_at "`m.py:8`"
+    x.shape[0]: 4 in [0/0], open in [0/1]              is_open
+    x: contiguous in [0/0], strides (1, 2) in [0/1]    others "`x`"
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..advice.recompiles import Facts, setters_of
+from ..advice.source import is_own, last_name
+from ..records.model import Compilation, SourceLocation, SymbolDecision
+from ..torch_text.size_names import SYMBOL
+from .changes import Change, in_words
+from .fixed_symbols import fixed_symbols
+from .markdown import code, some
+from .run_index import RunIndex
+from .version_differences import MOST
+
+#: A difference that is none when the new version is in use: that one takes any value, or any of a range.
+_OPEN = re.compile(r"any\b|equal to |\d+ or more$|-?\d+ to -?\d+$|at most ")
+
+
+@dataclass
+class _Symbols:
+    """What the versions of one function hold of sizes and numbers: where they fix one, and those that they leave open.
+
+    Attributes:
+        fixed: the place of the line that fixes each, ``None`` where that is not known.
+        opened, tested: those that a version leaves open, and those of them that conditions were tested on.
+        limit: the function reached the recompile limit.
+    """
+
+    fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)
+    tested: set[str] = field(default_factory=set)
+    limit: bool = False
+
+
+class Circumstances:
+    """The facts about the recompiles of one run."""
+
+    def __init__(self, run: RunIndex) -> None:
+        self.run = run
+        self._symbols: dict[tuple[int, int], _Symbols] = {}
+
+    def facts(self, compilation: Compilation, change: Change) -> Facts:
+        """Return the facts about what changed at a recompile."""
+        symbols, subject = self._symbols_of(compilation), change.subject
+        place = symbols.fixed.get(subject)
+        return Facts(
+            fixed_at=code(self.run.short_place(place)) if place is not None else "",
+            is_open=subject in symbols.opened and (place is not None or subject not in symbols.fixed),
+            is_tested=subject in symbols.tested, others=self._others(compilation),
+            equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
+            of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=symbols.limit,
+            set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject))
+
+    def constraint(self, compilation: Compilation) -> str:
+        """Return what is to be said of sizes that are marked dynamic and have one value, as Markdown; ``""`` for none.
+
+        Torch raises then, and gives no code.
+        """
+        fixed = [(name, decision) for name, decision in _named(
+            self.run, compilation, fixed_symbols(compilation, None)) if ".shape[" in name]
+        told = []
+        for name, decision in fixed:
+            at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
+            told.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
+                        f"{decision.value}")
+        if not told:
+            return ""
+        return (f"{'; '.join(dict.fromkeys(told))}: change that line so that it takes other sizes, or write "
+                "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and each size has a version of its own")
+
+    def _symbols_of(self, compilation: Compilation) -> _Symbols:
+        key = compilation.compile_id.frame_key
+        if key not in self._symbols:  # (the same for all versions of a function, of which there may be hundreds)
+            members = [each for each in self.run.capture.compilations if each.compile_id.frame_key == key]
+            self._symbols[key] = self._read(members)
+        return self._symbols[key]
+
+    def _read(self, members: Iterable[Compilation]) -> _Symbols:
+        result = _Symbols()
+        for each in members:
+            result.limit = result.limit or each.outcome == "limit"
+            if each.outcome in ("skipped", "limit"):
+                continue
+            fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
+            asked = [decision for decision in each.symbols if decision.kind == "guarded"]
+            result.fixed.update({name: decision.location for name, decision in fixed.items()})
+            created = (decision for decision in each.symbols if decision.kind == "created")
+            for name, decision in _named(self.run, each, created):
+                if name not in fixed:
+                    result.opened.add(name)
+                    if any(decision.symbol in SYMBOL.findall(one.symbol) for one in asked):
+                        result.tested.add(name)
+        return result
+
+    def _others(self, compilation: Compilation) -> str:
+        """Return what else a version differs in from the earlier one and does not leave open, as Markdown."""
+        subjects = [each.subject for each in self.run.differences(compilation) if not _OPEN.match(each.now)]
+        return some([code(each) for each in dict.fromkeys(subjects)], MOST) if subjects else ""
+
+    def _equal_at_first(self, change: Change) -> bool:
+        """Return whether another size of the arguments was the same in a version that failed for a size."""
+        if ".shape[" not in change.subject:
+            return False
+        for failure in change.failures:
+            version = self.run.version_of(failure.entry)
+            sizes = [(f"{one.subject}.shape[{index}]", str(size)) for one in (version.conditions if version else ())
+                     if one.tensor is not None for index, size in enumerate(one.tensor.size)]
+            if any(size == failure.expected and name != change.subject for name, size in sizes):
+                return True
+        return False
+
+    def _lengths(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
+        """Return the lengths that the versions of a function hold, in their order."""
+        if not subject.startswith("len("):
+            return ()
+        facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
+        return tuple(int(fact.text) for fact in facts if fact is not None and fact.text.isdigit())
+
+    def _set_at(self, setters: tuple[str, ...]) -> str:
+        """Return the places of the program that call one of some functions, as Markdown."""
+        places = [code(self.run.short_place(SourceLocation(path, node.lineno)))
+                  for path in (self.run.source.files() if setters else ()) if is_own(path)
+                  for node in ast.walk(self.run.source.tree(path) or ast.Module([], []))
+                  if isinstance(node, ast.Call) and last_name(node.func) in setters]
+        return some(list(dict.fromkeys(places)), MOST) if places else ""
+
+
+def _named(
+    run: RunIndex, compilation: Compilation, decisions: Iterable[SymbolDecision],
+) -> Iterator[tuple[str, SymbolDecision]]:
+    """Yield the sizes and numbers of decisions, in the user's words, with these."""
+    names = run.stack_names(compilation)
+    for decision in decisions:
+        for source in decision.source.split(", "):
+            if source:
+                yield in_words(source, names), decision
