@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
                "program cannot be judged.")
     command.add_argument("--apply", action="store_true", help="write the patch into the files")
     command.add_argument("--limit", type=float, default=600, metavar="SECONDS", help="for each run (default: 600)")
-    command.add_argument("--runs", type=int, default=12, metavar="N", help="at most (default: 12)")
+    command.add_argument("--runs", type=int, default=20, metavar="N", help="at most (default: 20)")
     command.add_argument("program", metavar="script.py", help="what is run; all that follows is its own")
     command.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     command.set_defaults(run=fix)

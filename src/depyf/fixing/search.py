@@ -78,7 +78,7 @@ class Search:
         on_run: called before each run with its number and what is tried.
     """
 
-    def __init__(self, program: str, trial: Trial, most_runs: int = 12,
+    def __init__(self, program: str, trial: Trial, most_runs: int = 20,
                  on_run: Callable[[int, str], object] = lambda number, what: None) -> None:
         self.program = os.path.realpath(program)
         self.trial, self.most_runs, self.on_run = trial, most_runs, on_run
@@ -160,9 +160,7 @@ class Search:
         conditions, lost = conditions_of(patch.made)
         if lost:
             return f"the two sides of `{lost[0]}` cannot be tested"
-        if patch.made and repr(conditions) not in self._unchanged and self._left < 2:
-            return "no runs were left to test it"
-        after = self._run(patch, what, conditions if patch.made else None)
+        after = self._run(patch, what)
         if after.status != 0:
             return "the program fails with it" if after.status else "the program takes too long with it"
         opens = below is None and after.broken_at != step.after.broken_at
@@ -173,10 +171,13 @@ class Search:
         differs = after.difference(self.before)
         if differs or not patch.made:
             return differs or Step(after, patch)
-        if repr(conditions) not in self._unchanged:
-            self._unchanged[repr(conditions)] = self._run(
-                Patch(self.program), "generated calls of the program as it is", conditions)
-        verdict = compared(self._unchanged[repr(conditions)].generated, after.generated, conditions)
+        if self._left < 2:
+            return "no runs were left to test it"
+        new = self._run(patch, "calls with other inputs", conditions)
+        key = repr(conditions)
+        if key not in self._unchanged:
+            self._unchanged[key] = self._run(Patch(self.program), "the same of the program as it is", conditions)
+        verdict = compared(self._unchanged[key].generated, new.generated, conditions)
         return Step(after, patch, verdict) if verdict.holds else verdict.why_not
 
     def _without_idle(self, start: Step, step: Step, group: Sequence[Advice]) -> Step:

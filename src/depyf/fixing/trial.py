@@ -37,7 +37,8 @@ class Spec:
         arguments: what follows in ``sys.argv``.
         texts: by the real path of a file, the text to take for it.
         folder: where what is left goes.
-        conditions: of the change that is judged (``forced.Conditions``); ``None``: no calls are generated.
+        conditions: of the change that is judged (``forced.Conditions``): nothing is compiled, and calls of what would
+            be are repeated with other inputs; ``None``: the program runs as it is.
     """
 
     program: str
@@ -69,7 +70,7 @@ def run(spec: Spec) -> None:
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)
-    torch.compile = recorded(torch.compile, observed, generator)
+    torch.compile = repeated(torch.compile, generator) if generator is not None else recorded(torch.compile, observed)
     sys.argv = [spec.program, *spec.arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(spec.program)))
     path = os.path.realpath(spec.program)
@@ -100,9 +101,8 @@ def take_texts(texts: Mapping[str, str]) -> None:
     setattr(importlib.machinery.SourceFileLoader, "get_code", get_code)  # noqa: B010
 
 
-def recorded(compiler: Callable[..., Any], observed: list[tuple[str, Any]],
-             generator: Generator | None = None) -> Callable[..., Any]:
-    """Return ``torch.compile`` whose functions note what calls from outside give, and have a generator repeat them."""
+def recorded(compiler: Callable[..., Any], observed: list[tuple[str, Any]]) -> Callable[..., Any]:
+    """Return ``torch.compile`` whose functions note what calls from outside give."""
     import torch
 
     from ..comparing.outcome import Outcome, Raised
@@ -110,13 +110,11 @@ def recorded(compiler: Callable[..., Any], observed: list[tuple[str, Any]],
 
     inside = threading.local()
 
-    def noting(function: Callable[..., Any], name: str, model: Any) -> Callable[..., Any]:
+    def noting(function: Callable[..., Any], model: Any, name: str) -> Callable[..., Any]:
         @functools.wraps(function)
         def noted(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or getattr(inside, "on", False):
                 return function(*args, **kwargs)
-            if generator is not None:
-                generator.repeat(name, model, args, kwargs)
             outcome, inside.on = Outcome(), True
             try:
                 result = function(*args, **kwargs)
@@ -133,18 +131,40 @@ def recorded(compiler: Callable[..., Any], observed: list[tuple[str, Any]],
 
         return noted
 
+    return _wrapping(compiler, noting)
+
+
+def repeated(compiler: Callable[..., Any], generator: Generator) -> Callable[..., Any]:
+    """Return ``torch.compile`` whose functions run as they are written, and have a generator repeat their calls."""
+
+    def repeating(function: Callable[..., Any], model: Any, name: str) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            generator.repeat(name, model, args, kwargs)
+            return model(*args, **kwargs)
+
+        return plain
+
+    return _wrapping(compiler, repeating)
+
+
+def _wrapping(compiler: Callable[..., Any], wrap: Callable[[Callable[..., Any], Any, str], Callable[..., Any]],
+              ) -> Callable[..., Any]:
+    """Return ``torch.compile`` that wraps what it gives, with what that was made of and its name."""
+    import torch
+
     @functools.wraps(compiler)
-    def compile_and_record(model: Any = None, **options: Any) -> Any:
+    def compile_and_wrap(model: Any = None, **options: Any) -> Any:
         if model is None:
-            return lambda given: compile_and_record(given, **options)
+            return lambda given: compile_and_wrap(given, **options)
         compiled = compiler(model, **options)
         name = getattr(model, "__qualname__", type(model).__qualname__)
         if isinstance(compiled, torch.nn.Module):
-            compiled.forward = noting(compiled.forward, name, model)
+            compiled.forward = wrap(compiled.forward, model, name)
             return compiled
-        return noting(compiled, name, model)
+        return wrap(compiled, model, name)
 
-    return compile_and_record
+    return compile_and_wrap
 
 
 def main() -> None:
