@@ -54,7 +54,7 @@ def test_the_same_on_both_sides(tmp_path):
      torch.ones(3), "x.sum() > 99", "dtype is torch.float32; before torch.int64"),
     ("    y = x.log() if x.min() > 0 else x\n    return y * 1\n",
      "    y = torch.where(x.min() > 0, x.log(), x)\n    return y * 1\n",
-     torch.ones(3), "x.min() > 0", "gradient of args[0]"),
+     torch.ones(3), "x.min() > 0", "result: dtype is torch.float32; before torch.int64"),
     ("    x /= n\n    return x.sum()\n", "    x = x / n\n    return x.sum()\n", torch.ones(3), "", "args[0]"),
     ("    if n < 0:\n        print(n)\n    return x + n\n", "    return x + n\n", torch.ones(3), "", "n is"),
     ("    if x.sum() < 0:\n        logging.getLogger('a').warning('low')\n    return x + 1\n", "    return x + 1\n",

@@ -862,7 +862,7 @@ def test_a_long_explanation_of_torchs_is_told_by_its_end(capture_program):
 def test_of_a_text_that_is_made_at_a_break_the_break_is_what_to_change(capture_program):
     """More versions are no help: the next call makes another text."""
     text = index(capture_program(told_programs.text_made_at_a_break))
-    (told,) = re.findall(r"^\* `decode\(scores\)`: (.*)$", text, re.M)
+    told = re.findall(r"^\* `decode\(scores\)`: (.*)$", text, re.M)[0]
     assert told.startswith("Python computes it since the graph before it breaks at `told_programs.py:")
     assert "run the line and what depends on it outside of what is compiled" in told
     assert "(line " in text and "numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()" in text
