@@ -10,6 +10,7 @@ import copy
 import itertools
 import logging
 import random
+import re
 import sys
 import time
 import types
@@ -302,5 +303,8 @@ def _difference(new: Outcome, old: Outcome) -> str:
         return f"raises {new.raised.type}: {new.raised.text[:80]}; before {old.raised.type}: {old.raised.text[:80]}"
     if new.extra != old.extra:
         return f"logs and warns {new.extra!r:.80}; before {old.extra!r:.80}"
-    found = disagreements(new, old, Tolerance())
-    return str(found[0]).replace("in eager Python", "before") if found else ""
+    for each in disagreements(new, old, Tolerance()):
+        name = re.match(r"global \w+", each.place)
+        if name is None or (name[0] in new.states) == (name[0] in old.states):  # (else one text does not name it)
+            return str(each).replace("in eager Python", "before")
+    return ""

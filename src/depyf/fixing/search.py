@@ -7,7 +7,7 @@ what is not needed. Rounds end where nothing is left, nothing new is proposed, o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..advice import Advice, Sources, candidates
@@ -67,6 +67,11 @@ class Found:
         """What the patch does."""
         return self.step.patch.taken
 
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The files that the patch changes, by real path, as they would be."""
+        return self.step.patch.texts
+
 
 class Search:
     """A search over one program.
@@ -116,6 +121,9 @@ class Search:
                 ahead += 1
             for advice in found.taken:
                 self.rejected.pop(advice.change, None)
+            if before.problems and not found.taken and self._left > 0 and not self._run(
+                    Patch(self.program), "the program as it is, again").same_results(before):
+                found.refused = "two runs of the program as it is do not give the same, so no change can be judged"
         found.runs = self.runs
         return found
 
