@@ -165,9 +165,6 @@ class Search:
 
     def _judged(self, step: Step, patch: Patch, what: str, below: int | None) -> Step | str:
         """Return a patch as a step, or why it is none: what is left weighs ``below`` or more, or something differs."""
-        conditions, lost = conditions_of(patch.made)
-        if lost:
-            return f"the two sides of `{lost[0]}` cannot be tested"
         after = self._run(patch, what)
         if after.status != 0:
             return "the program fails with it" if after.status else "the program takes too long with it"
@@ -177,10 +174,11 @@ class Search:
         if self.before.operations and not after.operations:  # (what is not compiled has no breaks)
             return "nothing is compiled with it"
         differs = after.difference(self.before)
-        if differs or not patch.made:
+        if differs or not any(advice.edits for advice in patch.taken):
             return differs or Step(after, patch)
         if self._left < 2:
             return "no runs were left to test it"
+        conditions = conditions_of(patch.taken)
         new = self._run(patch, "calls with other inputs", conditions)
         key = repr(conditions)
         if key not in self._unchanged:
