@@ -191,7 +191,7 @@ def _numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variatio
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
         for other in dict.fromkeys(others):
-            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only(one, lambda value, other=other: other))
+            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only(one, _always(other)))
 
 
 def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
@@ -209,6 +209,10 @@ def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
 
 def _only(one: tuple[Any, ...], change: Change) -> Callable[[Any, Any], Any]:
     return lambda place, value: change(value) if place == one else value
+
+
+def _always(other: Any) -> Change:
+    return lambda value: other
 
 
 # --- values in containers -------------------------------------------------------------------------
