@@ -67,7 +67,7 @@ def fix(given: argparse.Namespace) -> int:
     print("\n".join(f"# {what}: {old} -> {new}" for what, old, new in rows))
     print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
     if found.taken:
-        print(f"# the recorded run: the same results and output; generated calls: {found.step.verdict}")
+        print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.step.verdict}")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
     remaining = left(after.capture, found.rejected) if after.capture is not None else []
@@ -77,10 +77,10 @@ def fix(given: argparse.Namespace) -> int:
     if not found.taken:
         print("# no change was found that helps and keeps the results" if before.problems else "# nothing to change")
         return DONE if not before.problems else DIFFERENT
-    print(unified_diff(found.step.patch.texts, os.getcwd()), end="")
+    print(unified_diff(found.texts, os.getcwd()), end="")
     if given.apply:
-        for path, text in found.step.patch.texts.items():
+        for path, text in found.texts.items():
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-        print(f"# written: {', '.join(sorted(found.step.patch.texts))}")
+        print(f"# written: {', '.join(sorted(found.texts))}")
     return DONE

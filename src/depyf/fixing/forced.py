@@ -1,10 +1,8 @@
 """Conditions of a change, forced to either side in the program's own functions.
 
-    old   if n > 0:                     ->   if __depyf_force__(0, n > 0):
-    new   y = torch.where(n > 0, a, b)  ->   y = torch.where(__depyf_force__(0, n > 0), a, b)
-
-The texts that torch compiles stay as they are. A child process that runs a generated call in plain Python exchanges the
-code of the functions of a file for the same code with these calls in it.
+The texts that torch compiles stay as they are. A process that runs a generated call in plain Python exchanges the code
+of the functions of a file: `if n > 0:` becomes `if __depyf_force__(0, n > 0):`, and `torch.where(n > 0, a, b)` becomes
+`torch.where(__depyf_force__(0, n > 0), a, b)`.
 """
 
 from __future__ import annotations
@@ -14,55 +12,49 @@ import builtins
 import gc
 import itertools
 import os
-import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .patch import Made
+from ..advice import Advice
 
 _HELPER = "__depyf_force__"
 #: With more conditions in one change, each is forced alone instead of in all combinations.
 _FEW = 3
-#: By file, for each condition the texts of its test: as it is written in the old lines and in the new ones.
-Conditions = Mapping[str, Sequence[Sequence[str]]]
+#: By file, the texts of the tests that choose between two sides.
+Conditions = Mapping[str, Sequence[str]]
 
 
-def conditions_of(made: Iterable[Made]) -> tuple[dict[str, list[list[str]]], list[str]]:
-    """Return the conditions of changes by file, and those whose tests are not found in the old and the new lines."""
-    found: dict[str, dict[tuple[str, str], None]] = {}
-    lost: list[str] = []
-    for each in made:
-        if each.advice.condition:
-            was, now = _chosen(each.before, (ast.If, ast.IfExp)), _chosen(each.lines, (ast.Call,))
-            if not was or len(was) != len(now):
-                lost.append(each.advice.condition)
-            found.setdefault(each.path, {}).update(dict.fromkeys(zip(was, now)))
-    return {path: [list(pair) for pair in pairs] for path, pairs in found.items()}, lost
+def conditions_of(advices: Iterable[Advice]) -> dict[str, list[str]]:
+    """Return the conditions of changes by the real path of their files."""
+    found: dict[str, dict[str, None]] = {}
+    for advice in advices:
+        for edit in advice.edits if advice.condition else ():
+            test = ast.parse(advice.condition, mode="eval").body
+            found.setdefault(os.path.realpath(edit.filename), {})[_text(test)] = None
+    return {path: list(texts) for path, texts in sorted(found.items())}
 
 
-def _chosen(lines: Sequence[str], kinds: tuple[type[ast.AST], ...]) -> list[str]:
-    """Return the tests in some lines of a function, each once."""
-    try:
-        tree = ast.parse(textwrap.dedent("\n".join(lines)))
-    except SyntaxError:
-        return []
-    return list(dict.fromkeys(ast.unparse(test) for node, test in _tests(tree) if isinstance(node, kinds)))
+class _Logical(ast.NodeTransformer):
+    """Writes `a and b` for `a & b`, and so on: tensors cannot be tested with the one, nor numbers with the other."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+            return ast.BoolOp(ast.And() if isinstance(node.op, ast.BitAnd) else ast.Or(), [node.left, node.right])
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        self.generic_visit(node)
+        return ast.UnaryOp(ast.Not(), node.operand) if isinstance(node.op, ast.Invert) else node
 
 
-def _tests(node: ast.AST) -> Iterator[tuple[ast.AST, ast.expr]]:
-    """Yield the tests that choose between two sides, in the order in which they are written."""
-    match node:
-        case ast.If(test) | ast.IfExp(test):
-            yield node, test
-        case ast.Call(ast.Attribute(_, "where" | "cond"), [test, _, *_]):
-            yield node, test
-    for child in ast.iter_child_nodes(node):
-        yield from _tests(child)
+def _text(test: ast.expr) -> str:
+    return ast.unparse(_Logical().visit(ast.parse(ast.unparse(test), mode="eval").body))
 
 
 def choices(count: int) -> list[dict[int, bool]]:
-    """Return the ways to force a number of conditions, natural ones first."""
+    """Return the ways to force a number of conditions, none forced first."""
     if count > _FEW:
         return [{}, *({number: side} for number in range(count) for side in (True, False))]
     forced = itertools.product((True, False), repeat=count)
@@ -88,11 +80,8 @@ class Forcing:
         side = self.to.get(number)
         is_tensor = isinstance(test, torch.Tensor)
         if side is None:
-            if is_tensor and test.numel() != 1:
-                values = test.detach().bool()
-                self.taken |= {(number, each) for each in (True, False) if bool((values == each).any())}
-            else:
-                self.taken.add((number, bool(test)))
+            sides = set(test.detach().bool().flatten().tolist()) if is_tensor else {bool(test)}
+            self.taken |= {(number, each) for each in sides}
             return test
         self.taken.add((number, side))
         return torch.full_like(test, side, dtype=torch.bool) if is_tensor else side
@@ -103,19 +92,18 @@ class _Instrumented(ast.NodeTransformer):
         self.numbers = numbers
 
     def _wrapped(self, test: ast.expr) -> ast.expr:
-        number = self.numbers.get(ast.unparse(test))
+        number = self.numbers.get(_text(test))
         if number is None:
             return test
         call = ast.Call(ast.Name(_HELPER, ast.Load()), [ast.Constant(number), test], [])
         return ast.fix_missing_locations(ast.copy_location(call, test))
 
     def visit(self, node: ast.AST) -> ast.AST:
-        for owner, test in [pair for pair in _tests(node) if pair[0] is node]:
-            wrapped = self._wrapped(test)
-            if isinstance(owner, ast.Call):
-                owner.args[0] = wrapped
-            elif isinstance(owner, (ast.If, ast.IfExp)):
-                owner.test = wrapped
+        if isinstance(node, (ast.If, ast.IfExp)):
+            node.test = self._wrapped(node.test)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute) and (
+                node.func.attr in ("where", "cond")):
+            node.args[0] = self._wrapped(node.args[0])
         return self.generic_visit(node)
 
 
@@ -128,16 +116,14 @@ def instrument(texts: Mapping[str, str], conditions: Conditions, forcing: Forcin
         forcing: is asked at each condition.
     """
     setattr(builtins, _HELPER, forcing)
-    first = 0
+    all_numbers = itertools.count()
     codes: dict[tuple[str, str, int], types.CodeType] = {}
-    for path, pairs in sorted(conditions.items()):
-        numbers = {text: first + number for number, pair in enumerate(pairs) for text in pair}
-        first += len(pairs)
+    for path, tests in conditions.items():
         tree = ast.parse(texts[path])
-        _Instrumented(numbers).visit(tree)
-        for code in _codes(compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)):
+        _Instrumented(dict(zip(tests, all_numbers))).visit(tree)
+        for code in _codes(compile(tree, path, "exec", dont_inherit=True)):
             codes[path, code.co_name, code.co_firstlineno] = code
-    for function in [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]:
+    for function in [each for each in gc.get_objects() if isinstance(each, types.FunctionType)] if codes else ():
         old = function.__code__
         new = codes.get((os.path.realpath(old.co_filename), old.co_name, old.co_firstlineno))
         if new is not None and new.co_freevars == old.co_freevars:

@@ -10,6 +10,7 @@ import copy
 import itertools
 import logging
 import random
+import re
 import sys
 import time
 import types
@@ -79,8 +80,16 @@ class Generator:
         self._spent = 0.0
         self._later: list[Callable[[], list[Generated]]] = []
 
+    def call(self, name: str, model: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Make a call of the program in plain Python, after it was repeated."""
+        from ..capture.torch_private import pipeline
+
+        self.repeat(name, model, args, kwargs)
+        with pipeline.all_eager():
+            return model(*args, **kwargs)
+
     def repeat(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Run a call of the program and its variations, before the program itself runs it."""
+        """Run a call of the program and its variations."""
         from ..capture import apart
 
         if apart.is_apart() or self._seen[name] >= MOST_CALLS:
@@ -254,7 +263,7 @@ class Verdict:
 
 def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Conditions) -> Verdict:
     """Return the verdict on two processes' generated calls."""
-    tests = [pair[0] for _, pairs in sorted(conditions.items()) for pair in pairs]
+    tests = [test for texts in conditions.values() for test in texts]
     calls, taken, unjudged = 0, set[tuple[int, bool]](), dict[str, None]()
     in_time = not any(each.input == MORE for each in (*old, *new))
     for one, other in _paired(old, new):
@@ -302,5 +311,8 @@ def _difference(new: Outcome, old: Outcome) -> str:
         return f"raises {new.raised.type}: {new.raised.text[:80]}; before {old.raised.type}: {old.raised.text[:80]}"
     if new.extra != old.extra:
         return f"logs and warns {new.extra!r:.80}; before {old.extra!r:.80}"
-    found = disagreements(new, old, Tolerance())
-    return str(found[0]).replace("in eager Python", "before") if found else ""
+    for each in disagreements(new, old, Tolerance()):
+        name = re.match(r"global \w+", each.place)
+        if name is None or (name[0] in new.states) == (name[0] in old.states):  # (else one text does not name it)
+            return str(each).replace("in eager Python", "before")
+    return ""

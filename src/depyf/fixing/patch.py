@@ -15,16 +15,6 @@ from ..advice.source import is_own
 
 
 @dataclass(frozen=True)
-class Made:
-    """Lines that a change wrote into a file, and those that they replace."""
-
-    advice: Advice
-    path: str
-    lines: tuple[str, ...]
-    before: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Patch:
     """Changes of a program.
 
@@ -32,13 +22,11 @@ class Patch:
         program: its file; settings go there.
         taken: the changes, in the order in which they were made.
         texts: the files that they change, by real path, as they would be.
-        made: what the changes wrote, without settings.
     """
 
     program: str
     taken: tuple[Advice, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
-    made: tuple[Made, ...] = ()
 
     def text(self, path: str) -> str:
         """Return the text of a file as it would be."""
@@ -47,24 +35,19 @@ class Patch:
     def with_advice(self, advices: Iterable[Advice]) -> Patch | None:
         """Return the patch with further changes; ``None`` where they cannot be made."""
         advices = tuple(dict.fromkeys(advices))
-        by_file: dict[str, dict[Edit, Advice]] = {}
-        for advice in advices:
-            for edit in advice.edits:
-                by_file.setdefault(os.path.realpath(edit.filename), {}).setdefault(edit, advice)
-        texts, made = dict(self.texts), list(self.made)
+        by_file: dict[str, list[Edit]] = {}
+        for edit in [edit for advice in advices for edit in advice.edits]:
+            by_file.setdefault(os.path.realpath(edit.filename), []).append(edit)
+        texts = dict(self.texts)
         for path, edits in by_file.items():
-            old = self.text(path)
-            new = edited(old, edits)
+            new = edited(self.text(path), edits)
             if new is None or not is_own(path):
                 return None
-            texts[path], lines = new, old.splitlines()
-            made += (Made(advice, path, edit.lines, tuple(lines[edit.first - 1 : edit.last]))
-                     for edit, advice in edits.items())
+            texts[path] = new
         settings = [line for advice in advices for line in advice.settings]
         if settings:
             texts[self.program] = with_settings(texts.get(self.program) or _written(self.program), settings)
-        return Patch(self.program, (*self.taken, *advices), texts, tuple(made)) if all(
-            map(_parses, texts.values())) else None
+        return Patch(self.program, (*self.taken, *advices), texts) if all(map(_parses, texts.values())) else None
 
 
 def with_settings(text: str, settings: Sequence[str]) -> str:

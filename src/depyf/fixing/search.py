@@ -7,7 +7,7 @@ what is not needed. Rounds end where nothing is left, nothing new is proposed, o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..advice import Advice, Sources, candidates
@@ -67,6 +67,11 @@ class Found:
         """What the patch does."""
         return self.step.patch.taken
 
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """The files that the patch changes, by real path, as they would be."""
+        return self.step.patch.texts
+
 
 class Search:
     """A search over one program.
@@ -116,6 +121,9 @@ class Search:
                 ahead += 1
             for advice in found.taken:
                 self.rejected.pop(advice.change, None)
+            if before.problems and not found.taken and self._left > 0 and not self._run(
+                    Patch(self.program), "the program as it is, again").same_results(before):
+                found.refused = "two runs of the program as it is do not give the same, so no change can be judged"
         found.runs = self.runs
         return found
 
@@ -157,9 +165,6 @@ class Search:
 
     def _judged(self, step: Step, patch: Patch, what: str, below: int | None) -> Step | str:
         """Return a patch as a step, or why it is none: what is left weighs ``below`` or more, or something differs."""
-        conditions, lost = conditions_of(patch.made)
-        if lost:
-            return f"the two sides of `{lost[0]}` cannot be tested"
         after = self._run(patch, what)
         if after.status != 0:
             return "the program fails with it" if after.status else "the program takes too long with it"
@@ -169,10 +174,11 @@ class Search:
         if self.before.operations and not after.operations:  # (what is not compiled has no breaks)
             return "nothing is compiled with it"
         differs = after.difference(self.before)
-        if differs or not patch.made:
+        if differs or not any(advice.edits for advice in patch.taken):
             return differs or Step(after, patch)
         if self._left < 2:
             return "no runs were left to test it"
+        conditions = conditions_of(patch.taken)
         new = self._run(patch, "calls with other inputs", conditions)
         key = repr(conditions)
         if key not in self._unchanged:

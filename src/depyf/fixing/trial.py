@@ -70,7 +70,7 @@ def run(spec: Spec) -> None:
     random.seed(0)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(0)
-    torch.compile = repeated(torch.compile, generator) if generator is not None else recorded(torch.compile, observed)
+    torch.compile = watched(torch.compile, generator.call if generator is not None else noting(observed))
     sys.argv = [spec.program, *spec.arguments]
     sys.path.insert(0, os.path.dirname(os.path.abspath(spec.program)))
     path = os.path.realpath(spec.program)
@@ -101,70 +101,64 @@ def take_texts(texts: Mapping[str, str]) -> None:
     setattr(importlib.machinery.SourceFileLoader, "get_code", get_code)  # noqa: B010
 
 
-def recorded(compiler: Callable[..., Any], observed: list[tuple[str, Any]]) -> Callable[..., Any]:
-    """Return ``torch.compile`` whose functions note what calls from outside give."""
-    import torch
+# --- calls of compiled functions ------------------------------------------------------------------
+#: Makes a call of a compiled function: its name, what it was made of, itself, arguments.
+OnCall = Callable[[str, Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
-    from ..comparing.outcome import Outcome, Raised
-    from ..comparing.reachable import RESULT, Reachable
+
+def watched(compiler: Callable[..., Any], on_call: OnCall) -> Callable[..., Any]:
+    """Return ``torch.compile`` for whose functions the calls from outside are made by ``on_call``."""
+    import torch
 
     inside = threading.local()
 
-    def noting(function: Callable[..., Any], model: Any, name: str) -> Callable[..., Any]:
+    def wrapped(function: Callable[..., Any], model: Any) -> Callable[..., Any]:
+        name = getattr(model, "__qualname__", type(model).__qualname__)
+
         @functools.wraps(function)
-        def noted(*args: Any, **kwargs: Any) -> Any:
+        def called(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or getattr(inside, "on", False):
                 return function(*args, **kwargs)
-            outcome, inside.on = Outcome(), True
+            inside.on = True
             try:
-                result = function(*args, **kwargs)
-                walk = Reachable()
-                walk.add(RESULT, result)
-                outcome.states, outcome.left_out = walk.states, walk.left_out
-                return result
-            except Exception as error:
-                outcome.raised = Raised(type(error).__qualname__, str(error), type(error).__module__)
-                raise
+                return on_call(name, model, function, args, kwargs)
             finally:
                 inside.on = False
-                observed.append((name, outcome))
 
-        return noted
-
-    return _wrapping(compiler, noting)
-
-
-def repeated(compiler: Callable[..., Any], generator: Generator) -> Callable[..., Any]:
-    """Return ``torch.compile`` whose functions run as they are written, and have a generator repeat their calls."""
-
-    def repeating(function: Callable[..., Any], model: Any, name: str) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def plain(*args: Any, **kwargs: Any) -> Any:
-            generator.repeat(name, model, args, kwargs)
-            return model(*args, **kwargs)
-
-        return plain
-
-    return _wrapping(compiler, repeating)
-
-
-def _wrapping(compiler: Callable[..., Any], wrap: Callable[[Callable[..., Any], Any, str], Callable[..., Any]],
-              ) -> Callable[..., Any]:
-    """Return ``torch.compile`` that wraps what it gives, with what that was made of and its name."""
-    import torch
+        return called
 
     @functools.wraps(compiler)
-    def compile_and_wrap(model: Any = None, **options: Any) -> Any:
+    def compile_and_watch(model: Any = None, **options: Any) -> Any:
         if model is None:
-            return lambda given: compile_and_wrap(given, **options)
+            return lambda given: compile_and_watch(given, **options)
         compiled = compiler(model, **options)
-        name = getattr(model, "__qualname__", type(model).__qualname__)
         if isinstance(compiled, torch.nn.Module):
-            compiled.forward = wrap(compiled.forward, model, name)
+            compiled.forward = wrapped(compiled.forward, model)
             return compiled
-        return wrap(compiled, model, name)
+        return wrapped(compiled, model)
 
-    return compile_and_wrap
+    return compile_and_watch
+
+
+def noting(observed: list[tuple[str, Any]]) -> OnCall:
+    """Return what makes a call and notes its result or exception."""
+    from ..comparing.outcome import Outcome, Raised
+    from ..comparing.reachable import RESULT, Reachable
+
+    def on_call(name: str, model: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        outcome = Outcome()
+        observed.append((name, outcome))
+        try:
+            result = function(*args, **kwargs)
+        except Exception as error:
+            outcome.raised = Raised(type(error).__qualname__, str(error), type(error).__module__)
+            raise
+        walk = Reachable()
+        walk.add(RESULT, result)
+        outcome.states, outcome.left_out = walk.states, walk.left_out
+        return result
+
+    return on_call
 
 
 def main() -> None:

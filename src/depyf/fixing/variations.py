@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ def variations(function: Callable[..., Any], module: Any, args: tuple[Any, ...],
     """Yield the inputs, each once: first the recorded one, then others with containers and tensors of their own."""
     seen: set[str] = set()
     for each in _all(function, module, args, kwargs):
-        contents = repr((each.training, [_contents(value) for _, value in _leaves((each.args, each.kwargs), ())]))
+        contents = repr((each.training, [_contents(value) for _, value in _leaves((each.args, each.kwargs))]))
         if contents not in seen:
             seen.add(contents)
             yield each
@@ -59,7 +59,7 @@ def _all(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwarg
     if isinstance(module, torch.nn.Module):
         mode = "training" if not module.training else "evaluation"
         yield Variation(f"in {mode} mode", args, kwargs, not module.training)
-    places = [place for place, value in _leaves((args, kwargs), ()) if isinstance(value, torch.Tensor)]
+    places = [place for place, value in _leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
     for name, change in _on_all(args, kwargs):
         yield _changed(name, args, kwargs, _everywhere(change))
     for one in places[:MOST_ALONE] if len(places) > 1 else ():
@@ -71,7 +71,7 @@ def _all(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwarg
 
 def _on_all(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Change]]:
     yield from ((f"tensors {name}", change) for name, change in (*_VALUES, *_TYPES, *_GRADIENTS))
-    sizes = dict.fromkeys(size for _, value in _leaves((args, kwargs), ()) if isinstance(value, torch.Tensor)
+    sizes = dict.fromkeys(size for _, value in _leaves((args, kwargs)) if isinstance(value, torch.Tensor)
                           for size in value.shape)
     for size in list(sizes)[:MOST_ALONE]:
         for other in dict.fromkeys((0, 1, size + 1, 2 * size, size - 1)):
@@ -186,12 +186,12 @@ def _resized(value: Any, shape: list[int]) -> Any:
 
 
 def _numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
-    for one, number in [(place, value) for place, value in _leaves((args, kwargs), ())
-                        if isinstance(value, (bool, int, float))][:MOST_ALONE]:
+    numbers = [(place, value) for place, value in _leaves((args, kwargs)) if isinstance(value, (bool, int, float))]
+    for one, number in numbers[:MOST_ALONE]:
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
         for other in dict.fromkeys(others):
-            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only_at(one, functools.partial(_given, other)))
+            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only(one, _always(other)))
 
 
 def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
@@ -201,40 +201,39 @@ def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     except (TypeError, ValueError):
         return
     for number, (name, parameter) in enumerate(parameters.items()):
-        if parameter.default is None and (number < len(args) or name in kwargs):
-            own_args, own_kwargs = _mapped((args, kwargs), (), lambda place, value: value)
-            if number < len(args):
-                own_args = (*own_args[:number], None, *own_args[number + 1 :])
-            else:
-                own_kwargs[name] = None
-            yield Variation(f"{name} is None", own_args, own_kwargs)
+        if parameter.default is None:
+            without = tuple(None if n == number else each for n, each in enumerate(args))
+            yield _changed(f"{name} is None", without, {**kwargs, **({name: None} if name in kwargs else {})},
+                           lambda place, value: value)
+
+
+def _only(one: tuple[Any, ...], change: Change) -> Callable[[Any, Any], Any]:
+    return lambda place, value: change(value) if place == one else value
+
+
+def _always(other: Any) -> Change:
+    return lambda value: other
 
 
 # --- values in containers -------------------------------------------------------------------------
 def _changed(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], change: Callable[[Any, Any], Any]) -> Variation:
-    new_args, new_kwargs = _mapped((args, kwargs), (), change)
-    return Variation(name, new_args, new_kwargs)
+    return Variation(name, *_mapped((args, kwargs), (), change))
 
 
-def _leaves(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    if isinstance(value, (list, tuple)):
-        for number, each in enumerate(value):
-            yield from _leaves(each, (*place, number))
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _leaves(each, (*place, key))
-    else:
-        yield place, value
+def _leaves(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
+    """Return what containers hold, each with its place in them."""
+    found: list[tuple[tuple[Any, ...], Any]] = []
+    _mapped(value, (), lambda place, each: found.append((place, each)))
+    return found
 
 
 def _mapped(value: Any, place: tuple[Any, ...], change: Callable[[Any, Any], Any]) -> Any:
-    if type(value) in (list, tuple):
-        return type(value)(_mapped(each, (*place, number), change) for number, each in enumerate(value))
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_mapped(each, (*place, number), change) for number, each in enumerate(value)))
+    if isinstance(value, (list, tuple)):
+        items = [_mapped(each, (*place, number), change) for number, each in enumerate(value)]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if type(value) is dict:
         return {key: _mapped(each, (*place, key), change) for key, each in value.items()}
-    return change(place, copy.copy(value) if isinstance(value, (list, set)) else value)
+    return change(place, copy.copy(value) if isinstance(value, set) else value)
 
 
 def _place(place: tuple[Any, ...]) -> str:
