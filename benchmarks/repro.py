@@ -129,7 +129,7 @@ def started(program: pathlib.Path, backend: str) -> tuple[int, str]:
 
 def outcome(status: int, text: str) -> str:
     last = text.splitlines()[-1] if text else ""
-    if status == 0 and last.startswith("equal: both raise"):
+    if status == 2 and last.startswith("not judged: both raise"):
         return "both raise"
     if status == 0 and last.startswith("equal up to rounding"):
         return "up to rounding"

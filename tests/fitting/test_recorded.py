@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from depyf import cli
+from depyf.fitting.given import known_names
 from depyf.records import store
 from depyf.records.model import (
     CacheEntry,
@@ -114,3 +115,18 @@ def test_what_cannot_be_written_is_asked_in_the_program():
     answer = Fit("f", None, (VersionFit("0/0", None, open=(open_,)),))
     assert advice(answer, answer) == (
         "Only the running program can tell, as it is on which object fn is: depyf.fits(compiled, ...).")
+
+
+def test_a_name_that_the_function_lacks_is_refused_with_the_closest_one(dump, capsys):
+    assert cli.main(["fits", str(dump), "Decoder.forward", "--args", "xs=f32[8,4]"]) == 2
+    assert "has no xs; did you mean x? It has" in capsys.readouterr().err
+
+
+def test_a_keyword_argument_has_its_own_name():
+    tensor = "check_tensor(L['kwargs']['input_ids'], dtype=torch.float32, device='cpu', size=(4,), stride=(1,))"
+    code = TransformedCode(CompileId(0, 0), "forward", CodeText("", "exact"), None, ("x", "kwargs"))
+    entry = CacheEntry(CompileId(0, 0), (Guard(tensor, "L['kwargs']['input_ids']", "TENSOR_MATCH", ""),), code, ())
+    frame = Frame("forward", "forward", LINE, CodeText("", "exact"), True, ("x", "kwargs"), (), (entry,), "x, **kwargs")
+    assert known_names(frame, {"x": 1, "input_ids": 2}) == {"x": 1, "kwargs['input_ids']": 2}
+    with pytest.raises(ValueError, match="has no input_idz; did you mean input_ids"):
+        known_names(frame, {"input_idz": 2})

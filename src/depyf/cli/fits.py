@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 def fits(given: argparse.Namespace) -> int:
     """Run ``depyf fits``."""
     from ..fitting.asking import advice
-    from ..fitting.given import described_call
+    from ..fitting.given import described_call, known_names
     from ..fitting.oracle import fit, over_sizes, with_sizes
     from ..fitting.recorded import NoSuchFunction, frame_of
     from ..fitting.sizes import NotGiven
@@ -55,13 +55,14 @@ def fits(given: argparse.Namespace) -> int:
         if folder not in captures:
             return refused(f"{given.path} holds no rank {given.rank}")
         frame = frame_of(captures[folder], given.function)
-        call = described_call(frame, arguments(given.args), arguments(given.state))
+        call = described_call(
+            frame, known_names(frame, arguments(given.args)), arguments(given.state))
         answer = fit(frame, call, given.same)
         sizes = over_sizes([numbers(each) for each in given.sizes], call,
                            lambda changed: fit(frame, changed, given.same))
     except NotGiven as error:
         return refused(f"{error} (--args {error.path}=f32[4,8])")
-    except (RecordsError, NoSuchFunction, NotAValue, OSError) as error:
+    except (RecordsError, NoSuchFunction, NotAValue, ValueError, OSError) as error:
         return refused(error)
     print(with_sizes(answer, sizes), end="")
     hint = "" if sizes else advice(answer, answer if given.same else fit(frame, call, same=True))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -91,6 +93,37 @@ def _root(name: str) -> str:
 def described_call(frame: Frame, values: Mapping[str, Any], state: Mapping[str, Any] | None = None) -> Given:
     """Return a call of a recorded function: parameters that were left out have the default that the signature tells."""
     return Given({**_defaults(frame), **values}, state)
+
+
+def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by names that the function knows; of keyword arguments in ``**kwargs`` the name alone will do.
+
+    Raises:
+        ValueError: a name is neither a parameter nor read by a condition; the message has the closest ones.
+    """
+    tree = _signature(frame)
+    packed = tree.kwarg.arg if tree is not None and tree.kwarg is not None else ""
+    trees = [parsed(guard.expression) for entry in frame.entries for guard in entry.guards]
+    nodes = [node for each in trees if each is not None for node in ast.walk(each)]
+    items = [(node.value, node.slice.value) for node in nodes if isinstance(node, ast.Subscript)
+             and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)]
+    read = {key for owner, key in items if isinstance(owner, ast.Name) and owner.id in ("L", "G")}
+    keys = {key for owner, key in items if packed and words(owner) == packed}
+    parameters = {each.arg for each in (*tree.posonlyargs, *tree.args, *tree.kwonlyargs)} if tree is not None else set()
+    known = {*read, *parameters, *frame.arguments, *frame.freevars}
+    result: dict[str, Any] = {}
+    for name, value in values.items():
+        root = re.split(r"[.\[(]", name, maxsplit=1)[0]
+        if root in keys and root not in parameters:
+            result[f"{packed}[{root!r}]{name[len(root):]}"] = value
+        elif root in known or not known or not root.isidentifier():
+            result[name] = value
+        else:
+            names = sorted({*known - {packed}, *keys})
+            close = difflib.get_close_matches(root, names, 1)
+            meant = f"; did you mean {close[0]}" if close else ""
+            raise ValueError(f"{frame.title or frame.name} has no {root}{meant}? It has {', '.join(names)}.")
+    return result
 
 
 def _defaults(frame: Frame) -> dict[str, Any]:

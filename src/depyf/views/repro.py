@@ -40,7 +40,7 @@ _MOST_CONDITIONS = 40
 _PURPOSE = """\
 The captured graph, and inputs of the recorded sizes, strides, dtypes and devices. Their numbers are not in a dump: they
 are drawn at random, the same in each run. Eager PyTorch and the backend run the graph; results, gradients and what it
-changed in place are compared. Exit status: 0 equal, 1 different.
+changed in place are compared. Exit status: 0 equal, 1 different, 2 both raise the same.
 """
 #: Namespaces of operators that ``import torch`` registers.
 _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized", "quantized_decomposed", "mkldnn",
