@@ -16,10 +16,14 @@ pytestmark = pytest.mark.slow
 HEAD = "import logging, random, warnings\nimport torch\nseen = []\n"
 
 
-def verdict(folder, old, new, args, condition=""):
+FUNCTION = "def f(x, n=1):\n"
+MODULE = "class f(torch.nn.Module):\n    def forward(self, x):\n"
+
+
+def verdict(folder, old, new, args, condition="", head=FUNCTION):
     """Return the verdict on one call of ``f``, whose body is ``old`` or ``new``."""
     path = folder / "program.py"
-    text = HEAD + "def f(x, n=1):\n" + old
+    text = HEAD + head + old
     path.write_text(text)
     lines = tuple(new.splitlines())
     first = text[: text.index(old)].count("\n") + 1
@@ -31,8 +35,8 @@ def verdict(folder, old, new, args, condition=""):
         module = types.ModuleType("generated_program")
         exec(compile(each, str(path), "exec"), vars(module))
         generator = Generator({str(path): each}, conditions)
-        generator.repeat("f", module.f, args, {})
-        runs.append(generator.calls)
+        generator.repeat("f", module.f() if head == MODULE else module.f, args, {})
+        runs.append(generator.finished())
     return compared(*runs, conditions)
 
 
@@ -42,6 +46,30 @@ def test_the_same_on_both_sides(tmp_path):
                     (torch.arange(3.0),), "x.sum() > 0")
     assert found.holds and found.calls > 60
     assert str(found) == f"same on {found.calls} calls, both branches taken"
+
+
+@pytest.mark.parametrize("forks", [True, False])
+def test_a_module_is_judged_with_forks_and_without(tmp_path, monkeypatch, forks):
+    """(Its `forward` names `torch` with the new text only.)"""
+    if not forks:
+        monkeypatch.setattr("depyf.capture.apart.why_not", lambda: "CUDA is in use")
+    old = "        if x.sum() > 0:\n            x = x * 2\n        return x + 1\n"
+    new = "        x = torch.where(x.sum() > 0, x * 2, x)\n        return x + 1\n"
+    assert verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).holds
+    new = new.replace("x * 2,", "torch.dropout(x * 2, 0.5, self.training),")
+    assert "random state of torch" in verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).differs
+
+
+def test_conditions_with_logical_operators_are_one_with_those_of_tensors(tmp_path):
+    found = verdict(tmp_path, "    if x.sum() > 0 and not x.any():\n        x = x + 1\n    return x * 2\n",
+                    "    x = torch.where((x.sum() > 0) & ~x.any(), x + 1, x)\n    return x * 2\n",
+                    (torch.ones(3),), "x.sum() > 0 and not x.any()")
+    assert found.holds and found.conditions == 1
+
+
+def test_where_each_call_raises_nothing_is_judged(tmp_path):
+    body = "    return x + no_such_name\n"
+    assert verdict(tmp_path, body, body, (torch.ones(2),)).why_not == "each call raises an error"
 
 
 @pytest.mark.parametrize(("old", "new", "x", "condition", "differs"), [

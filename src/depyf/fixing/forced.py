@@ -123,7 +123,7 @@ def instrument(texts: Mapping[str, str], conditions: Conditions, forcing: Forcin
         _Instrumented(dict(zip(tests, all_numbers))).visit(tree)
         for code in _codes(compile(tree, path, "exec", dont_inherit=True)):
             codes[path, code.co_name, code.co_firstlineno] = code
-    for function in [each for each in gc.get_objects() if isinstance(each, types.FunctionType)] if codes else ():
+    for function in [each for each in gc.get_objects() if type(each) is types.FunctionType] if codes else ():
         old = function.__code__
         new = codes.get((os.path.realpath(old.co_filename), old.co_name, old.co_firstlineno))
         if new is not None and new.co_freevars == old.co_freevars:

@@ -1,7 +1,7 @@
 """Generated calls: each call that the program made, and variations of it, in plain Python, each in a child process.
 
-the process with the old texts  ->  [f, x all zeros, n > 0 forced: Outcome], ...  --\
-    the process with the new texts  ->  [f, x all zeros, n > 0 forced: Outcome], ...  ---->  Verdict
+A process with the old texts gives outcomes for ``f``, ``x all zeros``, ``n > 0 forced True`` ...; one with the new
+texts gives outcomes for the same calls. :func:`compared` says where they differ.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
     if variation.training is not None:
         module: Any = owner
         module.train(variation.training)
-    said = _Said()
+    said, roots = _Said(), _roots(function, owner)
     forcing.to, forcing.taken = forced, set()
     torch.manual_seed(0)
     random.seed(0)
@@ -178,12 +178,16 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
     warn, warnings.warn = warnings.warn, said.warn
     try:
         with pipeline.all_eager():
-            outcome = outcome_of(function, _roots(function, owner), args, kwargs, None)
+            outcome = outcome_of(function, roots, args, kwargs, None)
     finally:
         logging.getLogger().removeHandler(said)
         warnings.warn = warn
     outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash is another in each process)
     outcome.extra = said.lines
+    for place in list(outcome.states):  # (what only a text names, as the module `torch`, is no difference)
+        name = re.match(r"global \w+", place)
+        if name is not None and name[0] not in roots:
+            del outcome.states[place]
     return outcome, frozenset(forcing.taken)
 
 
@@ -228,7 +232,7 @@ class Verdict:
         differs: the first that is not the same, in words; ``""``: none.
         unjudged: what could not be compared, in words.
         conditions: how many conditions the change has.
-        one_sided: conditions of which a side was never compared.
+        one_sided: conditions of which a side was never compared, or that no call ended without an error.
     """
 
     calls: int = 0
@@ -245,9 +249,8 @@ class Verdict:
     @property
     def why_not(self) -> str:
         """What differs, or why that is not known; ``""`` where it holds."""
-        if self.differs or self.one_sided or self.calls:
-            return next(iter((*filter(None, [self.differs]), *self.one_sided)), "")
-        return next(iter(self.unjudged), "no call could be repeated")
+        unknown = self.one_sided or (() if self.calls else (*self.unjudged, "no call could be repeated"))
+        return self.differs or next(iter(unknown), "")
 
     def __str__(self) -> str:
         if not self.calls:
@@ -263,8 +266,10 @@ class Verdict:
 
 def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Conditions) -> Verdict:
     """Return the verdict on two processes' generated calls."""
+    from ..comparing.reachable import MOST
+
     tests = [test for texts in conditions.values() for test in texts]
-    calls, taken, unjudged = 0, set[tuple[int, bool]](), dict[str, None]()
+    calls, ended, taken, unjudged = 0, False, set[tuple[int, bool]](), dict[str, None]()
     in_time = not any(each.input == MORE for each in (*old, *new))
     for one, other in _paired(old, new):
         known = one or other or old[0]
@@ -274,17 +279,22 @@ def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Con
             if in_time and not known.forced:
                 return Verdict(calls, f"{what}: only one of both programs makes this call", tuple(unjudged))
             continue  # (without forcing it raises in one of them, which differs then)
-        if one.outcome is None or other.outcome is None:
-            unjudged[f"{what}: {one.why_not or other.why_not}"] = None
+        if one.outcome is None and other.outcome is None:
+            unjudged[f"{what}: {one.why_not}"] = None
             continue
-        calls += 1
-        text = _difference(other.outcome, one.outcome)
+        text = one.why_not or other.why_not or _difference(other.outcome, one.outcome)
         if text:
             return Verdict(calls, f"{what}: {text}", tuple(unjudged), len(tests))
+        if one.outcome.left_out:
+            unjudged[f"{what}: what lies beyond {MOST} objects"] = None
+        calls += 1
         if one.outcome.raised is None:
+            ended = True
             taken |= one.taken & other.taken
     one_sided = [f"`{test}` was never {side}" for number, test in enumerate(tests) for side in (True, False)
                  if (number, side) not in taken]
+    if calls and not ended:
+        one_sided.append("each call raises an error")
     return Verdict(calls, "", tuple(unjudged), len(tests), tuple(one_sided))
 
 
@@ -311,8 +321,5 @@ def _difference(new: Outcome, old: Outcome) -> str:
         return f"raises {new.raised.type}: {new.raised.text[:80]}; before {old.raised.type}: {old.raised.text[:80]}"
     if new.extra != old.extra:
         return f"logs and warns {new.extra!r:.80}; before {old.extra!r:.80}"
-    for each in disagreements(new, old, Tolerance()):
-        name = re.match(r"global \w+", each.place)
-        if name is None or (name[0] in new.states) == (name[0] in old.states):  # (else one text does not name it)
-            return str(each).replace("in eager Python", "before")
-    return ""
+    found = disagreements(new, old, Tolerance())
+    return str(found[0]).replace("in eager Python", "before") if found else ""

@@ -87,8 +87,8 @@ def _only_at(wanted: Any, change: Change) -> Callable[[Any, Any], Any]:
     return lambda place, value: change(value) if place == wanted else value
 
 
-def _given(number: Any, value: Any) -> Any:
-    return number
+def _always(other: Any) -> Change:
+    return lambda value: other
 
 
 def _with_size(size: int, other: int, value: Any) -> Any:
@@ -191,7 +191,7 @@ def _numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variatio
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
         for other in dict.fromkeys(others):
-            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only(one, _always(other)))
+            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only_at(one, _always(other)))
 
 
 def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
@@ -205,14 +205,6 @@ def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
             without = tuple(None if n == number else each for n, each in enumerate(args))
             yield _changed(f"{name} is None", without, {**kwargs, **({name: None} if name in kwargs else {})},
                            lambda place, value: value)
-
-
-def _only(one: tuple[Any, ...], change: Change) -> Callable[[Any, Any], Any]:
-    return lambda place, value: change(value) if place == one else value
-
-
-def _always(other: Any) -> Change:
-    return lambda value: other
 
 
 # --- values in containers -------------------------------------------------------------------------
