@@ -18,12 +18,16 @@ Y = NamedValue("y", "Tensor", ("3", "2"), "float32", "cpu")
 W = NamedValue("w", "Tensor", ("2",), "float32", "cpu", source="L['w']")
 N = NamedValue("n", "Tensor", (), "float32", "cpu")
 LONG = NamedValue("i", "Tensor", ("3", "2"), "int64", "cpu", source="L['i']")
-VALUES = (X, Y, W, N, LONG, NamedValue("k", "int", source="L['k']"))
+V = NamedValue("v", "Tensor", ("2",), "float32", "cpu", shares_memory=True)
+H = NamedValue("h", "Tensor", ("2",), "float16", "cpu", source="L['h']")
+VALUES = (X, Y, W, N, LONG, V, H, NamedValue("k", "int", source="L['k']"), NamedValue("r", "float", source="L['r']"))
 
 
-def site(body, values=VALUES, line=2):
-    """The site of a branch at a line of the body of a function."""
-    text = "def f(self, x, y, w, n, i, k):\n" + "".join(f"    {each}\n" for each in body.splitlines())
+def site(body, values=VALUES):
+    """The site of the first branch in the body of a function."""
+    lines = body.splitlines()
+    line = 2 + next((number for number, each in enumerate(lines) if "if " in each), 0)
+    text = "def f(self, x, y, w, n, i, k, r, h):\n" + "".join(f"    {each}\n" for each in lines)
     place = SourceLocation("m.py", line, "f", text.splitlines()[line - 1])
     broken = GraphBreak(CompileId(0, 0), "Data-dependent branching", registry_id="GB0170", stack=(place,), values=values)
     return Sources([SourceFile("m.py", text)]).site(broken)
@@ -67,6 +71,10 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     ("if any(each.sum() > 0 for each in x):\n    y = y * 2", "is no tensor"),
     ("if torch.equal(x, y):\n    y = y * 2", "is no tensor"),
     ("if x.sum() > 0:\n    y = self.norm(x)\nelse:\n    y = x", "does nothing else"),
+    ("v = x[0]\nif x.sum() > 0:\n    v += 1", "may change another's tensor in place"),
+    ("self.seen = y\nif x.sum() > 0:\n    y += 1", "may change another's tensor in place"),
+    ("if x.sum() > 0:\n    v += 1", "may change another's tensor in place"),
+    ("if h.sum().item() > 1:\n    y = y * 2", "rounded otherwise"),
     ("if x.sum() > 0:\n    for each in w:\n        y = y + each", "statements that have to run on that side only"),
 ])
 def test_what_prevents_a_rewriting_is_said(body, why):
@@ -83,6 +91,12 @@ def test_what_prevents_a_rewriting_is_said(body, why):
     ("if x.sum() > 0:\n    y = x * 2", "no gradient is needed"),
     ("if y.sum() > 0 and x.max() > 0:\n    y = y * 2", "`x` always has elements"),
     ("if w[0] > 0:\n    y = y * 2", "`w[0]` is one number"),
+    ("if y.sum() > 0 and n > x.max():\n    y = y * 2", "`x` always has elements"),
+    ("if n > 1:\n    y = y * 2\nelif x.max() > 0:\n    y = y * 3", "`x` always has elements"),
+    ("if n > 1:\n    y = y.clamp(max=w)", "`w` is a number"),
+    ("if n > 1:\n    y = y * r", "its factors are finite"),
+    ("self.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),
+    ("if n > 1:\n    y = x\nelse:\n    y = x * 2\nx.add_(1)", "needs `y` to be the same object as before"),
 ])
 def test_what_is_not_known_is_a_condition(body, condition):
     advice = on_break(site(body))
@@ -126,4 +140,19 @@ def test_what_torch_knew_at_a_break_is_recorded(tmp_path):
     (broken,) = [each for compilation in store.read(str(tmp_path)).compilations for each in compilation.breaks][:1]
     known = {each.name: each for each in broken.values}
     assert known["value"].shape == ("2", "3") and known["value"].requires_grad and not known["value"].source
-    assert known["again"].same_as == "value" and known["most"].type == "int" and known["most"].source == "L['most']"
+    assert known["again"].shares_memory is False and known["again"].same_as == "value" and known["most"].type == "int" and known["most"].source == "L['most']"
+
+
+def test_views_and_tensors_with_one_memory_are_recorded(tmp_path):
+    def f(x):
+        row, own = x[0], x * 2
+        other = own.detach()
+        if x.sum() > 0:
+            row += 1
+        return row, own * other, x * 3
+
+    torch._dynamo.reset()
+    with prepare_debug(str(tmp_path)):
+        torch.compile(f, backend="eager")(torch.ones(2, 3))
+    broken = store.read(str(tmp_path)).compilations[0].breaks[0]
+    assert {each.name for each in broken.values if each.shares_memory} >= {"row", "own", "other"}

@@ -52,7 +52,7 @@ COMPILATION = Compilation(
     IDS, "f", PLACE, (PLACE, PLACE), "failed", Failure("Unsupported", "no", None), ("again",),
     (GraphBreak(IDS, "why", "because", ("do", "don't"), "c", "GB0001", "https://x", (PLACE,), True, "raw", 1,
                 "graph break in loop",
-                (NamedValue("x", "Tensor", ("4", "s27"), "float32", "cpu", True, "L['x']", "y"),)),),
+                (NamedValue("x", "Tensor", ("4", "s27"), "float32", "cpu", True, "L['x']", "y", True),)),),
     (GuardFailure(CompileId(0, 0), "x == 1", "x", "1", "2", PLACE, "len(x)", "make it longer", "parameter"),),
     (SymbolDecision("created", "s0", "L['x'].size()[0]", "4", "[2, int_oo]", "", PLACE),),
     (CacheLookup("fx_graph", "bypass", "cannot be pickled", (CacheKeyPart("gm", "1a2b"),), ("max_autotune = True",)),),

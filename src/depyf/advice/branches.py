@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from .model import Advice, Edit, indented
 from .source import Function, Site, called
-from .tensor_values import Unproven, Values, is_total, truth
+from .tensor_values import NAN_OF_NAN, Unproven, Values, is_total, to_compute, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
 _COST = "both sides are computed at each call"
@@ -61,11 +61,11 @@ def on_branch(site: Site) -> Advice | None:
     """Return the advice on a statement that branches on a value in a tensor; ``None`` where it holds no branch."""
     node = site.statement
     if isinstance(node, ast.Assert):
-        return _on_check(node.test, node.msg, "AssertionError")
+        return _on_check("AssertionError")
     if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse and isinstance(node.body[0], ast.Raise):
         raised = node.body[0].exc
         name = called(raised) if isinstance(raised, ast.Call) else ""
-        return _on_check(ast.UnaryOp(ast.Not(), node.test), None, name or "exception")
+        return _on_check(name or "exception")
     if isinstance(node, ast.If) and all(isinstance(each, ast.Pass) for each in (*node.body, *node.orelse)):
         return Advice("branch", "take the branch out: it does nothing, unless its test raises an exception",
                       "the test alone ends the graph", "none")
@@ -103,7 +103,10 @@ def _proven_for(site: Site, choice: Choice) -> str:
     names = {each.id for side in _sides(choice) for each in ast.walk(side) if isinstance(each, ast.Name)}
     known = [f"`{each.name}` {each.dtype} [{', '.join(each.shape)}]" for each in site.values
              if each.name in names and each.shape is not None]
-    return f"; proven for the shapes and dtypes of this run ({', '.join(known)})" if known else ""
+    of_nan = any(called(each) in NAN_OF_NAN for side in _sides(choice) for each in ast.walk(side)
+                 if isinstance(each, ast.Call))
+    but = "; where it holds NaN, its gradient may be NaN, too" if of_nan else ""
+    return f"; proven for the shapes and dtypes of this run ({', '.join(known)}){but}" if known else ""
 
 
 def candidates(site: Site) -> list[Advice]:
@@ -219,9 +222,9 @@ def _prevented(site: Site, node: ast.stmt) -> str:
     values = Values(site.values)
     for statement in _one_sided(node):
         match statement:
-            case ast.AugAssign(ast.Name(name)) if values.type_of(name) != "" and not values.is_alone(name):
-                where = "the caller's tensor" if values.is_given(name) else "a tensor that has another name, too,"
-                return f"`{unparsed(statement, site.text)}` changes {where} in place, and `torch.where` makes a new one"
+            case ast.AugAssign(ast.Name(name)) if not values.is_alone(name) or _is_stored(site.function, name):
+                whose = "changes the caller's tensor" if values.is_given(name) else "may change another's tensor"
+                return f"`{unparsed(statement, site.text)}` {whose} in place, and `torch.where` makes a new one"
             case ast.Assign([ast.Subscript() | ast.Attribute() as target]) | ast.AugAssign(
                     ast.Subscript() | ast.Attribute() as target):
                 return f"one side alone sets `{unparsed(target, site.text)}`"
@@ -289,8 +292,6 @@ def _as_where(site: Site, choice: Choice) -> tuple[Advice | None, list[str]]:
         conditions["no caller needs the result to be the very tensor that was passed"] = None
     if _is_only_part(choice):
         conditions.setdefault("the rest of the line takes a tensor", None)
-    if "no gradient is needed" in conditions:
-        conditions = {each: None for each in conditions if "no gradient flows" not in each}
     filled = _Filled(value).visit(copy.deepcopy(choice.statement))
     return replace(rewritten(site, [filled], choice.last), condition=unparsed(choice.test, site.text)), list(conditions)
 
@@ -313,8 +314,11 @@ def _is_only_part(choice: Choice) -> bool:
 def _where(site: Site, choice: Choice, values: Values, conditions: dict[str, None]) -> ast.expr:
     test, unknown = truth(choice.test, values, lambda node: unparsed(node, site.text))
     conditions.update(dict.fromkeys(unknown))
-    parts = [_where(site, side, values, conditions) if isinstance(side, Choice) else side
-             for side in (choice.one, choice.other)]
+    parts = []
+    for side in (choice.one, choice.other):
+        if isinstance(side, Choice):
+            conditions.update(dict.fromkeys(to_compute(side.test, values)))
+        parts.append(_where(site, side, values, conditions) if isinstance(side, Choice) else side)
     return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), [test, *parts], [])
 
 
@@ -341,6 +345,9 @@ def _unknown_of_sides(site: Site, sides: Sequence[ast.expr], values: Values) -> 
         yield f"both sides always have the same {' and '.join(unknown)}"
     if len({kind.leaves for kind in kinds}) > 1:
         yield "no gradient is needed"
+    else:
+        for kind in kinds:
+            yield from kind.gradient
 
 
 def _in_words(of: str | tuple[str, ...] | None) -> str:
@@ -348,34 +355,56 @@ def _in_words(of: str | tuple[str, ...] | None) -> str:
 
 
 def _may_tell_copy(site: Site, choice: Choice, values: Values) -> bool:
-    """Return whether the program may see that a side that leaves the variable as it is now makes a copy of it."""
-    sides = [side.id for side in _sides(choice) if isinstance(side, ast.Name)]
+    """Return whether the program may see that a side that is a variable is copied now."""
+    sides = {side.id for side in _sides(choice) if isinstance(side, ast.Name)}
     if not sides or site.function is None:
         return bool(sides)
-    if all(values.is_alone(name) for name in sides) and all(name == choice.target for name in sides):
+    if sides == {choice.target} and values.is_alone(choice.target) and not _is_stored(site.function, choice.target):
         return False
-    return not _is_only_read(site.function, choice.target, choice)
+    return not all(_is_only_read(site.function, name, choice) for name in {choice.target, *sides})
+
+
+def _is_stored(function: Function | None, name: str) -> bool:
+    """Return whether a use of a variable may make its object, or its memory, reachable otherwise than by its name.
+
+    ``y.view(-1)``, ``g(y)``, ``self.y = y`` may; an operand, and a result of the function, do not.
+    """
+    if function is None:
+        return True
+    fine = _reads(function) | {id(node.value) for node in ast.walk(function) if isinstance(node, ast.Return)}
+    return not all(id(each) in fine for each in _loads(function, name))
 
 
 def _is_only_read(function: Function, name: str, choice: Choice) -> bool:
-    """Return whether each use of a variable is an operand or goes to a function that gives a new tensor."""
+    """Return whether each use of a variable is an operand, a side, or goes to a function that gives a new tensor."""
+    fine = _reads(function) | {id(side) for side in _sides(choice)}
+    in_place = [node for node in ast.walk(function) if isinstance(node, ast.AugAssign)
+                and isinstance(node.target, ast.Name) and node.target.id == name]
+    return not in_place and all(id(each) in fine for each in _loads(function, name))
+
+
+def _loads(function: Function, name: str) -> list[ast.Name]:
+    return [each for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)]
+
+
+def _reads(function: Function) -> set[int]:
+    """Return the ids of expressions that are operands, or go to functions of which the result is a new tensor."""
+    inner = [node for node in ast.walk(function)
+             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) and node is not function]
+    captured = {id(each) for node in inner for each in ast.walk(node)}
     fine: set[int] = set()
     for node in ast.walk(function):
         match node:
             case ast.BinOp() | ast.UnaryOp() | ast.Compare():
                 fine.update(id(each) for each in ast.iter_child_nodes(node))
-            case ast.Call(ast.Attribute(owner, method)) if is_total(method):
-                fine.add(id(owner))
+            case ast.AugAssign(_, _, value):
+                fine.add(id(value))
             case ast.Call(ast.Attribute(ast.Name("torch"), method), arguments) if is_total(method):
                 fine.update(map(id, arguments))
-            case ast.Assign([ast.Name(target)], ast.Name(source)) if target == source == name:
-                fine.add(id(node.value))
-            case ast.If() | ast.IfExp() if node.test is choice.test:
-                fine.update(id(each) for each in ast.walk(node) if isinstance(each, ast.Name))
-            case ast.FunctionDef() | ast.Lambda() if node is not function:
-                return False
-    return all(id(each) in fine for each in ast.walk(function)
-               if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load))
+            case ast.Call(ast.Attribute(owner, method)) if is_total(method):
+                fine.add(id(owner))
+    return fine - captured
 
 
 def _guarded_division(choice: Choice) -> Choice | None:
@@ -390,8 +419,8 @@ def _guarded_division(choice: Choice) -> Choice | None:
 
 
 # --- checks -------------------------------------------------------------------------------------------
-def _on_check(test: ast.expr, message: ast.expr | None, raised: str) -> Advice | None:
-    """Return the advice on a check of values that raises an exception."""
+def _on_check(raised: str) -> Advice:
+    """Return the advice on a check of values that raises an exception of this name."""
     return Advice(
         "check", f"where a `RuntimeError` may come in the place of the {raised}, and its text needs no values, call "
         "`torch._assert_async(test, 'text')` with the test as a tensor; otherwise check it in the caller",

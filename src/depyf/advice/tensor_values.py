@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..records.model import NamedValue
@@ -20,6 +20,8 @@ from ..records.model import NamedValue
 #: Operations that act on each element, never raise, and have a finite gradient at each number, infinities included.
 _SMOOTH = frozenset({"abs", "neg", "negative", "relu", "clamp", "clip", "clamp_min", "clamp_max", "tanh", "sigmoid",
                      "nan_to_num", "clone", "contiguous", "positive"})
+#: Those of them whose gradient is NaN where the tensor is, also where the result is not used.
+NAN_OF_NAN = frozenset({"abs", "tanh", "sigmoid"})
 #: Operations of one tensor that give its shape and cannot raise for floating point, but whose gradient may be infinite.
 _ELEMENTWISE = _SMOOTH | frozenset({"exp", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos",
                                     "square", "round", "floor", "ceil", "sign", "erf", "expm1", "isnan", "isinf",
@@ -54,6 +56,7 @@ class Kind:
         leaves: the variables that it is made of.
         effect: what else it does, as a clause: ``"draws random numbers"``.
         unknown: what has to hold, as clauses, so that computing it at each call changes nothing.
+        gradient: what has to hold, as clauses, so that its gradient is none or finite where it is not used.
     """
 
     shape: tuple[str, ...] | None = None
@@ -62,11 +65,12 @@ class Kind:
     leaves: frozenset[str] = frozenset()
     effect: str = ""
     unknown: tuple[str, ...] = ()
+    gradient: tuple[str, ...] = ()
 
 
 def is_total(name: str) -> bool:
     """Return whether a function of this name gives a new tensor for each tensor."""
-    return name in _ELEMENTWISE - {"contiguous"} or name in _REDUCING or name in _PARTIAL
+    return name in _ELEMENTWISE - {"contiguous", "positive", "detach"} or name in _REDUCING or name in _PARTIAL
 
 
 class Values:
@@ -75,6 +79,7 @@ class Values:
     def __init__(self, values: Iterable[NamedValue]) -> None:
         self._by_name = {each.name: each for each in values}
         self._shared = {name for each in values if each.same_as for name in (each.name, each.same_as)}
+        self._shared |= {each.name for each in values if each.shares_memory}
 
     def type_of(self, name: str) -> str:
         """Return the name of a variable's type; ``""`` where it is not known."""
@@ -89,7 +94,7 @@ class Values:
         return name in self._by_name and bool(self._by_name[name].source)
 
     def is_alone(self, name: str) -> bool:
-        """Return whether no other variable and nobody outside has the object; numbers are always alone."""
+        """Return whether no other variable and nobody outside has the object, or its memory; numbers are alone."""
         if self.type_of(name) in _NUMBERS:
             return True
         return name in self._by_name and not self.is_given(name) and name not in self._shared
@@ -97,7 +102,9 @@ class Values:
     def infer(self, node: ast.expr) -> Kind:
         """Return what an expression gives."""
         match node:
-            case ast.Constant():
+            case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device"):
+                return Kind(is_python=True)
+            case ast.Attribute(ast.Call(ast.Attribute(ast.Name("torch"), "finfo" | "iinfo"))):
                 return Kind(is_python=True)
             case ast.Name(name):
                 return self._of_name(name)
@@ -108,7 +115,7 @@ class Values:
             case ast.Call(ast.Attribute(ast.Name("torch"), name), [first, *others], keywords) | ast.Call(
                     ast.Attribute(first, name), others, keywords) if (
                         name in _ELEMENTWISE | _REDUCING | _PARTIAL and self._may_be_tensor(first)):
-                return self._of_operation(node, name, first, bool(others or keywords))
+                return self._of_operation(node, name, first, [*others, *(each.value for each in keywords)])
             case ast.Call(ast.Attribute(inner, name), [], []) if name in _TO:
                 of = self.infer(inner)
                 return of if of.is_python else replace(of, dtype=_TO[name])
@@ -136,22 +143,22 @@ class Values:
 
     def _of_arithmetic(self, node: ast.BinOp, left: ast.expr, operator: ast.operator, right: ast.expr) -> Kind:
         one, other = self.infer(left), self.infer(right)
-        unknown = [*one.unknown, *other.unknown]
+        unknown, gradient = [*one.unknown, *other.unknown], [*one.gradient, *other.gradient]
         if one.is_python and other.is_python:
-            return Kind(is_python=True)
+            return Kind(is_python=True, unknown=tuple(unknown))
         text = ast.unparse(node)
         match operator:
             case ast.Add() | ast.Sub():
                 pass
-            case ast.Mult() if one.is_python or other.is_python:
+            case ast.Mult() if self._is_finite(left) or self._is_finite(right):
                 pass
             case ast.Mult():
-                unknown.append(f"the gradient of `{text}` is not needed, or its factors are finite")
+                gradient.append(f"the gradient of `{text}` is not needed, or its factors are finite")
             case ast.Div() if isinstance(right, ast.Constant) and isinstance(right.value, (int, float)) and (
                     right.value and math.isfinite(right.value)):
                 pass
             case ast.Div():
-                unknown.append(f"no gradient flows through `{text}` (it may be NaN where the test is false)")
+                gradient.append(f"no gradient flows through `{text}` (it may be NaN where the test is false)")
             case _:
                 unknown.append(f"`{text}` never raises, and no gradient flows through it")
         shape = other.shape if one.is_python else one.shape if other.is_python else _broadcast(one.shape, other.shape)
@@ -163,29 +170,50 @@ class Values:
         if dtype not in _FLOATS and isinstance(operator, ast.Div):
             dtype = ""
         return Kind(shape, dtype, leaves=one.leaves | other.leaves, effect=one.effect or other.effect,
-                    unknown=tuple(unknown))
+                    unknown=tuple(unknown), gradient=tuple(gradient))
 
-    def _of_operation(self, node: ast.expr, name: str, first: ast.expr, with_arguments: bool) -> Kind:
+    def _is_finite(self, node: ast.expr) -> bool:
+        """Return whether an expression is a number of Python's that is neither infinite nor NaN."""
+        match node:
+            case ast.Constant(int() | float() as value):
+                return math.isfinite(value)
+            case ast.Name(name):
+                return self.type_of(name) == "int"
+            case ast.UnaryOp(ast.USub(), inner):
+                return self._is_finite(inner)
+            case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
+                return self._is_finite(left) and self._is_finite(right)
+        return False
+
+    def _of_operation(self, node: ast.expr, name: str, first: ast.expr, arguments: Sequence[ast.expr]) -> Kind:
         of = self.infer(first)
         if of.is_python:
             return Kind(is_python=True)
-        unknown = list(of.unknown)
+        unknown, gradient = list(of.unknown), list(of.gradient)
+        effect = of.effect
+        for argument in arguments:
+            kind = self.infer(argument)
+            effect = effect or kind.effect
+            if not kind.is_python or kind.unknown:
+                unknown.append(f"`{ast.unparse(argument)}` is a number, and computing it does nothing else")
         if name not in _SMOOTH and name not in _REDUCING and name not in _TRUTHS:
-            unknown.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where the test is false)")
+            gradient.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where the test is false)")
         if name in _PARTIAL:
             unknown.append(f"`{ast.unparse(first)}` always has elements")
         if name in _REDUCING | _PARTIAL:
-            shape: tuple[str, ...] | None = None if with_arguments else ()
-            unknown += [f"no gradient flows through `{ast.unparse(node)}`"] if name in ("norm", "std", "prod") else []
+            shape: tuple[str, ...] | None = None if arguments else ()
+            gradient += [f"no gradient flows through `{ast.unparse(node)}`"] if name in ("norm", "std", "prod") else []
         else:
             shape = of.shape
-        dtype = "bool" if name in _TRUTHS else of.dtype if of.dtype in _FLOATS else ""
+        # (Of `uint8` torch gives no truth values.)
+        dtype = "bool" if name in _TRUTHS and of.dtype != "uint8" else of.dtype if of.dtype in _FLOATS else ""
         leaves = frozenset() if name == "detach" else of.leaves
-        return Kind(shape, dtype, leaves=leaves, effect=of.effect, unknown=tuple(unknown))
+        return Kind(shape, dtype, leaves=leaves, effect=effect, unknown=tuple(unknown), gradient=tuple(gradient))
 
     def _of_call(self, node: ast.Call, func: ast.expr) -> Kind:
         name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-        if name in _RANDOM or "dropout" in name:
+        owner = func.value.id if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) else ""
+        if name in _RANDOM and (owner == "torch" or self.is_tensor(owner)):
             return Kind(effect="draws random numbers")
         if name.endswith("_") and not name.endswith("__"):
             return Kind(effect="changes a tensor in place")
@@ -214,9 +242,8 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tu
         case ast.BoolOp(operator, parts):
             made = [truth(part, values, text) for part in parts]
             unknown = [each for _, conditions in made for each in conditions]
-            for part in parts[1:]:
-                # (What stands after ``and`` is now computed whatever comes before it.)
-                unknown += [each for each in values.infer(_operand(part)).unknown if "gradient" not in each]
+            for part in parts[1:]:  # (These are now computed whatever the first one is.)
+                unknown += to_compute(part, values)
             joined = made[0][0]
             for part, _ in made[1:]:
                 joined = ast.BinOp(joined, ast.BitAnd() if isinstance(operator, ast.And) else ast.BitOr(), part)
@@ -232,6 +259,8 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tu
                     raise Unproven(f"`{text(side)}` is compared as a number of Python's, in double precision")
                 sides.append(tensor)
                 kind = values.infer(tensor)
+                if tensor is not side and kind.dtype in ("float16", "bfloat16"):
+                    raise Unproven(f"`{text(side)}` is compared as a number of Python's, and rounded otherwise")
                 if kind.effect:
                     raise Unproven(f"the test {kind.effect}")
                 if not kind.is_python and kind.shape != ():
@@ -250,13 +279,16 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tu
         ast.Compare(tensor, [ast.NotEq()], [ast.Constant(0)]), unknown)
 
 
-def _operand(test: ast.expr) -> ast.expr:
+def to_compute(test: ast.expr, values: Values) -> list[str]:
+    """Return what has to hold, as clauses, so that a test can be computed at each call: nothing in it raises."""
     match test:
-        case ast.Compare(left) if not isinstance(left, ast.Constant):
-            return _tensor_of(left)
-        case ast.UnaryOp(_, inner):
-            return _operand(inner)
-    return _tensor_of(test)
+        case ast.BoolOp(_, parts):
+            return [each for part in parts for each in to_compute(part, values)]
+        case ast.UnaryOp(ast.Not(), inner):
+            return to_compute(inner, values)
+        case ast.Compare(left, _, others):
+            return [each for side in (left, *others) for each in to_compute(side, values)]
+    return list(values.infer(_tensor_of(test)).unknown)
 
 
 def _tensor_of(node: ast.expr) -> ast.expr:

@@ -411,6 +411,7 @@ class NamedValue:
         requires_grad: of a tensor.
         source: how torch reads it from the frame, ``"L['x']"``; ``""`` for what the function computed.
         same_as: another variable, named before it, that holds the same object; ``""`` for none.
+        shares_memory: of a tensor: it is a view, or another variable is a tensor with the same memory.
     """
 
     name: str
@@ -421,6 +422,7 @@ class NamedValue:
     requires_grad: bool = False
     source: str = ""
     same_as: str = ""
+    shares_memory: bool = False
 
 
 @frozen

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ import torch
 from ...records.model import NamedValue
 from ...torch_text.libraries import is_library
 from . import private_api
+from .quiet import without_side_effects
 
 #: Frames of torch's between its call of us and the one that logs the break.
 _NEAR = 40
@@ -58,15 +60,32 @@ def _innermost(translator: Any, error: BaseException | None) -> Any:
     return translator
 
 
-def _described(translator: Any) -> Iterator[NamedValue]:
-    names: dict[int, str] = {}
+def _described(translator: Any) -> list[NamedValue]:
+    found: list[tuple[str, Any, Any, int]] = []
     for name, variable in list(getattr(translator, private_api.SYMBOLIC_LOCALS.key, {}).items())[:_MOST]:
         if name.isidentifier():
             variable = _without_laziness(variable)
             node = getattr(getattr(variable, "proxy", None), "node", None)
             value = node.meta.get("example_value") if node is not None else getattr(variable, "value", variable)
-            one = id(node) if node is not None else id(value)
-            yield _one(name, variable, value, names.setdefault(one, name))
+            found.append((name, variable, value, id(node) if node is not None else id(value)))
+    # (A tensor of a class of the user's may run code of his when it is looked at.)
+    with without_side_effects():
+        memory = Counter(_memory(value) for *_, value, _ in _each_once(found))
+        names: dict[int, str] = {}
+        return [_one(name, variable, value, names.setdefault(one, name), memory)
+                for name, variable, value, one in found]
+
+
+def _each_once(found: list[tuple[str, Any, Any, int]]) -> Iterable[tuple[str, Any, Any, int]]:
+    return {one: (name, variable, value, one) for name, variable, value, one in found}.values()
+
+
+def _memory(value: Any) -> int | None:
+    """Return a number for the memory of a tensor; ``None`` for another value, and for a tensor without storage."""
+    if isinstance(value, torch.Tensor):
+        with contextlib.suppress(RuntimeError, NotImplementedError):  # (sparse)
+            return int(getattr(value.untyped_storage(), private_api.STORAGE_ID.key))
+    return None
 
 
 def _without_laziness(variable: Any) -> Any:
@@ -78,16 +97,18 @@ def _without_laziness(variable: Any) -> Any:
     return made if made is not None else cache
 
 
-def _one(name: str, variable: Any, value: Any, first: str) -> NamedValue:
+def _one(name: str, variable: Any, value: Any, first: str, memory: Mapping[int | None, int]) -> NamedValue:
     source = getattr(variable, "source", None)
     path = getattr(source, "name", "")
     path = path() if callable(path) else path
     same = first if first != name else ""
-    if isinstance(value, torch.Tensor) and isinstance(value.shape, torch.Size):
+    if isinstance(value, torch.Tensor):
         kind = "Parameter" if isinstance(value, torch.nn.Parameter) else "Tensor"
+        own = _memory(value)
+        shares = own is None or memory[own] > 1 or getattr(value, private_api.TENSOR_BASE.key) is not None
         return NamedValue(
             name, kind, tuple(map(str, value.shape)), str(value.dtype).removeprefix("torch."), str(value.device),
-            bool(value.requires_grad), str(path), same)
+            bool(value.requires_grad), str(path), same, shares)
     python_type = getattr(variable, "python_type", None)
     kind = type(value).__name__ if value is not variable else ""
     if not kind and python_type is not None:

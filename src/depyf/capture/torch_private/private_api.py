@@ -345,6 +345,12 @@ SYMBOLIC_LOCALS = PrivateApi(
     "the local variables at a graph break", "2.0",
     "types, shapes and dtypes at graph breaks, and advice that needs them", mentions("symbolic_locals"),
     "symbolic_locals")
+TENSOR_BASE = PrivateApi(
+    ("torch._C:TensorBase._base",), "the tensor that a local variable at a graph break is a view of", "2.0",
+    "proofs of advice on branches that assign to views", key="_base")
+STORAGE_ID = PrivateApi(
+    ("torch._C:StorageBase._cdata",), "whether local variables at a graph break share memory", "2.0",
+    "proofs of advice on branches", key="_cdata")
 LAZY_CACHE = PrivateApi(
     ("torch._dynamo.variables.lazy:LazyVariableTracker.__init__",),
     "a local variable at a graph break that torch has not looked at", "2.0",
