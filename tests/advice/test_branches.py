@@ -44,6 +44,7 @@ def site(body, values=VALUES):
     ("if x.sum().item() > 0:\n    y = y * 2", "y = torch.where(x.sum() > 0, y * 2, y)"),
     ("if x.isinf().any():\n    most = k - 1\n    y = y.clamp(-most, most)",
      "y = torch.where(x.isinf().any(), y.clamp(-(k - 1), k - 1), y)"),
+    ("y = g(y)\nif n > 1:\n    y = y * 2\nself.seen = y", "y = torch.where(n > 1, y * 2, y)"),
     ("y = x * 2 if x.sum() > 0 else x / 4", "y = torch.where(x.sum() > 0, x * 2, x / 4)"),
     ("if x.sum() > 0:\n    return x + 1\nreturn x - 1", "return torch.where(x.sum() > 0, x + 1, x - 1)"),
 ])
@@ -95,6 +96,7 @@ def test_what_prevents_a_rewriting_is_said(body, why):
     ("if n > 1:\n    y = y * 2\nelif x.max() > 0:\n    y = y * 3", "`x` always has elements"),
     ("if n > 1:\n    y = y.clamp(max=w)", "`w` is a number"),
     ("if n > 1:\n    y = y * r", "its factors are finite"),
+    ("y = g(x)\nself.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),
     ("self.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),
     ("if n > 1:\n    y = x\nelse:\n    y = x * 2\nx.add_(1)", "needs `y` to be the same object as before"),
 ])

@@ -28,7 +28,7 @@ from depyf.records.model import (
     TransformedCode,
     UserFunction,
 )
-from depyf.views.causes import in_plain_python, in_two_steps
+from depyf.views.causes import in_plain_python
 from depyf.views.changes import value
 from depyf.views.diff.difference import difference
 from depyf.views.findings import findings
@@ -313,14 +313,6 @@ def test_what_of_a_line_runs_in_plain_python(broken, phrase):
 def test_numbers_of_a_tensor_in_a_list_are_taken_in_plain_python(line, phrase):
     explanation = "Operator `aten._local_scalar_dense.default` has a non-Tensor output whose value is dependent on data."
     assert in_plain_python(broken_at(line, "Data dependent operator", explanation)) == phrase
-
-
-def test_a_call_with_a_break_in_its_arguments_is_written_in_two_steps():
-    reason = "Unsupported Tensor.item() call"
-    assert in_two_steps(broken_at("self.log.append(value + x.item())", reason)) == (
-        "self.log.append", "first `value_1 = x.item()`, then `self.log.append(value + value_1)`")
-    assert in_two_steps(broken_at("x.item()", reason)) is None
-    assert in_two_steps(broken_at("y = x.item()", reason)) is None
 
 
 HOSTILE = ["<lambda>", "a|b", "`tick`", "``", "x](y)", "[a](b)", "a\nb", "*b*", "__init__", "<script>", "# no", "é\udc80",

@@ -907,3 +907,34 @@ def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_
 def test_what_runs_in_plain_python_is_named_in_a_statement_of_several_lines(capture_program):
     text = index(capture_program(told_programs.loss_over_lines))
     assert "  * in plain Python: `F.ctc_loss(...)`\n" in text
+
+
+def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
+    def branches(compiled):
+        def f(x):
+            y = x * 2
+            if x.sum() > 0:
+                y = y + 1
+            if x.sum() > 1:
+                y = y + 2
+            if x.sum() > 2:
+                y = y + 3
+            if x.sum() > 3:
+                y = y + 4
+            return y * 2
+
+        def loop(x):
+            for _ in range(3):
+                if x.sum() > 100:
+                    break
+                x = x * 2
+            return x
+
+        compiled(f)(torch.ones(9))
+        compiled(loop)(torch.ones(9))
+
+    lines = index(capture_program(branches)).splitlines()
+    at = lines.index("## What to change first")
+    assert lines[at + 2].startswith("The first 3 of 5 changes")
+    assert lines[at + 4].startswith("* compile what one turn of the loop") and "runs in plain Python)" in lines[at + 4]
+    assert all("write `y = torch.where(" in each for each in lines[at + 5:at + 7])

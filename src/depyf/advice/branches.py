@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .model import Advice, Edit, indented
-from .source import Function, Site, called
+from .source import Function, Site, called, path_to
 from .tensor_values import NAN_OF_NAN, Unproven, Values, is_total, to_compute, truth
 
 _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that only the data tells"
@@ -222,7 +222,7 @@ def _prevented(site: Site, node: ast.stmt) -> str:
     values = Values(site.values)
     for statement in _one_sided(node):
         match statement:
-            case ast.AugAssign(ast.Name(name)) if not values.is_alone(name) or _is_stored(site.function, name):
+            case ast.AugAssign(ast.Name(name)) if not values.is_alone(name) or _is_stored(site.function, name, node):
                 whose = "changes the caller's tensor" if values.is_given(name) else "may change another's tensor"
                 return f"`{unparsed(statement, site.text)}` {whose} in place, and `torch.where` makes a new one"
             case ast.Assign([ast.Subscript() | ast.Attribute() as target]) | ast.AugAssign(
@@ -359,20 +359,27 @@ def _may_tell_copy(site: Site, choice: Choice, values: Values) -> bool:
     sides = {side.id for side in _sides(choice) if isinstance(side, ast.Name)}
     if not sides or site.function is None:
         return bool(sides)
-    if sides == {choice.target} and values.is_alone(choice.target) and not _is_stored(site.function, choice.target):
+    if sides == {choice.target} and values.is_alone(choice.target) and not _is_stored(
+            site.function, choice.target, site.statement):
         return False
     return not all(_is_only_read(site.function, name, choice) for name in {choice.target, *sides})
 
 
-def _is_stored(function: Function | None, name: str) -> bool:
-    """Return whether a use of a variable may make its object, or its memory, reachable otherwise than by its name.
+def _is_stored(function: Function | None, name: str, branch: ast.stmt | None) -> bool:
+    """Return whether a variable's object, or its memory, may be reachable otherwise than by its name at a branch.
 
-    ``y.view(-1)``, ``g(y)``, ``self.y = y`` may; an operand, and a result of the function, do not.
+    ``y.view(-1)``, ``g(y)``, ``self.y = y`` make it so; an operand, and a result of the function, do not. Only uses
+    since the assignment in the block of the branch count, where there is one: before it the name was another object's.
     """
-    if function is None:
+    if function is None or branch is None:
         return True
+    *_, (_, block, _) = path_to(function, branch.lineno)
+    before = block[:block.index(branch)] if branch in block else []
+    made = [each for each in before if isinstance(each, ast.Assign) and any(
+        isinstance(target, ast.Name) and target.id == name for target in each.targets)]
     fine = _reads(function) | {id(node.value) for node in ast.walk(function) if isinstance(node, ast.Return)}
-    return not all(id(each) in fine for each in _loads(function, name))
+    return not all(id(each) in fine for each in _loads(function, name)
+                   if not made or made[-1].lineno < each.lineno < branch.lineno)
 
 
 def _is_only_read(function: Function, name: str, choice: Choice) -> bool:

@@ -12,7 +12,7 @@ from .calls_in_loops import on_call_in_loop
 from .made import made_for, reads_made
 from .model import Advice, Edit
 from .moving import moved
-from .source import Function, Site, called, parsed
+from .source import Function, Site, called
 
 #: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
 _PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
@@ -192,15 +192,6 @@ def on_deepcopy(site: Site) -> Advice | None:
         "deepcopy", f"if nothing needs the copy to be a `Parameter`, or to have a gradient of its own: "
         f"`{text}.detach().clone()` in the place of `{unparsed(calls[0], site.text)}`", why,
         "the copy does not require a gradient, which a copy of a parameter does")
-
-
-def _with(statement: ast.stmt, old: ast.expr, new: ast.expr) -> str:
-    """Return the text of a simple statement with another expression in the place of one."""
-    if hasattr(statement, "body"):
-        return ""
-    before, inside = unparsed(statement), unparsed(old)
-    text = before.replace(inside, unparsed(new))
-    return text if before.count(inside) == 1 and parsed(text) is not None else ""
 
 
 def on_array_in_inference_mode(site: Site) -> Advice | None:

@@ -81,14 +81,14 @@ def event_of(change: ValueChange) -> str:
     values = (change.now.removeprefix("an object of type "), *change.was)
     first = change.subject.partition(", ")[0]
     if not change.lasts:
-        return "bound method"
+        return "bound-method"
     if first.startswith(_AUTOCAST) or first in STATES:
         return "state"
     return ("keywords" if change.keywords else _by_subject(change.subject)) or _by_values(change, values)
 
 
 def _by_subject(subject: str) -> str:
-    """Return the event that the form of a subject tells: ``size`` of ``x.shape[0]``."""
+    """Return the event for the form of a subject: ``size`` for ``x.shape[0]``."""
     match parsed_expression(subject):
         case ast.Subscript(ast.Attribute(_, "shape")):
             return "size"
@@ -112,7 +112,7 @@ def _by_subject(subject: str) -> str:
 
 
 def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
-    """Return the event that the values tell: ``number`` where it was 3 and is 4."""
+    """Return the event for the values: ``number`` where it was 3 and is 4."""
     if not change.was or not change.was[0]:
         return ""
     is_type = change.subject.startswith("type(")
@@ -320,7 +320,7 @@ ROWS = (
 
 def on_change(change: ValueChange, at: Facts) -> RecompileAdvice | None:
     """Return what is true of a change; ``None`` where no row's facts are present."""
-    event = event_of(change).replace(" ", "-")
+    event = event_of(change)
     row = next((row for row in ROWS if event in row.events.split() and row.facts(change, at)), None)
     if row is None:
         return None

@@ -121,8 +121,8 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
         else:
             names = sorted({*known - {packed}, *keys})
             close = difflib.get_close_matches(root, names, 1)
-            meant = f"; did you mean {close[0]}" if close else ""
-            raise ValueError(f"{frame.title or frame.name} has no {root}{meant}? It has {', '.join(names)}.")
+            meant = f"; did you mean {close[0]}?" if close else "."
+            raise ValueError(f"{frame.title or frame.name} has no {root}{meant} It has {', '.join(names)}.")
     return result
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_CALLS = 4
 #: Seconds that one input may take.
 LIMIT = 20.0
-#: Seconds for all generated calls of a run, and the input that stands for those that there was no time for.
+#: Seconds for all generated calls of a run, and the name of the inputs that there was no time for.
 LIMIT_OF_ALL = 90.0
 MORE = "further inputs"
 #: Calls that were not judged of which so many are named.

@@ -56,7 +56,7 @@ DUCK_SIZED = "duck sizing added this equality"
 #: What a version expects of a function: a certain code, or only that it is one.
 SAME_CODE, A_FUNCTION = "the same code", "a function"
 
-#: What torch says behind a size that differs, and as a hint on a whole number.
+#: What torch adds to a size that differs, and as a hint on a whole number.
 _OF_PARAMETER = "Guard failed on a parameter"
 _OF_MODULE = "torch.compile considers integer attributes of the nn.Module to be static"
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
 from ..advice.texts import needs_value
-from ..decompiler.free_names import free_name
 from ..records.model import GraphBreak
 from ..torch_text.libraries import is_library
 from .markdown import code
@@ -125,21 +124,6 @@ def _outer_calls(node: ast.AST) -> Iterator[ast.Call]:
             yield child
         else:
             yield from _outer_calls(child)
-
-
-def in_two_steps(broken: GraphBreak) -> tuple[str, str] | None:
-    """Return the method that the user's line calls with what breaks the graph, and the line in two steps.
-
-    ``"self.log.append"``, "first `value = x.item()`, then `self.log.append(value)`".
-    """
-    text, node = _parsed(broken)
-    inner = operation(broken)
-    match node:
-        case ast.Module([ast.Expr(ast.Call(ast.Attribute() as method) as call)]) if inner:
-            name = free_name("value", {each.id for each in ast.walk(call) if isinstance(each, ast.Name)})
-            if text.count(inner) == 1 and inner not in ast.unparse(method) and text != inner:
-                return ast.unparse(method), f"first {code(f'{name} = {inner}')}, then {code(text.replace(inner, name))}"
-    return None
 
 
 def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:

@@ -98,11 +98,6 @@ class Change:
         return next((was for was in self.was if NUMBER.fullmatch(was)), first)
 
     @property
-    def is_of_special_size(self) -> bool:
-        """Whether the size was or is 0 or 1, for which torch compiles versions of their own."""
-        return not {"0", "1"}.isdisjoint((self.now, *self.was))
-
-    @property
     def entries(self) -> str:
         """The versions that failed for it, as Markdown."""
         return some(list(dict.fromkeys(code(str(failure.entry)) for failure in self.failures if failure.entry)), 3)

@@ -70,14 +70,14 @@ class Circumstances:
         """
         fixed = [(name, decision) for name, decision in _named(
             self.run, compilation, fixed_symbols(compilation, None)) if ".shape[" in name]
-        told = []
+        said = []
         for name, decision in fixed:
             at = f" at {code(self.run.short_place(decision.location))}" if decision.location is not None else ""
-            told.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
+            said.append(f"{code(name)} is marked as dynamic, and what is computed with it{at} fixes it at "
                         f"{decision.value}")
-        if not told:
+        if not said:
             return ""
-        return (f"{'; '.join(dict.fromkeys(told))}: change that line so that it takes other sizes, or write "
+        return (f"{'; '.join(dict.fromkeys(said))}: change that line so that it takes other sizes, or write "
                 "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and each size has a version of its own")
 
     def _symbols_of(self, compilation: Compilation) -> _Symbols:

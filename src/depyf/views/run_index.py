@@ -246,8 +246,8 @@ class RunIndex:
         A module, a parameter or a buffer that is assigned to an attribute is kept in another dictionary of its module.
         """
         new = self.version(compilation)
-        held = new.facts.get(f"type({change.subject})") if new is not None else None
-        now = self._value(compilation.compile_id, change.subject) or (held.text if held is not None else "")
+        known = new.facts.get(f"type({change.subject})") if new is not None else None
+        now = self._value(compilation.compile_id, change.subject) or (known.text if known is not None else "")
         inner = [fact for fact in (new.facts if new is not None else ()) if f"{change.subject}." in fact]
         if inner and not now:
             now = "a module" if any(f"{change.subject}._modules" in fact for fact in inner) else "another object"

@@ -309,17 +309,6 @@ def range_in_sentence(words: str) -> str:
     return f"up to {words.removeprefix('at most ')}" if words.startswith("at most ") else f"from {words}"
 
 
-def is_in_range(value: str, words: str) -> bool:
-    """Return whether a value may lie in a range, ``"2 to 256"``: one that is no whole number may lie in any."""
-    if not re.fullmatch(r"-?\d+", value):
-        return True
-    bounds = re.fullmatch(r"(?P<low>-?\d+) or more|at most (?P<high>-?\d+)|(?P<from>-?\d+) to (?P<to>-?\d+)", words)
-    if bounds is None:
-        return True
-    low, high = bounds["low"] or bounds["from"], bounds["high"] or bounds["to"]
-    return (low is None or int(low) <= int(value)) and (high is None or int(value) <= int(high))
-
-
 def _usual(expression: str, tensors: dict[str, Condition]) -> str:
     subject, _, number = expression.rpartition(".shape[")
     tensor = tensors[subject].tensor

@@ -1,4 +1,4 @@
-"""What to change first: the three changes that save most, of a run with more of them."""
+"""What to change first, of a run with more than three changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def first(run: SectionContext) -> list[str]:
     if len(changes) <= MOST:
         return []
     changes.sort(key=lambda each: (each.in_plain_python, each.seconds, each.times), reverse=True)
-    return ["## What to change first", "", f"Of {len(changes)} changes these are for most of what was lost:", "",
+    return ["## What to change first", "", f"The first {MOST} of {len(changes)} changes: functions in plain Python "
+            "come first, then what took longest to compile:", "",
             *(f"* {each.text}" for each in changes[:MOST])]
 
 
@@ -56,9 +57,9 @@ def _of_breaks(run: SectionContext) -> Iterator[_Change]:
         advice = run.advice.on_break(broken)
         if advice is None or advice.leaves or broken.location is None or not is_own(broken.location.filename):
             continue
-        behind = {name for _, each in members for name in run.resume_names(each)}
+        after = {name for _, each in members for name in run.resume_names(each)}
         spent = sum(each.seconds for each in run.capture.compilations
-                    if (frame := run.frame_of(each)) is not None and frame.name in behind)
+                    if (frame := run.frame_of(each)) is not None and frame.name in after)
         what = count(len(members), "graph break")
         yield _Change(0, spent, len(members), f"{run.place(broken.location)}: {run.advice.change_on(broken)} ({what}; "
                                               f"what is compiled after it took {seconds(spent)})")
