@@ -68,6 +68,7 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     ("if x.sum() > 0:\n    y = torch.rand(3, 2)\nelse:\n    y = x", "draws random numbers"),
     ("y = self.pool.pop() if x.sum() > 0 else x", "`self.pool` is changed on one side only"),
     ("if n.item() > 0.1:\n    y = y * 2", "in double precision"),
+    ("if n > 1 and x.dtype == torch.float32:\n    y = y * 2", "`x.dtype == torch.float32` compares values of Python's"),
     ("if n in w:\n    y = y * 2", "asks for a truth value of Python's"),
     ("if any(each.sum() > 0 for each in x):\n    y = y * 2", "is no tensor"),
     ("if torch.equal(x, y):\n    y = y * 2", "is no tensor"),

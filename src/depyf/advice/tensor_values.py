@@ -104,7 +104,8 @@ class Values:
         match node:
             case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device"):
                 return Kind(is_python=True)
-            case ast.Attribute(ast.Call(ast.Attribute(ast.Name("torch"), "finfo" | "iinfo"))):
+            case ast.Attribute(ast.Name("torch")) | ast.Attribute(
+                    ast.Call(ast.Attribute(ast.Name("torch"), "finfo" | "iinfo"))):
                 return Kind(is_python=True)
             case ast.Name(name):
                 return self._of_name(name)
