@@ -10,15 +10,14 @@ The exit status is 1 where a share is missed.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import pathlib
 import platform
 import re
 import shutil
-import signal
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Iterator
 
@@ -47,35 +46,41 @@ def cases() -> Iterator[Case]:
         yield Case(text)
 
 
+#: Forks of a small process that has torch loaded. (Those of a test runner, with all that it holds, take much longer.)
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(
+    ["torch._dynamo.convert_frame", "depyf.fixing.trial", "depyf.capture.session", "depyf.link"])
+
+
+def trial(spec: Spec, errors: str) -> None:
+    """Runs a trial in this process and ends it."""
+    status = 1
+    try:
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_APPEND), 2)
+        run(spec)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 class ForkedRunner(Runner):
-    """Runs a trial in a fork of this process. ``keep``: where the dump of the first one is copied to."""
+    """Runs a trial in a fork of a process that has torch loaded. ``keep``: where the dump of the first is copied to."""
 
     keep: pathlib.Path | None = None
 
     def start(self, spec: Spec, errors: int) -> int | None:
-        sys.stdout.flush()
-        pid = os.fork()
-        if not pid:
-            status = 1
-            try:
-                os.dup2(errors, 2)
-                run(spec)
-                status = 0
-            except BaseException:
-                traceback.print_exc()
-            sys.stderr.flush()
-            os._exit(status)
-        end = time.monotonic() + self.limit
-        while time.monotonic() < end:
-            done, code = os.waitpid(pid, os.WNOHANG)
-            if done:
-                if self.keep is not None and not self.keep.exists():
-                    shutil.copytree(pathlib.Path(spec.folder) / "dump", self.keep, ignore_dangling_symlinks=True)
-                return os.waitstatus_to_exitcode(code)
-            time.sleep(0.02)
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        return None
+        process = FORKS.Process(target=trial, args=(spec, os.path.join(spec.folder, "errors")))
+        process.start()
+        process.join(self.limit)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            return None
+        if self.keep is not None and not self.keep.exists():
+            shutil.copytree(pathlib.Path(spec.folder) / "dump", self.keep, ignore_dangling_symlinks=True)
+        return process.exitcode
 
 
 def search(case: Case, folder: pathlib.Path, runs: int = 10, keep: pathlib.Path | None = None) -> Found:
@@ -93,10 +98,6 @@ def main() -> None:
     parser.add_argument("--write", type=pathlib.Path)
     given = parser.parse_args()
     import torch
-    import torch._dynamo.convert_frame  # (what each fork then has loaded)
-
-    import depyf.capture.session
-    import depyf.link  # noqa: F401
 
     rows, totals = [], {"breaks": [0, 0], "skipped": [0, 0], "recompiles": [0, 0]}
     lasting, differing = [0, 0], 0

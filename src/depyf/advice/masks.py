@@ -44,8 +44,8 @@ def with_mask(site: Site, test: ast.expr) -> Advice | None:
     told = " and ".join(f"the {each} of what `{shown}` chooses of `value` is `torch.where({shown}, value, 0).sum()"
                         f"{f' / {inside}.sum().clamp(min=1)' if each == 'mean' else ''}`" for each in reductions)
     return Advice(
-        "mask", f"compute with the mask in place of what it chooses, without the test `{unparsed(test, site.text)}`: "
-        f"{told}, and 0 where that is nothing",
+        "mask", f"if both outcomes have one dtype: compute with the mask in place of what it chooses, without the test "
+        f"`{unparsed(test, site.text)}`: {told}, and 0 where that is nothing",
         "no size depends on values in a tensor then, and nothing has to be tested",
         "all of `value` is computed, not only what the mask chooses; the mask needs its shape; where `value` is not "
         "finite for the others (as of `log`), put a harmless number in before, or gradients become nan")

@@ -28,6 +28,7 @@ from ..records.model import (
     CompileId,
     EndOfRecording,
     GraphInput,
+    NamedValue,
     SourceFile,
     TracedLines,
     UserFunction,
@@ -365,9 +366,14 @@ class Session:
         unknown: dict[str, str] | None = None
         return self.attempt(current_compilation.arguments, unknown)
 
+    def _broken(self) -> tuple[list[tuple[str, int, str, str]], tuple[NamedValue, ...]]:
+        # (An error of ours loses no more than the variables: the break is recorded without them.)
+        unknown: tuple[NamedValue, ...] = ()
+        return graph_break.stack(), self.attempt(graph_break.values, unknown)
+
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
-            metadata, payload, _seen_in_recompiled_frame, graph_break.seen,
+            metadata, payload, _seen_in_recompiled_frame, self._broken,
             current_compilation.callers, self._function_of_frame, _options_of_inductor,
             self._arguments)
         if "frame_id" not in metadata:

@@ -21,31 +21,36 @@ _NEAR = 40
 _MOST = 200
 
 
-def seen() -> tuple[list[tuple[str, int, str, str]], tuple[NamedValue, ...]]:
-    """Return the stack of the break that torch is about to log, and the local variables where it is.
+def stack() -> list[tuple[str, int, str, str]]:
+    """Return ``(file, line, function, text)`` of the frames that led to the break that torch is about to log.
 
-    The stack is ``(file, line, function, text)`` of the compiled frame and of each function that was inlined on the way
-    to the break. Both are empty where that cannot be known.
+    These are the compiled frame and each function that was inlined on the way to the break. Empty where that cannot be
+    known.
     """
-    where = private_api.GRAPH_BREAK_LOG
+    error = _logged().get(private_api.GRAPH_BREAK_LOG.key)
+    places = getattr(error, "real_stack", None) or ()
+    return [(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in places]
+
+
+def values() -> tuple[NamedValue, ...]:
+    """Return the local variables at the break that torch is about to log; empty where they cannot be known."""
+    known = _logged()
+    return tuple(_described(_innermost(known.get("self"), known.get(private_api.GRAPH_BREAK_LOG.key))))
+
+
+def _logged() -> Mapping[str, Any]:
+    """Return the arguments of torch's function that logs the break; nothing where it is not on the stack."""
     try:
-        function = where.attribute
+        function = private_api.GRAPH_BREAK_LOG.attribute
     except private_api.MissingPrivateApi:
-        return [], ()
+        return {}
     frame: Any = sys._getframe(1)
     for _ in range(_NEAR):
-        if frame is None:
-            return [], ()
-        if frame.f_code.co_name == function:
-            error = frame.f_locals.get(where.key)
-            stack = getattr(error, "real_stack", None) or ()
-            places = [(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in stack]
-            values: tuple[NamedValue, ...] = ()
-            with contextlib.suppress(Exception):  # (without its facts a break is still a break)
-                values = tuple(_described(_innermost(frame.f_locals.get("self"), error)))
-            return places, values
+        if frame is None or frame.f_code.co_name == function:
+            break
         frame = frame.f_back
-    return [], ()
+    arguments: Mapping[str, Any] = frame.f_locals if frame is not None and frame.f_code.co_name == function else {}
+    return arguments
 
 
 def _innermost(translator: Any, error: BaseException | None) -> Any:
@@ -81,10 +86,11 @@ def _each_once(found: list[tuple[str, Any, Any, int]]) -> Iterable[tuple[str, An
 
 
 def _memory(value: Any) -> int | None:
-    """Return a number for the memory of a tensor; ``None`` for another value, and for a tensor without storage."""
+    """Return a number for the memory of a tensor; ``None`` for another value, and for a tensor of which it is not known."""
     if isinstance(value, torch.Tensor):
         with contextlib.suppress(RuntimeError, NotImplementedError):  # (sparse)
-            return int(getattr(value.untyped_storage(), private_api.STORAGE_ID.key))
+            number: int | None = getattr(value.untyped_storage(), private_api.STORAGE_ID.key, None)
+            return number
     return None
 
 
@@ -105,7 +111,8 @@ def _one(name: str, variable: Any, value: Any, first: str, memory: Mapping[int |
     if isinstance(value, torch.Tensor):
         kind = "Parameter" if isinstance(value, torch.nn.Parameter) else "Tensor"
         own = _memory(value)
-        shares = own is None or memory[own] > 1 or getattr(value, private_api.TENSOR_BASE.key) is not None
+        # (Where that cannot be known, it may.)
+        shares = own is None or memory[own] > 1 or getattr(value, private_api.TENSOR_BASE.key, value) is not None
         return NamedValue(
             name, kind, tuple(map(str, value.shape)), str(value.dtype).removeprefix("torch."), str(value.device),
             bool(value.requires_grad), str(path), same, shares)
