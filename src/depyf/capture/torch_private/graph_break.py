@@ -86,7 +86,7 @@ def _each_once(found: list[tuple[str, Any, Any, int]]) -> Iterable[tuple[str, An
 
 
 def _memory(value: Any) -> int | None:
-    """Return a number for the memory of a tensor; ``None`` for another value, and for a tensor of which it is not known."""
+    """Return a number for the memory of a tensor; ``None`` for another value, and where it is not known."""
     if isinstance(value, torch.Tensor):
         with contextlib.suppress(RuntimeError, NotImplementedError):  # (sparse)
             number: int | None = getattr(value.untyped_storage(), private_api.STORAGE_ID.key, None)
