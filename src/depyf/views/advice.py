@@ -226,8 +226,11 @@ class Adviser:
             remedies_only: leave out what only says why there are so many versions.
         """
         subjects: dict[RecompileAdvice, dict[str, int]] = {}
-        for compilation in compilations:
-            for change in self.run.changes(compilation)[:1]:
+        changes = [(change, each) for each in compilations for change in self.run.changes(each)[:1]]
+        of_function = {change.subject for change, each in changes if not resumed_function(each.function)}
+        for change, compilation in changes:
+            # (A resume function gets what its function got: advice on that is enough.)
+            if not resumed_function(compilation.function) or change.subject not in of_function:
                 advice = self._on_change(change, compilation)
                 if advice is not None and (advice.is_remedy or not remedies_only):
                     counts = subjects.setdefault(advice, {})
