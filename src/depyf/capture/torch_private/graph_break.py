@@ -58,7 +58,7 @@ def _innermost(translator: Any, error: BaseException | None) -> Any:
     step = getattr(error, "__traceback__", None)
     while step is not None:
         inner = step.tb_frame.f_locals.get("self")
-        if isinstance(getattr(inner, private_api.SYMBOLIC_LOCALS.key, None), dict) and not is_library(
+        if isinstance(_stored(inner).get(private_api.SYMBOLIC_LOCALS.key), dict) and not is_library(
                 inner.f_code.co_filename):
             translator = inner
         step = step.tb_next
@@ -67,11 +67,12 @@ def _innermost(translator: Any, error: BaseException | None) -> Any:
 
 def _described(translator: Any) -> list[NamedValue]:
     found: list[tuple[str, Any, Any, int]] = []
-    for name, variable in list(getattr(translator, private_api.SYMBOLIC_LOCALS.key, {}).items())[:_MOST]:
+    for name, variable in list(vars(translator).get(private_api.SYMBOLIC_LOCALS.key, {}).items())[:_MOST]:
         if name.isidentifier():
             variable = _without_laziness(variable)
-            node = getattr(getattr(variable, "proxy", None), "node", None)
-            value = node.meta.get("example_value") if node is not None else getattr(variable, "value", variable)
+            known = _stored(variable)
+            node = getattr(known.get("proxy"), "node", None)
+            value = node.meta.get("example_value") if node is not None else known.get("value", variable)
             found.append((name, variable, value, id(node) if node is not None else id(value)))
     # (A tensor of a class of the user's may run code of his when it is looked at.)
     with without_side_effects():
@@ -79,6 +80,11 @@ def _described(translator: Any) -> list[NamedValue]:
         names: dict[int, str] = {}
         return [_one(name, variable, value, names.setdefault(one, name), memory)
                 for name, variable, value, one in found]
+
+
+def _stored(variable: Any) -> Mapping[str, Any]:
+    """Return what an object of torch's has stored. Its properties and methods may trace something, with guards."""
+    return getattr(variable, "__dict__", {})
 
 
 def _each_once(found: list[tuple[str, Any, Any, int]]) -> Iterable[tuple[str, Any, Any, int]]:
@@ -96,17 +102,18 @@ def _memory(value: Any) -> int | None:
 
 def _without_laziness(variable: Any) -> Any:
     """Return a variable, or what it will be made of when torch looks at it; nothing is looked at for us."""
-    cache = getattr(variable, private_api.LAZY_CACHE.key, None)
+    cache = _stored(variable).get(private_api.LAZY_CACHE.key)
     if cache is None:
         return variable
-    made = getattr(cache, "vt", None)
+    made = _stored(cache).get("vt")
     return made if made is not None else cache
 
 
 def _one(name: str, variable: Any, value: Any, first: str, memory: Mapping[int | None, int]) -> NamedValue:
-    source = getattr(variable, "source", None)
-    path = getattr(source, "name", "")
-    path = path() if callable(path) else path
+    path = ""
+    with contextlib.suppress(NotImplementedError):  # (of what torch made itself)
+        path = getattr(_stored(variable).get("source"), "name", "")
+        path = path() if callable(path) else path
     same = first if first != name else ""
     if isinstance(value, torch.Tensor):
         kind = "Parameter" if isinstance(value, torch.nn.Parameter) else "Tensor"
@@ -116,9 +123,7 @@ def _one(name: str, variable: Any, value: Any, first: str, memory: Mapping[int |
         return NamedValue(
             name, kind, tuple(map(str, value.shape)), str(value.dtype).removeprefix("torch."), str(value.device),
             bool(value.requires_grad), str(path), same, shares)
-    python_type = getattr(variable, "python_type", None)
-    kind = type(value).__name__ if value is not variable else ""
-    if not kind and python_type is not None:
-        with contextlib.suppress(Exception):  # (torch refuses for many kinds)
-            kind = python_type().__name__
+    number = _stored(variable).get("sym_num")
+    kind = type(value).__name__ if value is not variable else {"SymInt": "int", "SymFloat": "float"}.get(
+        type(number).__name__, "")
     return NamedValue(name, kind, source=str(path), same_as=same)
