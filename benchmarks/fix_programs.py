@@ -10,14 +10,19 @@ The exit status is 1 where a share is missed.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
+import atexit
+import dataclasses
+import json
 import os
 import pathlib
 import platform
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator
 
@@ -46,17 +51,53 @@ def cases() -> Iterator[Case]:
         yield Case(text)
 
 
-#: Forks of a small process that has torch loaded. (Those of a test runner, with all that it holds, take much longer.)
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(
-    ["torch._dynamo.convert_frame", "depyf.fixing.trial", "depyf.capture.session", "depyf.link"])
+class Server:
+    """A small process that has torch loaded, and forks for each trial. (A test runner, with all that it holds, takes
+    many times longer to fork.)"""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def status(self, spec: Spec, limit: float) -> int | None:
+        """The exit status of a trial; ``None`` where it took too long."""
+        if self._process is None:
+            self._process = subprocess.Popen([sys.executable, __file__, "--serve"], text=True, stdin=subprocess.PIPE,
+                                             stdout=subprocess.PIPE)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps([dataclasses.asdict(spec), limit]), file=self._process.stdin, flush=True)
+        status: int | None = json.loads(self._process.stdout.readline())
+        return status
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
 
 
-def trial(spec: Spec, errors: str) -> None:
+SERVER = Server()
+atexit.register(SERVER.close)
+
+
+def serve() -> None:
+    """Runs the trials that standard input asks for."""
+
+    import depyf.capture.session
+    import depyf.link  # noqa: F401
+
+    for line in sys.stdin:
+        spec, limit = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            trial(Spec(**spec))
+        print(json.dumps(ended(pid, limit)), flush=True)
+
+
+def trial(spec: Spec) -> None:
     """Runs a trial in this process and ends it."""
     status = 1
     try:
-        os.dup2(os.open(errors, os.O_WRONLY | os.O_APPEND), 2)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(os.path.join(spec.folder, "errors"), os.O_WRONLY | os.O_APPEND), 2)
         run(spec)
         status = 0
     except BaseException:
@@ -65,22 +106,28 @@ def trial(spec: Spec, errors: str) -> None:
     os._exit(status)
 
 
+def ended(pid: int, limit: float) -> int | None:
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, code = os.waitpid(pid, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(code)
+        time.sleep(0.02)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None
+
+
 class ForkedRunner(Runner):
-    """Runs a trial in a fork of a process that has torch loaded. ``keep``: where the dump of the first is copied to."""
+    """Runs a trial in a fork of the server. ``keep``: where the dump of the first one is copied to."""
 
     keep: pathlib.Path | None = None
 
     def start(self, spec: Spec, errors: int) -> int | None:
-        process = FORKS.Process(target=trial, args=(spec, os.path.join(spec.folder, "errors")))
-        process.start()
-        process.join(self.limit)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            return None
-        if self.keep is not None and not self.keep.exists():
+        status = SERVER.status(spec, self.limit)
+        if status is not None and self.keep is not None and not self.keep.exists():
             shutil.copytree(pathlib.Path(spec.folder) / "dump", self.keep, ignore_dangling_symlinks=True)
-        return process.exitcode
+        return status
 
 
 def search(case: Case, folder: pathlib.Path, runs: int = 10, keep: pathlib.Path | None = None) -> Found:
@@ -142,4 +189,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve() if sys.argv[1:] == ["--serve"] else main()

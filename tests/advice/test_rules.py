@@ -41,6 +41,12 @@ OF_RULE = {case.rule: case for case in reversed(CASES.values()) if not case.afte
 PERCENT = "raised exception TypeError(\"unsupported operand type(s) for %: 'str' and 'int'\")"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def closed_server():
+    yield
+    fix_programs.SERVER.close()
+
+
 def outcome(case, text, folder):
     path = folder / f"{case.name}.py"
     path.write_text(text, encoding="utf-8")

@@ -67,7 +67,7 @@ def _innermost(translator: Any, error: BaseException | None) -> Any:
 
 def _described(translator: Any) -> list[NamedValue]:
     found: list[tuple[str, Any, Any, int]] = []
-    for name, variable in list(vars(translator).get(private_api.SYMBOLIC_LOCALS.key, {}).items())[:_MOST]:
+    for name, variable in list(_stored(translator).get(private_api.SYMBOLIC_LOCALS.key, {}).items())[:_MOST]:
         if name.isidentifier():
             variable = _without_laziness(variable)
             known = _stored(variable)
