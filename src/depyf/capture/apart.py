@@ -44,8 +44,18 @@ def why_no_backward() -> str:
 
 
 def is_apart() -> bool:
-    """Return whether this process is such a child (or is about to become one, inside a hook on forks)."""
+    """Return whether this is such a child (or is about to become one, inside a hook on forks), or :func:`judging`."""
     return bool(getattr(_judging, "on", False))
+
+
+@contextlib.contextmanager
+def judging() -> Iterator[None]:
+    """Inside, what this thread compiles is only to be judged, as in a child: nothing records it."""
+    before, _judging.on = is_apart(), True
+    try:
+        yield
+    finally:
+        _judging.on = before
 
 
 def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool = True) -> Result:

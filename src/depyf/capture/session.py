@@ -35,6 +35,7 @@ from ..records.model import (
 )
 from ..torch_text import events
 from ..torch_text.modules import callers, module_calls
+from . import apart
 from .caches import bypass_poor_caches, watch_caches
 from .codes import Codes
 from .fact_snapshot import snapshot
@@ -194,14 +195,14 @@ class Session:
 
     # --- safety -----------------------------------------------------------------------------------
     def _safely(self, function: Callable[..., Any], failed: Any = None) -> Callable[..., Any]:
-        """Return the function as a hook, which never raises and is silent in a forked child.
+        """Return the function as a hook, which never raises and is silent in a forked child and while a call is judged.
 
         Args:
             failed: what it returns where the function raised.
         """
 
         def hook(*args: Any) -> Any:
-            if self.stopped or os.getpid() != self.process:
+            if self.stopped or os.getpid() != self.process or apart.is_apart():
                 return None
             try:
                 with self.lock, collector.paused():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -58,10 +59,12 @@ class Checked:
         every: one in so many calls is judged.
         calls: that were made.
         judged: that were judged.
-        equal: of these, that left what eager Python leaves.
+        equal: of these, that left what eager Python leaves; all of it was compared.
         different: those that left something else.
-        not_judged: why others could not be, and how many.
-        forward_only: why of others only the forward pass could be judged, and how many.
+        in_part: those of which some was not compared, and the rest is equal.
+        partly: what was not compared of these, and why, and in how many calls.
+        remade: what was judged in a compilation made afresh, and why, and in how many calls.
+        not_judged: why others could not be judged at all, and how many.
         seconds: what the judging took.
         program_seconds: from the first call to the last.
     """
@@ -71,8 +74,10 @@ class Checked:
     judged: int = 0
     equal: int = 0
     different: list[WrongCall] = field(default_factory=list)
-    not_judged: dict[str, int] = field(default_factory=dict)
-    forward_only: dict[str, int] = field(default_factory=dict)
+    in_part: int = 0
+    partly: Counter[str] = field(default_factory=Counter)
+    remade: Counter[str] = field(default_factory=Counter)
+    not_judged: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
     begun: float = 0.0
 
@@ -88,8 +93,10 @@ class Checked:
             lines.append("")
         if len(groups) > _TOLD:
             lines.append(f"and {sum(map(len, groups[_TOLD:]))} calls more that are different")
-        lines += [f"backward pass not judged: {why} ({count}x)" for why, count in self.forward_only.items()]
-        lines += [f"not judged: {why} ({count}x)" for why, count in self.not_judged.items()]
+        for title, found in (("not compared", self.partly), ("judged otherwise", self.remade),
+                             ("not judged", self.not_judged)):
+            for why, count in found.most_common():
+                lines += _wrapped(f"{title}: {why} ({count}x)")
         return "\n".join(lines).rstrip() + "\n"
 
     def summary(self) -> str:
@@ -99,10 +106,11 @@ class Checked:
         if not self.judged:
             why = f" ({next(iter(self.not_judged))})" if self.not_judged else ""
             return f"none of {self.calls} compiled calls could be judged{why}"
-        verdict = "all equal to eager Python" if not self.different else (
-            f"{self.equal} equal to eager Python, {len(self.different)} DIFFERENT")
-        part = f" ({sum(self.forward_only.values())} without the backward pass)" if self.forward_only else ""
-        return (f"{self.judged} of {self.calls} compiled calls judged{part}: {verdict}; judging took "
+        parts = [(self.equal, "equal to eager Python"), (self.in_part, "equal where they were compared"),
+                 (len(self.different), "DIFFERENT")]
+        verdict = "all equal to eager Python" if self.equal == self.judged else ", ".join(
+            f"{count} {words}" for count, words in parts if count)
+        return (f"{self.judged} of {self.calls} compiled calls judged: {verdict}; judging took "
                 f"{self.seconds:.1f} s, {_short(self.seconds / self.judged)} a call")
 
     def sentence(self) -> str:

@@ -14,7 +14,7 @@ from .checked import Checked, WrongCall
 from .results import RunningResult
 
 if TYPE_CHECKING:
-    from .judged import JudgedCall
+    from .runs import JudgedCall
 
 
 class CheckedCalls:
@@ -37,11 +37,8 @@ class CheckedCalls:
         """Begin.
 
         Raises:
-            RuntimeError: calls cannot be judged here; the message says why.
+            AttributeError: this torch cannot be asked for its calls.
         """
-        why_not = apart.why_not()
-        if why_not:
-            raise RuntimeError(f"calls cannot be checked: {why_not}")
         self._undo = on_compiled_call(self._before)
 
     def stop(self) -> Checked:
@@ -63,54 +60,53 @@ class CheckedCalls:
         try:
             self._judge(number, call)
         except Exception as error:  # (the program goes on)
-            self._not_judged(f"{type(error).__name__}: {error}")
+            self.checked.not_judged[f"{type(error).__name__}: {error}"] += 1
         finally:
             self.checked.seconds += time.perf_counter() - begun
             self._busy.on = False
 
     def _judge(self, number: int, call: CompiledCall) -> None:
-        why_not = apart.why_not()
-        if why_not:
-            self._not_judged(why_not)
-            return
         known = self._located
-        no_backward = apart.why_no_backward()
-        backward = False if no_backward else None
-        name, given, result = apart.in_child(lambda: _judged(call, self._limit, known, backward), 4 * self._limit)
+        here = bool(apart.why_not() or apart.why_no_backward())
+
+        def work() -> tuple[str, str, RunningResult]:
+            return _judged(call, self._limit, known, here)
+
+        name, given, result = work() if here else apart.in_child(work, 4 * self._limit)
         if result.failure:
-            self._not_judged(result.failure)
+            self.checked.not_judged[result.failure] += 1
             return
         self.checked.judged += 1
-        if no_backward:
-            self.checked.forward_only[no_backward] = self.checked.forward_only.get(no_backward, 0) + 1
-        if result.equal:
-            self.checked.equal += 1
-        else:
+        if result.differing:
             known.add((name, result.served))
             self.checked.different.append(WrongCall(number, name, result, given, call.place))
-
-    def _not_judged(self, why: str) -> None:
-        self.checked.not_judged[why] = self.checked.not_judged.get(why, 0) + 1
+        elif result.not_judged:
+            self.checked.partly.update(f"{name}: {each}" for each in result.not_judged)
+            self.checked.in_part += 1
+        else:
+            self.checked.equal += 1
+        if result.remade:
+            self.checked.remade[result.remade] += 1
 
 
 def _judged(
-    call: CompiledCall, limit: float, located: set[tuple[str, tuple[str, ...]]], backward: bool | None,
+    call: CompiledCall, limit: float, located: set[tuple[str, tuple[str, ...]]], here: bool,
 ) -> tuple[str, str, RunningResult]:
-    """Judge a call, in a process of its own: its function, its arguments where it is different, the result."""
+    """Judge a call: its function, its arguments where it is different, the result."""
+    import torch
+
     from ..capture.torch_private import compiled_callables
-    from .judged import JudgedCall
     from .judging import judge_running
+    from .runs import JudgedCall
 
     function = compiled_callables.innermost_function(call.function)
     owner: Any = getattr(function, "__self__", None)
-    import torch
-
     if isinstance(owner, torch.nn.Module) and function.__name__ in ("_wrapped_call_impl", "_call_impl", "__call__"):
         function = owner
     name = getattr(function, "__qualname__", type(function).__qualname__)
-    judged = JudgedCall(call.compile(call.function), function, call.args, call.kwargs, backward=backward, limit=limit)
+    judged = JudgedCall(call.compile(call.function), function, call.args, call.kwargs, limit=limit, here=here)
     result = judge_running(judged, locate=lambda served: (name, served) not in located)
-    return name, "" if result.equal else _arguments(judged), result
+    return name, _arguments(judged) if result.differing else "", result
 
 
 def _arguments(call: JudgedCall) -> str:

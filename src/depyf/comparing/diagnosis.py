@@ -7,9 +7,10 @@ all that is fresh is right          -> the version is used where it should not b
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any
 
@@ -18,7 +19,6 @@ from ..capture.torch_private import (
     cache_entries,
     compiled_callables,
     graph_modules,
-    hooks,
     loaded,
     pipeline,
     resume_code,
@@ -26,11 +26,11 @@ from ..capture.torch_private import (
 from ..records.model import Guard
 from ..torch_text.guards import parse_guards
 from ..watch.origins import UserLine
-from . import stages
 from .graph_check import GraphFault, GraphsBeside
-from .judged import JudgedCall, Loaded, Served, VersionFacts
+from .locating import Located
 from .outcome import Disagreement, Outcome
 from .results import Difference, Fault
+from .runs import JudgedCall, Loaded, Served, VersionFacts
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])")
 _KERNEL = re.compile(r"kernel (\w+) uses")
@@ -61,10 +61,14 @@ class Diagnosis:
         call: the call, whose versions leave something else than eager Python.
         found: what they leave otherwise.
         own_random: the random numbers that compiled code draws in its own way.
+        settings: makes the context in which parts are compiled.
     """
 
-    def __init__(self, call: JudgedCall, found: Sequence[Disagreement], own_random: frozenset[str]) -> None:
-        self.call, self.found, self.own_random = call, found, own_random
+    def __init__(
+        self, call: JudgedCall, found: Sequence[Disagreement], own_random: frozenset[str],
+        settings: Callable[[], contextlib.AbstractContextManager[None]],
+    ) -> None:
+        self.call, self.found, self.own_random, self._settings = call, found, own_random, settings
         self._trouble = ""
         self.ran: Loaded = call.as_loaded(facts=True).extra
 
@@ -94,7 +98,7 @@ class Diagnosis:
         return outcome
 
     def _wrong(self, outcome: Outcome) -> bool:
-        return bool(self.call.against_eager(outcome, self.own_random))
+        return bool(self.call.against_eager(outcome, self.own_random).differing)
 
     def _fresh(self, backend: Any, caches: bool = False, dynamic: bool | None = None) -> Outcome:
         """Run the call compiled anew by a backend, its graphs beside the captured ones.
@@ -104,25 +108,24 @@ class Diagnosis:
             caches: read torch's compile caches.
             dynamic: as of ``torch.compile``; by default what the backend was given.
         """
-        def run() -> tuple[Any, Any]:
+        @contextlib.contextmanager
+        def made() -> Iterator[tuple[Any, Any]]:
             beside = GraphsBeside(backend)
             code = self.call.code
-            compiled = stages.compiled_apart(
-                self.call.function, code, beside.compile,
-                getattr(backend, "dynamic", None) if dynamic is None else dynamic)
 
-            def tell() -> Fresh:
+            def facts() -> Fresh:
                 beside.leave()
                 fresh = Fresh(faults=beside.faults(self.call.tolerance), kernel=beside.kernel(self.call.tolerance))
                 for each in cache_entries.known_codes():
                     if beside.made(each) and (
                             code is None or each.co_name == code.co_name or resume_code.is_resume(each)):
-                        _tell_versions(each, fresh, beside, getattr(self.call.plain, "__globals__", {}))
+                        _add_versions(each, fresh, beside, getattr(self.call.plain, "__globals__", {}))
                 return fresh
 
-            return compiled, tell
+            yield beside.compile, facts
 
-        return self.call.afresh(run, pipeline.as_the_program if caches else pipeline.uncached)
+        return self.call.afresh(made, pipeline.as_the_program if caches else self._settings,
+                                getattr(backend, "dynamic", None) if dynamic is None else dynamic)
 
     # --- capture ------------------------------------------------------------------------------------
     def _of_capture(self) -> Fault:
@@ -134,18 +137,10 @@ class Diagnosis:
 
     def _captured_node(self) -> Difference | None:
         """Return the first captured node that does not compute what its line computes in eager Python."""
-        from .call import Call
-        from .state import Start
-
-        def work() -> Difference | None:
-            call = Call(Start(self.call.function, self.call.args, self.call.kwargs), self.call.tolerance, False, None)
-            hooks.never_compile("depyf")
-            first = call.compare(("captured",), "").first
-            return first if first is not None and first.kind == "node" and not call.begins_with_other_values(first) \
-                else None
-
+        located = Located(replace(self.call, backward=False), None)
         try:
-            return in_child(work, self.call.limit)
+            found: Difference | None = in_child(located.captured_node, self.call.limit)
+            return found
         except ChildFailed:
             return None
 
@@ -338,7 +333,7 @@ def _cause(missing: Sequence[Guard]) -> tuple[UserLine, ...]:
     return tuple(UserLine(each.cause) for each in missing if each.cause is not None)[:1]
 
 
-def _tell_versions(code: CodeType, fresh: Fresh, beside: GraphsBeside, namespace: dict[str, Any]) -> None:
+def _add_versions(code: CodeType, fresh: Fresh, beside: GraphsBeside, namespace: dict[str, Any]) -> None:
     for entry in cache_entries.entries(code):
         if entry.given_up or not beside.wrote(entry.code):
             continue

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import cache_entries, compiled_callables, hooks, torch_settings
+from ..capture.torch_private import cache_entries, compiled_callables, pipeline, torch_settings
 from . import stages
 from .diagnosis import Diagnosis
-from .judged import JudgedCall, Loaded, Served
-from .outcome import Disagreement
+from .locating import Located
+from .outcome import Disagreement, Outcome
 from .recording import Recorder
-from .results import Comparison, Difference, Fault, RunningResult, StageResult
-
-#: Backends that draw random numbers of their own.
-_OWN_RANDOM = ("inductor",)
+from .results import Difference, Fault, RunningResult, StageResult
+from .runs import OWN_DRAWS, Findings, JudgedCall, Loaded, Served
 
 
 def judge_running(
@@ -25,27 +24,82 @@ def judge_running(
 ) -> RunningResult:
     """Judge the compiled versions that serve a call, as they are; what torch would compile for it, if none does.
 
+    What follows random numbers that compiled code draws in its own way is judged in a compilation made afresh, by the
+    same backend, that draws those of eager Python; and so is, in this process, what no version fits.
+
     Args:
         call: the call.
         locate: whether to look for the part at fault, by the versions that ran.
     """
     begun = time.perf_counter()
     try:
-        actual = call.as_loaded()
-        ran: Loaded = actual.extra
-        own_random = _own_random(call)
-        result = RunningResult(tuple(dict.fromkeys(map(_said, ran.served))), ran.missed, ran.nothing_fits)
-        if actual.raised is not None and actual.raised.by_torch and call.expected.raised is None:
-            return replace(result, failure=f"torch did not compile it ({actual.raised.type}: "
-                           f"{(actual.raised.text.splitlines() or [''])[0]})", seconds=time.perf_counter() - begun)
-        found = call.against_eager(actual, own_random)
-        if found:
-            fault = _fault(call, found, own_random) if locate(result.served) else None
-            result = replace(result, equal=False, differing=tuple(map(str, found)), fault=fault,
-                             max_difference=max(each.apart for each in found))
+        result = _judged(call, locate)
     except ChildFailed as error:
         result = RunningResult(failure=str(error))
     return replace(result, seconds=time.perf_counter() - begun)
+
+
+def _judged(call: JudgedCall, locate: Callable[[tuple[str, ...]], bool]) -> RunningResult:
+    actual, remade = call.as_loaded(), ""
+    ran: Loaded = actual.extra
+    own_random = _own_random(call)
+    result = RunningResult(tuple(dict.fromkeys(map(_shown, ran.served))), ran.missed, ran.nothing_fits)
+    if call.here and ran.missed:
+        actual, own_random = _remade(call), frozenset()
+        remade = "compiled afresh, apart from the program's versions, to judge the call in this process"
+    if actual.raised is not None and actual.raised.by_torch and call.expected.raised is None:
+        return replace(result, failure=f"torch did not compile it ({actual.raised.type}: "
+                       f"{(actual.raised.text.splitlines() or [''])[0]})")
+    findings = call.against_eager(actual, own_random)
+    drawn = [each for each, why in findings.not_judged if why == OWN_DRAWS]
+    if drawn and not findings.differing:
+        again = _judged_again(call)
+        if again is not None:
+            places = {each.place for each in drawn}
+            findings = Findings(again.differing, (
+                *(pair for pair in findings.not_judged if pair[0].place not in places), *again.not_judged))
+            remade = (f"{_listed(drawn)}: the versions that exist draw random numbers in their own way, so this was "
+                      "compared in a compilation made afresh that draws those of eager Python (fallback_random)")
+    result = replace(result, differing=tuple(map(str, findings.differing)), remade=remade, not_judged=tuple(
+        f"{each.place}: {why}" for each, why in findings.not_judged),
+        max_difference=max((each.apart for each in findings.differing), default=0.0))
+    if findings.differing and locate(result.served):
+        result = replace(result, fault=_fault(call, findings.differing, frozenset() if remade else own_random,
+                                              pipeline.isolated_compile if remade else pipeline.uncached))
+    return result
+
+
+def _listed(places: Sequence[Disagreement]) -> str:
+    names = [each.place for each in places]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _judged_again(call: JudgedCall) -> Findings | None:
+    try:
+        return call.against_eager(_remade(call))
+    except ChildFailed:
+        return None
+
+
+def _remade(call: JudgedCall) -> Outcome:
+    """Return what the call leaves compiled anew by its own backend, with the random numbers of eager Python."""
+    given = cache_entries.compiled_with(call.compiled)
+    if given is None or given.backend is None:
+        raise ChildFailed("the backend is not known that it was compiled with")
+    backend: Any = given.backend
+
+    @contextlib.contextmanager
+    def made() -> Iterator[tuple[Any, Any]]:
+        def again(gm: Any, inputs: Any) -> Any:
+            return backend(gm, inputs)
+
+        again.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
+        yield again, lambda: None
+
+    outcome = call.afresh(made, dynamic=getattr(backend, "dynamic", None))
+    if outcome.raised is not None and call.expected.raised is None:
+        raise ChildFailed(f"{outcome.raised.type}: {outcome.raised.text}")
+    return outcome
 
 
 def _own_random(call: JudgedCall) -> frozenset[str]:
@@ -54,86 +108,72 @@ def _own_random(call: JudgedCall) -> frozenset[str]:
         return frozenset(("torch", "numpy"))
     given = cache_entries.compiled_with(call.compiled)
     name = compiled_callables.backend_name(given.backend) if given is not None else ""
-    return frozenset(("torch",) if name in _OWN_RANDOM else ())
+    return frozenset(("torch",) if name == "inductor" and not torch_settings.draws_as_eager() else ())
 
 
-def _fault(call: JudgedCall, found: Sequence[Disagreement], own_random: frozenset[str]) -> Fault:
+def _fault(call: JudgedCall, found: Sequence[Disagreement], own_random: frozenset[str], settings: Any) -> Fault | None:
+    if call.here:
+        return None  # (its parts are tried in processes of their own)
     try:
-        return Diagnosis(call, found, own_random).fault()
+        return Diagnosis(call, found, own_random, settings).fault()
     except ChildFailed as error:
         return Fault("version", "", f"its parts could not be tried: {error}")
 
 
-def _said(served: Served) -> str:
+def _shown(served: Served) -> str:
     if served.resumes_at:
         return f"resume function for line {served.resumes_at} {served.version}"
     return f"{served.function} {served.version}"
 
 
-def judge_afresh(call: JudgedCall, wanted: Sequence[str], dynamic: bool | None) -> Comparison:
-    """Judge the stages made afresh: each is compiled and run in a process of its own."""
-    results: list[StageResult] = []
+# --- stages made afresh ----------------------------------------------------------------------------
+def judge_afresh(
+    call: JudgedCall, wanted: Sequence[str], dynamic: bool | None,
+) -> tuple[tuple[StageResult, ...], tuple[str, ...]]:
+    """Judge the stages made afresh, each from the same start; return also what was not looked at, and why."""
     notes: list[str] = []
-    for name in stages.NAMES:
-        if name in wanted:
-            results.append(_stage(call, name, dynamic, notes))
-    if any(not each.equal and not each.failure for each in results):
-        results = _located(call, results, wanted, dynamic, notes)
-    return Comparison("", tuple(results), tuple(dict.fromkeys(notes)))
+    results = [_stage(call, name, dynamic, notes) for name in stages.NAMES if name in wanted]
+    differing = [each for each in results if each.differing]
+    if differing:
+        located = Located(call, dynamic)
+
+        def work() -> tuple[dict[str, Difference], list[str]]:
+            return located.first(differing), located.notes
+
+        try:
+            found, more = work() if call.here else in_child(work, call.limit)
+            notes += more
+            results = [replace(each, first=found.get(each.stage, each.first)) for each in results]
+        except ChildFailed as error:
+            notes.append(f"no node or kernel was looked for: {error}")
+    return tuple(results), tuple(dict.fromkeys(notes))
 
 
 def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) -> StageResult:
     title = stages.TITLES[name]
 
-    def run() -> tuple[Any, Any]:
+    @contextlib.contextmanager
+    def made() -> Iterator[tuple[Any, Any]]:
         recorder = Recorder()
-        context = stages.backend(name, recorder)
-        backend = context.__enter__()
-        compiled = stages.compiled_apart(call.function, call.code, backend, dynamic)
-        return compiled, lambda: (recorder.graphs, recorder.notes)
+        with stages.backend(name, recorder) as backend:
+            yield backend, lambda: (recorder.graphs, recorder.notes)
 
     try:
-        actual = call.afresh(run)
+        actual = call.afresh(made, dynamic=dynamic)
         if actual.raised is not None and call.expected.raised is None:
-            return StageResult(name, title, False, failure=f"{actual.raised.type}: {actual.raised.text}",
+            return StageResult(name, title, failure=f"{actual.raised.type}: {actual.raised.text}",
                                graphs=actual.extra[0])
-        found = call.against_eager(actual, frozenset(), may_ask=False)
+        findings = call.against_eager(actual, may_ask=False)
     except ChildFailed as error:
-        return StageResult(name, title, False, failure=str(error))
+        return StageResult(name, title, failure=str(error))
     graphs, said = actual.extra
     notes += said
     if not graphs:
         notes.append(f"{title}: torch compiled nothing")
     first = None
-    if found:
-        first = Difference(name, found[0].part, found[0].place, against=f"eager Python ({found[0].text})",
-                           max_difference=found[0].apart, backward=found[0].part == "gradient")
-    return StageResult(name, title, not found, max((each.apart for each in found), default=0.0),
-                       tuple(each.place for each in found), first, graphs=graphs)
-
-
-def _located(
-    call: JudgedCall, results: list[StageResult], wanted: Sequence[str], dynamic: bool | None, notes: list[str],
-) -> list[StageResult]:
-    """Name the node or kernel where a stage begins to differ, as far as a value leads there."""
-    from .call import Call
-    from .state import Start
-
-    def work() -> Comparison:
-        hooks.never_compile("depyf")
-        return Call(Start(call.function, call.args, call.kwargs), call.tolerance, call.backward is not False,
-                    dynamic).compare(wanted, "")
-
-    try:
-        found = in_child(work, call.limit)
-    except ChildFailed as error:
-        notes.append(f"no node or kernel was looked for: {error}")
-        return results
-    notes += found.notes
-    located = []
-    for each in results:
-        own = next((stage for stage in found.stages if stage.stage == each.stage), None)
-        if own is not None and own.first is not None and not each.equal and not each.failure:
-            each = replace(each, first=own.first, max_difference=own.max_difference)
-        located.append(each)
-    return located
+    if findings.differing:
+        one = findings.differing[0]
+        first = Difference(name, one.part, one.place, against=f"eager Python ({one.text}); no single node or kernel "
+                           "was found that differs", max_difference=one.apart, backward=one.part == "gradient")
+    return StageResult(name, title, findings.largest, tuple(each.place for each in findings.differing),
+                       tuple(f"{each.place}: {why}" for each, why in findings.not_judged), first, graphs=graphs)

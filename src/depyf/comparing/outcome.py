@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 import zlib
@@ -15,6 +16,7 @@ from ..capture.apart import caught_text
 from ..capture.torch_private.private_api import DYNAMO
 from ..capture.torch_private.quiet import without_side_effects
 from .reachable import GRADIENT, RESULT, Kind, Plain, Reachable, Same, TensorState
+from .reference import Reference, within_rounding
 from .tensors import Tolerance, difference
 
 #: An ``assert`` on a tensor, which torch rewrites: it raises this in place of that.
@@ -49,7 +51,9 @@ class Outcome:
         random: checksums of the states of random numbers afterwards.
         drew: of which of these the call took numbers.
         left_out: there was more than is looked at.
-        extra: what else the run was to tell.
+        scalars: exact and disturbed values of the numbers that were read out of tensors, by number.
+        incomplete: a result may follow from an operation whose rounding could not be measured.
+        extra: what else is known of the run.
     """
 
     states: dict[str, Any] = field(default_factory=dict)
@@ -59,6 +63,8 @@ class Outcome:
     random: dict[str, int] = field(default_factory=dict)
     drew: frozenset[str] = frozenset()
     left_out: bool = False
+    scalars: dict[float, tuple[float, ...]] = field(default_factory=dict)
+    incomplete: bool = False
     extra: Any = None
 
 
@@ -71,12 +77,14 @@ class Disagreement:
         part: what that is.
         text: both, in words.
         apart: the largest absolute difference; infinite where it cannot be known.
+        structural: the tensors differ in more than their values: dtype, strides, shared memory.
     """
 
     place: str
     part: Part
     text: str
     apart: float = float("inf")
+    structural: bool = False
 
     def __str__(self) -> str:
         return f"{self.place}: {self.text}"
@@ -84,17 +92,18 @@ class Disagreement:
 
 def outcome_of(
     function: Callable[..., Any], roots: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-    backward: bool | None,
+    backward: bool | None, measured: bool = False,
 ) -> Outcome:
     """Run a call and describe what it leaves.
 
-    To be done apart, as nothing is put back.
+    Nothing is put back here.
 
     Args:
         function: is called.
         roots: what it can change, by name; the arguments are added.
         args, kwargs: of the call.
         backward: run the backward pass of its results, too; ``None``: if they require gradients.
+        measured: measure how far rounding may take each value.
     """
     given = {"args": args, "kwargs": kwargs, **roots}
     before = Reachable()
@@ -103,7 +112,8 @@ def outcome_of(
     drawn = random_states()
     result = Outcome()
     value: Any = None
-    with caught_text() as (out, err):
+    reference = Reference() if measured else None
+    with caught_text() as (out, err), reference or contextlib.nullcontext():
         try:
             value = function(*args, **kwargs)
         except Exception as error:  # noqa: BLE001  (it is the outcome)
@@ -114,9 +124,11 @@ def outcome_of(
                 _run_backward(value)
             except Exception as error:  # noqa: BLE001
                 result.raised_in_backward = _raised(error)
+    if reference is not None:
+        result.scalars, result.incomplete = reference.scalars, bool(reference.incomplete)
     result.printed = out.getvalue(), err.getvalue()
     result.drew = frozenset(name for name, state in result.random.items() if drawn.get(name) != state)
-    after = Reachable(before.checksums())
+    after = Reachable(before.checksums(), reference)
     for name, each in given.items():
         after.add(name, each)
     if result.raised is None:
@@ -174,7 +186,7 @@ def random_states() -> dict[str, int]:
 # --- two outcomes ---------------------------------------------------------------------------------
 def disagreements(
     actual: Outcome, expected: Outcome, tolerance: Tolerance, *, own_random: frozenset[str] = frozenset(),
-    noise: Mapping[str, float] | None = None, originals: Mapping[str, Any] | None = None,
+    reference: Outcome | None = None, originals: Mapping[str, Any] | None = None,
 ) -> list[Disagreement]:
     """Return where a run left something else than another.
 
@@ -183,7 +195,7 @@ def disagreements(
         expected: of eager Python.
         tolerance: how far values may be apart.
         own_random: the random numbers that the two draw each in its own way (``"torch"``, ``"numpy"``).
-        noise: how far values may be apart besides, by place; infinite: not compared.
+        reference: the same run of eager Python, measured: values may be as far apart as rounding can take them.
         originals: states before the call, for large tensors that one of the two did not change.
     """
     found = _exceptions(actual, expected)
@@ -197,15 +209,50 @@ def disagreements(
             found.append(Disagreement(f"random state of {name}", "random state",
                                       "is another one afterwards than after the call in eager Python"))
     for place in dict.fromkeys([*expected.states, *actual.states]):
-        own = (noise or {}).get(place, 0.0)
-        if own == float("inf"):
-            continue
-        difference_ = _states(
-            actual.states.get(place), expected.states.get(place), tolerance, own, (originals or {}).get(place))
+        difference_ = _states(actual.states.get(place), expected.states.get(place), tolerance,
+                              _Measured(reference, place), (originals or {}).get(place))
         if difference_ is not None:
-            text, apart = difference_
-            found.append(Disagreement(place, _part(place), text, apart))
+            found.append(Disagreement(place, _part(place), *difference_))
     return found
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What is known of rounding at one place."""
+
+    outcome: Outcome | None
+    place: str
+
+    def allows(self, actual: Any, expected: Any) -> bool:
+        """Return whether rounding alone may make one value of the other."""
+        if self.outcome is None:
+            return False
+        if isinstance(expected, float):
+            values: Any = self.outcome.scalars.get(expected)
+            if values is None or not isinstance(actual, float):
+                return False
+            # (A number that float32 has was read out of such a tensor.)
+            dtype = torch.float32 if torch.tensor(expected, dtype=torch.float32).item() == expected else torch.float64
+            actual, expected = (torch.tensor(each, dtype=dtype) for each in (actual, expected))
+            values = tuple(torch.tensor(each, dtype=torch.float64) for each in values)
+        else:
+            state = self.outcome.states.get(self.place)
+            values = state.reference if isinstance(state, TensorState) else None
+            if values is None or state is None or state.value is None or values[0].shape != expected.shape \
+                    or state.value.dtype != expected.dtype:
+                return False
+            if not torch.equal(state.value, expected) and (
+                    not expected.is_floating_point() or not within_rounding(expected, state.value, values)):
+                return False  # two runs of eager Python differ
+        return within_rounding(actual, expected, values)
+
+    @property
+    def known(self) -> bool:
+        """How far rounding takes the values was measured."""
+        if self.outcome is None or self.outcome.incomplete:
+            return False
+        state = self.outcome.states.get(self.place)
+        return isinstance(state, TensorState) and state.reference is not None
 
 
 def _exceptions(actual: Outcome, expected: Outcome) -> list[Disagreement]:
@@ -238,41 +285,45 @@ def _texts(actual: str, expected: str) -> str:
 
 
 def _states(
-    actual: Any, expected: Any, tolerance: Tolerance, noise: float, original: Any,
-) -> tuple[str, float] | None:
-    """Return how two states differ, and how far they are apart; ``None`` where they are equal."""
+    actual: Any, expected: Any, tolerance: Tolerance, measured: _Measured, original: Any,
+) -> tuple[str, float, bool] | None:
+    """Return how two states differ, how far they are apart, and whether in structure; ``None`` where they are equal."""
     if isinstance(actual, TensorState) and isinstance(expected, TensorState):
-        return _tensor_states(actual, expected, tolerance, noise, original)
+        return _tensor_states(actual, expected, tolerance, measured, original)
     if isinstance(actual, Plain) and isinstance(expected, Plain):
         equal, apart = difference(actual.value, expected.value, tolerance)
-        if equal or (apart <= noise and type(actual.value) is type(expected.value)):
+        if equal or measured.allows(actual.value, expected.value):
             return None
-        return f"{_said(actual)}; in eager Python {_said(expected)}", apart
+        return f"{_said(actual)}; in eager Python {_said(expected)}", apart, False
     if actual == expected:
         return None
-    return f"{_said(actual)}; in eager Python {_said(expected)}", float("inf")
+    return f"{_said(actual)}; in eager Python {_said(expected)}", float("inf"), False
 
 
 def _tensor_states(
-    actual: TensorState, expected: TensorState, tolerance: Tolerance, noise: float, original: Any,
-) -> tuple[str, float] | None:
+    actual: TensorState, expected: TensorState, tolerance: Tolerance, measured: _Measured, original: Any,
+) -> tuple[str, float, bool] | None:
     for (name, one), (_, other) in zip(actual.facts, expected.facts):
         if one != other:
-            return f"{name} is {one}; in eager Python {other}", float("inf")
+            return f"{name} is {one}; in eager Python {other}", float("inf"), name != "shape"
     if actual.stride != expected.stride:
-        return f"stride is {actual.stride}; in eager Python {expected.stride}", float("inf")
+        return f"stride is {actual.stride}; in eager Python {expected.stride}", float("inf"), True
     if (actual.memory, actual.offset) != (expected.memory, expected.offset):
-        return f"it {_memory(actual)}; in eager Python it {_memory(expected)}", float("inf")
+        return f"it {_memory(actual)}; in eager Python it {_memory(expected)}", float("inf"), True
     values = [each.value if each.value is not None or original is None else original.value
               for each in (actual, expected)]
     if values[0] is None or values[1] is None:
-        return None if values[0] is values[1] else ("it was changed in one of the runs only", float("inf"))
+        return None if values[0] is values[1] else ("it was changed in one of the runs only", float("inf"), False)
+    if torch.equal(*values):
+        return None
     equal, apart = difference(values[0], values[1], tolerance)
-    if equal or apart <= noise:
+    if measured.known and tolerance == Tolerance():
+        equal = False  # what is measured need not be guessed by the dtype
+    if equal or measured.allows(values[0], values[1]):
         return None
     if values[0].numel() == 1:
-        return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", apart
-    return f"differs by up to {apart:.3g}", apart
+        return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", apart, False
+    return f"differs by up to {apart:.3g}", apart, False
 
 
 def _memory(state: TensorState) -> str:

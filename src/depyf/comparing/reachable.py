@@ -23,6 +23,7 @@ import torch
 from ..capture.torch_private import compiled_callables
 from ..capture.torch_private.private_api import COMPILER_MODULES, LEFT_BY_TORCH
 from ..capture.torch_private.quiet import inner_tensors, without_side_effects
+from .reference import Reference, Values
 
 #: The name of what a call returns.
 RESULT = "result"
@@ -68,6 +69,7 @@ class TensorState:
 
     Attributes:
         value: a copy; ``None`` where it is large and was not changed.
+        reference: its exact and disturbed values, where the run had a :class:`~.reference.Reference`.
         facts: type, dtype, shape, device, whether it requires a gradient.
         stride: of the dimensions that have more than one element.
         memory: the place of the first tensor that was met with the same memory, unless that is a result; else empty.
@@ -79,6 +81,7 @@ class TensorState:
     stride: tuple[int, ...]
     memory: str
     offset: int
+    reference: Values | None = None
 
 
 class Reachable:
@@ -86,9 +89,11 @@ class Reachable:
 
     Args:
         checksums: of large tensors as they were before, by their ids (see :meth:`checksums`).
+        reference: has exact values of tensors.
     """
 
-    def __init__(self, checksums: Mapping[int, int] | None = None) -> None:
+    def __init__(self, checksums: Mapping[int, int] | None = None, reference: Reference | None = None) -> None:
+        self._reference = reference
         self.states: dict[str, Any] = {}
         self.left_out = False
         self._before = checksums or {}
@@ -101,6 +106,11 @@ class Reachable:
     def checksums(self) -> dict[int, int]:
         """Return checksums of the large tensors that were met, by id."""
         return self._sums
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """The tensors that were met."""
+        return [each for each in self._alive if isinstance(each, torch.Tensor)]
 
     def add(self, place: str, value: Any) -> None:
         """Describe an object and all that it leads to."""
@@ -128,6 +138,7 @@ class Reachable:
             return ()
         self._places[id(value)] = place
         self._alive.append(value)
+        self._met(place, value)
         if isinstance(value, torch.Tensor):
             return self._tensor(place, value)
         if isinstance(value, types.FunctionType):
@@ -139,12 +150,15 @@ class Reachable:
             return self._class(place, value)
         if isinstance(value, types.ModuleType):
             self.states[place] = Kind(f"module {value.__name__}")
-            if _is_library(getattr(value, "__file__", None) or ""):
+            if is_library(getattr(value, "__file__", None) or ""):
                 return ()
             return [(f"{place}.{name}", vars(value)[name]) for name in sorted(self._names) if name in vars(value)]
         if isinstance(value, types.CellType):
             return self._cell(place, value)
         return self._object(place, value)
+
+    def _met(self, place: str, value: Any) -> None:
+        """Take notice of an object, before what it leads to."""
 
     def _cell(self, place: str, cell: types.CellType) -> Iterable[tuple[str, Any]]:
         try:
@@ -170,13 +184,13 @@ class Reachable:
         if cls.__module__.startswith(_NOT_ENTERED) and not isinstance(value, (list, tuple, dict)):
             return ()
         items += [(f"{place}.{name}", item) for name, item in _attributes(value)]
-        if not _is_builtin(cls) and _is_users(cls):
+        if not _is_builtin(cls) and is_users(cls):
             items.append((f"class {cls.__qualname__}", cls))
         return items
 
     def _class(self, place: str, cls: type) -> Iterable[tuple[str, Any]]:
         self.states[place] = Kind(f"class {cls.__qualname__}")
-        if not _is_users(cls):
+        if not is_users(cls):
             return []
         items: list[tuple[str, Any]] = []
         for name, value in vars(cls).items():
@@ -190,13 +204,13 @@ class Reachable:
             if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
                 continue
             items.append((f"{place}.{name}", value))
-        items += [(f"class {base.__qualname__}", base) for base in cls.__bases__ if _is_users(base)]
+        items += [(f"class {base.__qualname__}", base) for base in cls.__bases__ if is_users(base)]
         return items
 
     def _function(self, place: str, function: types.FunctionType) -> Iterable[tuple[str, Any]]:
         self.states[place] = Kind(f"function {function.__qualname__}")
         code = function.__code__
-        if _is_library(code.co_filename):
+        if is_library(code.co_filename):
             given = compiled_callables.given_to_compile(function)
             inner = given if given is not None else getattr(function, "__wrapped__", None)
             return [(f"{place}.__wrapped__", inner)] if inner is not None else ()
@@ -209,7 +223,7 @@ class Reachable:
             items.append((f"{place}.__kwdefaults__[{name!r}]", default))
         items += [(f"{place}.{name}", value) for name, value in vars(function).items()
                   if not name.startswith(LEFT_BY_TORCH)]
-        names = dict.fromkeys(_names(code))
+        names = dict.fromkeys(names_read(code))
         self._names.update(names)
         for name in names:
             if name in function.__globals__ and not name.startswith(("__compiled_fn", "__resume_at", "__import_")):
@@ -241,7 +255,9 @@ class Reachable:
                     first = self._memory.setdefault(tensor.untyped_storage().data_ptr(), place)
                     if first != place and not first.startswith(RESULT):  # (results may share memory as torch likes)
                         memory, offset = first, tensor.storage_offset()
-            return TensorState(self._copied(tensor), tuple(facts.items()), stride, memory, offset)
+            value = self._copied(tensor)
+            reference = self._reference.of(tensor) if self._reference is not None and value is not None else None
+            return TensorState(value, tuple(facts.items()), stride, memory, offset, reference)
         except (RuntimeError, NotImplementedError, TypeError) as error:
             return Kind(f"{type(tensor).__name__} ({type(error).__name__})")
 
@@ -316,15 +332,16 @@ def _short(value: Any) -> str:
     return f"<{getattr(value, '__qualname__', type(value).__qualname__)}>"
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names_read(code: types.CodeType) -> Iterator[str]:
     """Yield names that a code object, and those in it, read as globals or attributes."""
     yield from code.co_names
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
-            yield from _names(const)
+            yield from names_read(const)
 
 
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
+    """Return whether a file is of Python's or an installed package, or none."""
     return not file or file.startswith(("<frozen", *_LIBRARIES))
 
 
@@ -332,9 +349,9 @@ def _is_builtin(cls: type) -> bool:
     return cls.__module__ in ("builtins", "collections", "types", "itertools")
 
 
-def _is_users(cls: type) -> bool:
+def is_users(cls: type) -> bool:
     """Return whether a class is of the program that is judged, and no library's."""
     if cls.__module__.partition(".")[0] in sys.stdlib_module_names and cls.__module__ != "__main__":
         return False
     module = sys.modules.get(cls.__module__)
-    return not _is_library(getattr(module, "__file__", None) or "<program>")
+    return not is_library(getattr(module, "__file__", None) or "<program>")

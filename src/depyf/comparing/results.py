@@ -51,22 +51,34 @@ class StageResult:
     Attributes:
         stage: ``"captured"``, ``"aot"`` or ``"inductor"``.
         title: in words.
-        equal: all results (changed arguments and buffers, and gradients, too) are within the tolerance.
-        max_difference: the largest absolute difference of all results.
+        max_difference: the largest absolute difference of all results, rounding included.
         differing: names of the results that differ.
-        first: where it begins; ``None`` where all is equal.
+        not_judged: names of the results that eager Python itself leaves otherwise in another run, with the reason.
+        first: where the difference begins; ``None`` where nothing differs.
         failure: why the stage could not run; empty if it ran.
         graphs: how many graphs ran.
     """
 
     stage: str
     title: str
-    equal: bool
     max_difference: float = 0.0
     differing: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
     first: Difference | None = None
     failure: str = ""
     graphs: int = 0
+
+    @property
+    def equal(self) -> bool:
+        """The stage ran, all results were compared (changed arguments and gradients, too), and all are equal."""
+        return not (self.failure or self.differing or self.not_judged)
+
+    @property
+    def verdict(self) -> str:
+        """Return that in a word or two."""
+        if self.failure:
+            return "did not run"
+        return "DIFFERENT" if self.differing else "partly judged" if self.not_judged else "equal"
 
 
 @dataclass(frozen=True)
@@ -99,10 +111,11 @@ class RunningResult:
         missed: functions that no version fits. Torch would compile them.
         nothing_fits: no version of the function itself fits the call; what torch would compile was judged, compiled
             apart as the program would do it (with its compile caches).
-        equal: the call left what it leaves in eager Python.
         differing: each place that is different, and how, in words.
-        max_difference: the largest absolute difference.
-        fault: the part at fault; ``None`` where all is equal.
+        not_judged: each place that was not compared, and why, in words.
+        remade: what was judged in a compilation made afresh, and why; empty where it was the versions that exist.
+        max_difference: the largest absolute difference, rounding included.
+        fault: the part at fault; ``None`` where nothing is different, or no part was looked for.
         failure: why the versions could not be judged; empty if they were.
         seconds: what it took.
     """
@@ -110,12 +123,18 @@ class RunningResult:
     served: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     nothing_fits: bool = False
-    equal: bool = True
     differing: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+    remade: str = ""
     max_difference: float = 0.0
     fault: Fault | None = None
     failure: str = ""
     seconds: float = 0.0
+
+    @property
+    def equal(self) -> bool:
+        """All that the call leaves was compared, and it is what it leaves in eager Python."""
+        return not (self.failure or self.differing or self.not_judged)
 
     def __str__(self) -> str:
         if self.failure:
@@ -123,12 +142,16 @@ class RunningResult:
         ran = f"what runs ({', '.join(self.served) or 'no compiled version'})"
         if self.nothing_fits:
             ran = f"what torch would compile, as no version fits this call ({', '.join(self.served) or 'nothing'})"
-        if self.equal:
-            return f"{ran}: equal"
-        lines = [f"{ran}: DIFFERENT"]
+        verdict = "DIFFERENT" if self.differing else "equal where it was compared" if self.not_judged else "equal"
+        lines = [f"{ran}: {verdict}"]
         lines += [f"  {each}" for each in self.differing[:8]]
         if len(self.differing) > 8:
             lines.append(f"  and {len(self.differing) - 8} more")
+        lines += [f"  not judged: {each}" for each in self.not_judged[:8]]
+        if len(self.not_judged) > 8:
+            lines.append(f"  and {len(self.not_judged) - 8} more that are not judged")
+        if self.remade:
+            lines.append(f"  ({self.remade})")
         if self.fault is not None:
             lines += [f"  {line}" for line in f"at fault: {self.fault}".split("\n")]
         return "\n".join(lines)
@@ -152,8 +175,13 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """What runs gave what eager Python gives, and all stages ran and gave it, too."""
+        """What runs left what eager Python leaves, and all stages ran and did, too; everything was compared."""
         return all(stage.equal for stage in self.stages) and (self.running is None or self.running.equal)
+
+    @property
+    def different(self) -> bool:
+        """What runs, or a stage that ran, left something else than eager Python."""
+        return any(stage.differing for stage in self.stages) or bool(self.running and self.running.differing)
 
     @property
     def first(self) -> Difference | None:
@@ -184,7 +212,7 @@ class Comparison:
                     line = stage.first.user_lines[0].location
                     more = len(stage.first.user_lines) - 1
                     first += f", {line.filename}:{line.line}" + (f" and {more} more" if more else "")
-            rows.append((stage.title, "equal" if stage.equal else "DIFFERENT", f"{stage.max_difference:.3g}", first))
+            rows.append((stage.title, stage.verdict, f"{stage.max_difference:.3g}", first))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = [f"{self.function}:"]
         if self.running is not None:
@@ -197,6 +225,7 @@ class Comparison:
         if self.first is not None:
             lines.append(f"first difference, in {next(s.title for s in self.stages if s.first is not None)}:")
             lines += [f"  {line}" for line in str(self.first).split("\n")]
+        lines += [f"not judged: {stage.title}: {each}" for stage in self.stages for each in stage.not_judged]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 

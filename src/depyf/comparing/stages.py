@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -113,28 +113,23 @@ def compiled(function: Any, compiler: Callable[..., Any], dynamic: bool | None) 
     """Return the function as the backend runs it; torch compiles when it is called.
 
     What is compiled is a copy (the same instructions in a code object of its own), as torch keeps what it compiled with
-    the code object. A module is given a copy of its ``forward``; :meth:`~.state.Start.run` takes it back.
+    the code object. A module has a copy of its ``forward`` while it is called.
     """
     if isinstance(function, torch.nn.Module):
-        forward = function.forward
-        if isinstance(forward, MethodType) and "forward" not in vars(function):
-            vars(function)["forward"] = _copy(forward)
-        return torch.compile(function, backend=compiler, dynamic=dynamic)
+        forward, own = function.forward, vars(function)
+        if not isinstance(forward, MethodType) or "forward" in own:
+            return torch.compile(function, backend=compiler, dynamic=dynamic)
+        module, copied = torch.compile(function, backend=compiler, dynamic=dynamic), _copy(forward)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            own["forward"] = copied
+            try:
+                return module(*args, **kwargs)
+            finally:
+                own.pop("forward", None)
+
+        return call
     return torch.compile(_copy(function), backend=compiler, dynamic=dynamic)
-
-
-def compiled_apart(function: Any, code: CodeType | None, compiler: Callable[..., Any], dynamic: bool | None) -> Any:
-    """Return the function as the backend runs it, in a process of its own: there it need not be copied.
-
-    Args:
-        function: to compile.
-        code: its code object, of which this process forgets what was compiled.
-        compiler: the backend.
-        dynamic: as of ``torch.compile``.
-    """
-    if code is not None:
-        pipeline.forget(code)
-    return torch.compile(function, backend=compiler, dynamic=dynamic)
 
 
 def _copy(function: Any) -> Any:

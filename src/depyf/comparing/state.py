@@ -1,159 +1,264 @@
-"""The same start for each run: copies of arguments, of modules' tensors, and of the state of random numbers."""
+"""One start for each run in this process: what a call can change is copied or noted, and afterwards is as it was."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import copy
 import random
 import sys
-from collections.abc import Iterator
-from types import CodeType, FunctionType, MethodType
+import types
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
-from .tensors import Memo, copied
+from ..capture.torch_private.quiet import without_side_effects
+from .reachable import Reachable, is_library, is_users, names_read
 
 
-class Start:
-    """The state that a call starts from.
+class CannotRepeat(RuntimeError):
+    """A call cannot be run twice from one state; the message names what cannot be put back."""
+
+
+@contextlib.contextmanager
+def repeatable(roots: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """Give arguments for one run; what it does to them, and to what the roots lead to, is undone at the end.
+
+    Tensors are replaced by copies wherever an object holds them, with their strides and shared memory; so no operation
+    of the run sees one of the program's. Other objects are the program's own, as guards ask for their identity.
 
     Args:
-        function: what is called. Modules and tensors are found that it is, is a method of, holds in closures, or names
-            as globals, and those among the arguments.
-        args, kwargs: its arguments.
-    """
-
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.modules = _modules(function, args, kwargs)
-        self.random = _random_state()
-
-    @contextlib.contextmanager
-    def run(self) -> Iterator[Run]:
-        """Arguments for one run, and modules that hold copies of their tensors; afterwards all is as it was."""
-        memo = Memo()
-        restore: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        cells: list[tuple[Any, Any]] = []
-        names: dict[str, torch.Tensor] = {}
-        _set_random_state(self.random)
-        try:
-            for prefix, module in self.modules:
-                for path, inner in module.named_modules():
-                    for held in (inner.__dict__, inner._parameters, inner._buffers):
-                        restore.append((held, dict(held)))
-                        for key, value in list(held.items()):
-                            if key in ("_parameters", "_buffers", "_modules"):
-                                continue
-                            plain = held is inner.__dict__ and type(value) in (list, dict)
-                            if isinstance(value, torch.Tensor) or plain:
-                                held[key] = copied(value, memo)
-                            if isinstance(value, torch.Tensor):
-                                names[".".join(part for part in (prefix, path, key) if part)] = held[key]
-            for container, key, value in _loose_tensors(self.function):
-                cells.append((container, (key, value)))
-                copy = copied(value, memo)
-                names[str(key)] = copy
-                _put(container, key, copy)
-            args = copied(self.args, memo)
-            kwargs = copied(self.kwargs, memo)
-            yield Run(args, kwargs, names)
-        finally:
-            for held, before in restore:
-                held.clear()
-                held.update(before)
-            for container, (key, value) in cells:
-                _put(container, key, value)
-            _set_random_state(self.random)
-
-
-class Run:
-    """Copies for one run.
-
-    Attributes:
+        roots: what is called, by name.
         args, kwargs: of the call.
-        held: tensors of modules, closures and globals, by name.
+
+    Raises:
+        CannotRepeat: an iterator is among the objects, or a set of tensors.
     """
+    start = _Start()
+    states = _random_states()
+    try:
+        for place, value in {"args": args, "kwargs": kwargs, **roots}.items():
+            start.add(place, value)
+        start.put_copies()
+        yield start.copied(args), start.copied(kwargs)
+    finally:
+        start.undo()
+        _set_random_states(states)
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], held: dict[str, torch.Tensor]) -> None:
-        self.args = args
-        self.kwargs = kwargs
-        self.held = held
 
+class _Start(Reachable):
+    """Copies of tensors, and how what holds them is put back."""
 
-def _plain(function: Any) -> FunctionType | None:
-    if isinstance(function, MethodType):
-        function = function.__func__
-    return function if isinstance(function, FunctionType) else None
+    def __init__(self) -> None:
+        super().__init__()
+        self._copies: dict[int, Any] = {}
+        self._memory: dict[int, Any] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._put: list[Callable[[], None]] = []
 
+    def put_copies(self) -> None:
+        for put in self._put:
+            put()
 
-def _reachable(function: Any) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Yield ``(name, value, container, key)`` of closures and globals of a function and of those defined in it."""
-    plain = _plain(function)
-    if plain is None:
-        return
-    for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or ()):
+    def undo(self) -> None:
+        for undo in reversed(self._undo):
+            undo()
+
+    def _met(self, place: str, value: Any) -> None:
+        """Note the state of one object that can change."""
+        if isinstance(value, (types.GeneratorType, types.AsyncGeneratorType)) or (
+                hasattr(type(value), "__next__") and type(value).__module__ in ("builtins", "itertools", "_io")):
+            raise CannotRepeat(f"{place} is an iterator ({type(value).__name__}), which one run uses up")
+        if isinstance(value, (set, frozenset)) and any(isinstance(each, torch.Tensor) for each in value):
+            raise CannotRepeat(f"{place} is a set of tensors")
+        if isinstance(value, types.ModuleType):
+            if not is_library(getattr(value, "__file__", None) or ""):
+                self._mapping(vars(value))
+            return
+        if isinstance(value, torch.Tensor):
+            return
+        own = getattr(value, "__dict__", None)
+        if type(own) is dict:
+            self._mapping(own)
+        for cls in type(value).__mro__:
+            if cls.__module__ != "builtins" and cls.__module__ != "torch":
+                for member in vars(cls).values():
+                    if isinstance(member, types.MemberDescriptorType):
+                        self._slot(value, member)
+        if isinstance(value, dict):
+            self._mapping(value)
+        elif isinstance(value, (list, collections.deque)):
+            self._sequence(value)
+        elif isinstance(value, (set, bytearray)):
+            before = value.copy()
+            refill = value.update if isinstance(value, set) else value.extend
+            self._undo += [lambda: refill(before), value.clear]  # (the last first)
+        elif isinstance(value, types.FunctionType) and not is_library(value.__code__.co_filename):
+            self._mapping(value.__globals__, set(names_read(value.__code__)))
+            self._defaults(value)
+        elif isinstance(value, torch.Generator):
+            state = value.get_state()
+            self._undo.append(lambda: value.set_state(state))
+        elif type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
+            array = value.copy()
+            self._undo.append(lambda: value.__setitem__(..., array))
+
+    def _tensor(self, place: str, tensor: torch.Tensor) -> Iterable[tuple[str, Any]]:
+        return ()
+
+    def _cell(self, place: str, cell: types.CellType) -> Iterable[tuple[str, Any]]:
         try:
-            yield name, cell.cell_contents, cell, name
+            before = cell.cell_contents
         except ValueError:
-            continue  # empty
-    pending: list[CodeType] = [plain.__code__]
-    seen: set[str] = set()
-    while pending:
-        code = pending.pop()
-        pending += [const for const in code.co_consts if isinstance(const, CodeType)]
-        for name in code.co_names:
-            if name in plain.__globals__ and name not in seen:
-                seen.add(name)
-                yield name, plain.__globals__[name], plain.__globals__, name
+            self._undo.append(lambda: _empty(cell))
+        else:
+            self._put.append(lambda: setattr(cell, "cell_contents", self.copied(before)))
+            self._undo.append(lambda: setattr(cell, "cell_contents", before))
+        return super()._cell(place, cell)
+
+    def _class(self, place: str, cls: type) -> Iterable[tuple[str, Any]]:
+        if is_users(cls):
+            self._attributes_of(cls)
+        return super()._class(place, cls)
+
+    def _mapping(self, value: dict[Any, Any], names: set[str] | None = None) -> None:
+        """Note a dictionary; of a module's variables those of some names only."""
+        before = dict(value) if names is None else {name: value[name] for name in names if name in value}
+
+        def put() -> None:
+            for key, item in before.items():
+                if (new := self.copied(item)) is not item:
+                    dict.__setitem__(value, key, new)
+            if any(isinstance(key, torch.Tensor) for key in before):
+                items = {self.copied(key): self.copied(item) for key, item in before.items()}
+                dict.clear(value)
+                dict.update(value, items)
+
+        def undo() -> None:
+            if names is not None:
+                for name in names - before.keys():
+                    value.pop(name, None)
+                value.update(before)
+            elif len(value) != len(before) or any(
+                    one is not other for pair in zip(value.items(), before.items()) for one, other in zip(*pair)):
+                dict.clear(value)
+                dict.update(value, before)
+
+        self._put.append(put)
+        self._undo.append(undo)
+
+    def _defaults(self, function: types.FunctionType) -> None:
+        before = function.__defaults__, function.__kwdefaults__
+        if before[0] is not None and (new := self.copied(before[0])) is not before[0]:
+            self._put.append(lambda: setattr(function, "__defaults__", new))
+        self._undo.append(lambda: setattr(function, "__defaults__", before[0])
+                          if function.__defaults__ is not before[0] else None)
+        if before[1]:
+            self._mapping(before[1])
+
+    def _sequence(self, value: Any) -> None:
+        before = list(value)
+
+        def put() -> None:
+            for number, item in enumerate(before):
+                if (new := self.copied(item)) is not item:
+                    value[number] = new
+
+        def undo() -> None:
+            value.clear()
+            value.extend(before)
+
+        self._put.append(put)
+        self._undo.append(undo)
+
+    def _slot(self, owner: Any, member: types.MemberDescriptorType) -> None:
+        try:
+            before = member.__get__(owner, type(owner))
+            member.__set__(owner, before)
+        except (AttributeError, TypeError):
+            return  # empty, or read-only
+        self._put.append(lambda: member.__set__(owner, self.copied(before)))
+        self._undo.append(lambda: member.__set__(owner, before))
+
+    def _attributes_of(self, cls: type) -> None:
+        before = {name: value for name, value in vars(cls).items()
+                  if not isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType))}
+
+        def put() -> None:
+            for name, item in before.items():
+                if (new := self.copied(item)) is not item:
+                    setattr(cls, name, new)
+
+        def undo() -> None:
+            for name in [name for name in vars(cls) if name not in before]:
+                with contextlib.suppress(AttributeError, TypeError):
+                    delattr(cls, name)
+            for name, item in before.items():
+                if vars(cls).get(name) is not item:
+                    setattr(cls, name, item)
+
+        self._put.append(put)
+        self._undo.append(undo)
+
+    def copied(self, value: Any) -> Any:
+        """Return a tensor's copy, and tuples and the call's own containers with copies in them; else the value."""
+        if isinstance(value, torch.Tensor):
+            if id(value) not in self._copies:
+                self._alive.append(value)
+                with without_side_effects():
+                    self._copies[id(value)] = self._copy(value)
+            return self._copies[id(value)]
+        if isinstance(value, tuple):
+            items = [self.copied(item) for item in value]
+            if any(new is not old for new, old in zip(items, value)):
+                return type(value)(*items) if hasattr(value, "_fields") else tuple.__new__(type(value), items)
+        return value
+
+    def _copy(self, value: torch.Tensor) -> torch.Tensor:
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided \
+                or value.is_quantized or value.is_meta or value.is_conj() or value.is_neg():
+            try:
+                return copy.deepcopy(value.detach()).requires_grad_(value.requires_grad)
+            except (RuntimeError, TypeError, NotImplementedError) as error:
+                raise CannotRepeat(f"a {type(value).__name__} cannot be copied: {error}") from error
+        storage = value.untyped_storage()
+        if storage.data_ptr() not in self._memory:
+            self._alive.append(storage)
+            self._memory[storage.data_ptr()] = storage.clone()
+        with torch.inference_mode(value.is_inference()):
+            result = torch.empty(0, dtype=value.dtype, device=value.device)
+            result.set_(
+                self._memory[storage.data_ptr()], value.storage_offset(), value.shape, value.stride())
+        if isinstance(value, torch.nn.Parameter):
+            result = torch.nn.Parameter(result, requires_grad=value.requires_grad)
+        elif value.requires_grad:
+            result.requires_grad_()
+            if not value.is_leaf:
+                with torch.enable_grad():
+                    result = result.clone()
+        vars(result).update(vars(value))
+        if value.is_leaf and value.grad is not None:
+            result.grad = self.copied(value.grad)
+        return result
 
 
-def _modules(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, torch.nn.Module]]:
-    result: dict[int, tuple[str, torch.nn.Module]] = {}
-
-    def add(name: str, value: Any, depth: int = 0) -> None:
-        if isinstance(value, torch.nn.Module):
-            result.setdefault(id(value), (name, value))
-        elif depth < 4 and isinstance(value, (tuple, list)):
-            for index, item in enumerate(value):
-                add(f"{name}[{index}]", item, depth + 1)
-        elif depth < 4 and type(value) is dict:
-            for key, item in value.items():
-                add(f"{name}[{key!r}]", item, depth + 1)
-
-    add("", function)
-    add("", getattr(function, "__self__", None))
-    for name, value, _, _ in _reachable(function):
-        add(name, value)
-    add("args", args)
-    add("kwargs", kwargs)
-    return list(result.values())
+def _empty(cell: types.CellType) -> None:
+    with contextlib.suppress(ValueError):
+        del cell.cell_contents
 
 
-def _loose_tensors(function: Any) -> list[tuple[Any, Any, torch.Tensor]]:
-    return [(container, key, value) for _, value, container, key in _reachable(function)
-            if isinstance(value, torch.Tensor)]
-
-
-def _put(container: Any, key: Any, value: Any) -> None:
-    if isinstance(container, dict):
-        container[key] = value
-    else:
-        container.cell_contents = value
-
-
-def _random_state() -> tuple[Any, ...]:
+def _random_states() -> tuple[Any, ...]:
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
     numpy = sys.modules.get("numpy")
     return torch.get_rng_state(), cuda, random.getstate(), numpy.random.get_state() if numpy is not None else None
 
 
-def _set_random_state(state: tuple[Any, ...]) -> None:
-    torch.set_rng_state(state[0])
-    if state[1] is not None:
-        torch.cuda.set_rng_state_all(state[1])
-    random.setstate(state[2])
+def _set_random_states(states: tuple[Any, ...]) -> None:
+    torch.set_rng_state(states[0])
+    if states[1] is not None:
+        torch.cuda.set_rng_state_all(states[1])
+    random.setstate(states[2])
     numpy = sys.modules.get("numpy")
-    if numpy is not None and state[3] is not None:
-        numpy.random.set_state(state[3])
+    if numpy is not None and states[3] is not None:
+        numpy.random.set_state(states[3])

@@ -13,6 +13,14 @@ def draws_numpy_from_torch() -> bool:
         return False
 
 
+def draws_as_eager() -> bool:
+    """Return whether Inductor's code draws the random numbers that eager Python draws."""
+    try:
+        return bool(private_api.INDUCTOR_SETTINGS.get().fallback_random)
+    except (private_api.MissingPrivateApi, AttributeError):
+        return False
+
+
 def options_of_inductor() -> list[str]:
     """Return the options of ``torch._inductor.config`` that are not at their default: ``["max_autotune = True"]``.
 

@@ -1,0 +1,426 @@
+"""One call, run several times from the same start: in eager Python, as its compiled versions are, and compiled afresh.
+
+Each run is done in a process of its own (:mod:`depyf.capture.apart`), so it has the program's own objects and leaves
+nothing behind; where no process can be forked, on copies in this one (``state``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import random
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+
+from ..capture import apart
+from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline, resume_code
+from ..capture.torch_private.loaded import LoadedGraph, loaded_graphs
+from ..capture.torch_private.quiet import without_side_effects
+from ..capture.torch_private.stance import no_compilation
+from ..records.model import Guard
+from ..torch_text.guards import parse_guards
+from . import stages
+from .outcome import Disagreement, Outcome, disagreements, outcome_of
+from .reachable import Reachable, TensorState
+from .state import CannotRepeat, repeatable
+from .tensors import Tolerance
+
+#: Why a place is not judged whose value follows random numbers that compiled code draws in its own way.
+OWN_DRAWS = "follows random numbers that the compiled code draws in its own way"
+_EXACT = Tolerance(0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A compiled version that ran.
+
+    Attributes:
+        function: name of the function, or of the resume function.
+        version: ``"[0/1]"``.
+        resumes_at: the line that a resume function begins with; 0 for others.
+        filename, line: where the function begins.
+    """
+
+    function: str
+    version: str
+    resumes_at: int = 0
+    filename: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class VersionFacts:
+    """What a version is made of, as it is loaded.
+
+    Attributes:
+        guards: its conditions.
+        graphs: its graphs, in the order in which its code names them.
+        free: numbers of the call of which the guards say nothing: ``"s = 4.0"``.
+    """
+
+    guards: tuple[Guard, ...] = ()
+    graphs: tuple[LoadedGraph, ...] = ()
+    free: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What is known of a run of the versions that exist.
+
+    Attributes:
+        served: the versions that ran, in order.
+        missed: functions that no version fitted; they were compiled, or ran as they are written.
+        nothing_fits: the function itself is among them.
+        facts: of the versions that ran, where they are asked for.
+    """
+
+    served: tuple[Served, ...] = ()
+    missed: tuple[str, ...] = ()
+    nothing_fits: bool = False
+    facts: dict[Served, VersionFacts] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a comparison with eager Python found.
+
+    Attributes:
+        differing: the places with another value.
+        not_judged: places that eager Python itself leaves otherwise in another run, with the reason.
+        largest: the largest difference of values, rounding included.
+    """
+
+    differing: tuple[Disagreement, ...] = ()
+    not_judged: tuple[tuple[Disagreement, str], ...] = ()
+    largest: float = 0.0
+
+
+@dataclass
+class JudgedCall:
+    """A call and what is to be known of it.
+
+    Attributes:
+        compiled: what is called: as ``torch.compile`` returned it, or not compiled.
+        function: the user's function or module behind it.
+        args, kwargs: of the call.
+        tolerance: up to which values are equal; by default what rounding can make, measured.
+        backward: run the backward pass, too; ``None``: if results require gradients.
+        limit: seconds for each run.
+        here: run on copies in this process, not in forked ones.
+    """
+
+    compiled: Any
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tolerance: Tolerance = field(default_factory=Tolerance)
+    backward: bool | None = None
+    limit: float = 600.0
+    here: bool = False
+    _eager: dict[Any, Outcome] = field(default_factory=dict)
+
+    @property
+    def roots(self) -> dict[str, Any]:
+        """What the function leads to, by name."""
+        return {"module" if isinstance(self.function, torch.nn.Module) else "function": self.function}
+
+    @property
+    def plain(self) -> FunctionType | None:
+        """The function that torch compiles, where it is written in Python."""
+        inner = self.function.forward if isinstance(self.function, torch.nn.Module) else self.function
+        inner = compiled_callables.innermost_function(getattr(inner, "__func__", inner))
+        return inner if isinstance(inner, FunctionType) else None
+
+    @property
+    def code(self) -> CodeType | None:
+        """Its code object."""
+        return self.plain.__code__ if self.plain is not None else None
+
+    @property
+    def expected(self) -> Outcome:
+        """What the call leaves in eager Python."""
+        return self.in_eager_python()
+
+    # --- runs -----------------------------------------------------------------------------------------
+    def run(self, work: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Any:
+        """Return what ``work(args, kwargs)`` gives, of which nothing is left behind.
+
+        Raises:
+            ChildFailed: it did not give anything, or the call cannot be repeated here; the message says why.
+        """
+        if not self.here:
+            return apart.in_child(lambda: work(self.args, self.kwargs), self.limit)
+        try:
+            with apart.judging(), repeatable(self.roots, self.args, self.kwargs) as (args, kwargs):
+                return work(args, kwargs)
+        except CannotRepeat as error:
+            raise apart.ChildFailed(str(error)) from error
+        except Exception as error:  # as of a child
+            raise apart.ChildFailed(f"{type(error).__name__}: {error}") from error
+
+    def in_eager_python(self, asks: bool = False, measured: bool = False, changed: str = "") -> Outcome:
+        """Run the call in eager Python, once for the same options.
+
+        Args:
+            asks: a program that asks whether torch compiles it learns that it does.
+            measured: measure how far rounding may take each value.
+            changed: ``"nudged"``: all numbers are changed by about their last digit; or the names of random numbers to
+                be drawn otherwise, with a seed.
+        """
+        key = asks, measured, changed
+        if key not in self._eager:
+            def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+                if changed == "nudged":
+                    _nudge([args, kwargs, self.function, getattr(self.function, "__self__", None)])
+                elif changed:
+                    _reseed(*changed.split())
+                with pipeline.all_eager(), _compiling() if asks else contextlib.nullcontext():
+                    return outcome_of(self.function, self.roots, args, kwargs, self.backward, measured)
+
+            self._eager[key] = self.run(work)
+        return self._eager[key]
+
+    def as_loaded(
+        self, compiles: bool = True, facts: bool = False, before: Callable[[], None] = lambda: None,
+    ) -> Outcome:
+        """Run the call as the compiled versions are; ``extra`` of the outcome is :class:`Loaded`.
+
+        Args:
+            compiles: what no version fits is compiled, as the program would do it; else, and in this process, it runs
+                as it is written.
+            facts: also return what the versions are made of.
+            before: is called first, in the process of the run.
+        """
+        def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+            before()
+            hooks.never_compile("depyf")
+            missed: list[CodeType] = []
+            ran: list[CodeType] = []
+            with contextlib.ExitStack() as stack:
+                if compiles and not self.here:
+                    stack.callback(hooks.on_bytecode(lambda original, transformed: missed.append(original)))
+                else:
+                    stack.enter_context(no_compilation(missed.append))
+                result = outcome_of(lambda *args, **kwargs: _profiled(ran, lambda: self.compiled(*args, **kwargs)),
+                                    self.roots, args, kwargs, self.backward)
+            result.extra = self._loaded(ran, missed, facts)
+            return result
+
+        outcome: Outcome = self.run(work)
+        return outcome
+
+    def afresh(
+        self, make: Callable[[], contextlib.AbstractContextManager[tuple[Any, Callable[[], Any]]]],
+        settings: Callable[[], contextlib.AbstractContextManager[None]] = pipeline.isolated_compile,
+        dynamic: bool | None = None,
+    ) -> Outcome:
+        """Run the call compiled anew.
+
+        Args:
+            make: makes the context of a backend, and what is called afterwards for the outcome's ``extra``.
+            settings: makes the context in which torch compiles.
+            dynamic: as of ``torch.compile``.
+        """
+        def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
+            hooks.never_compile("depyf")
+            with settings(), make() as (backend, ask):
+                if self.here:
+                    compiled = stages.compiled(self.function, backend, dynamic)
+                else:
+                    if self.code is not None:
+                        pipeline.forget(self.code)
+                    compiled = torch.compile(self.function, backend=backend, dynamic=dynamic)
+                result = outcome_of(compiled, self.roots, args, kwargs, self.backward)
+                result.extra = ask()
+                return result
+
+        outcome: Outcome = self.run(work)
+        return outcome
+
+    # --- judging --------------------------------------------------------------------------------------
+    def against_eager(
+        self, actual: Outcome, own_random: frozenset[str] = frozenset(), *, may_ask: bool = True,
+    ) -> Findings:
+        """Return where an outcome is another than in eager Python, beyond what rounding and chance explain.
+
+        Args:
+            actual: the outcome.
+            own_random: the random numbers that it draws in its own way.
+            may_ask: a program that asks whether torch compiles it is right where it does what it then wants.
+        """
+        findings = self._against(actual, own_random, False)
+        if findings.differing and may_ask:
+            asked = self._against(actual, own_random, True)
+            findings = findings if asked.differing else asked
+        return findings
+
+    def _against(self, actual: Outcome, own_random: frozenset[str], asks: bool) -> Findings:
+        expected = self.in_eager_python(asks)
+        originals = self._originals(actual, expected)
+        compared = functools.partial(disagreements, expected=expected, own_random=own_random, originals=originals)
+        exact = compared(actual, tolerance=_EXACT)
+        if not exact:
+            return Findings()
+        measured = self.in_eager_python(asks, measured=True) if self.tolerance == Tolerance() else None
+        found = compared(actual, tolerance=self.tolerance, reference=measured)
+        differing, not_judged = [], []
+        for each in found:
+            why = self._why_not_judged(each, expected, measured, own_random, asks)
+            not_judged.append((each, why)) if why else differing.append(each)
+        return Findings(tuple(differing), tuple(not_judged), max(each.apart for each in exact))
+
+    def _why_not_judged(
+        self, found: Disagreement, expected: Outcome, measured: Outcome | None, own_random: frozenset[str], asks: bool,
+    ) -> str:
+        """Return why a place says nothing about the compiler: eager Python itself may leave something else there."""
+        if found.structural:
+            return ""
+        if own_random & expected.drew:
+            for seed in (1234567, 77):
+                if found.place in self._places(asks, f"{seed} {' '.join(sorted(own_random))}", expected):
+                    return OWN_DRAWS
+        if found.place in self._places(asks, "", expected):
+            return "two runs in eager Python differ there"
+        if found.part in ("printed text", "exception") or measured is None or measured.scalars or isinstance(
+                expected.states.get(found.place), TensorState) is False:
+            if found.place in self._places(asks, "nudged", expected, measured):
+                return "the last digit of a number decides it"
+        return ""
+
+    def _places(self, asks: bool, changed: str, expected: Outcome, measured: Outcome | None = None) -> set[str]:
+        """Return the places where another run of eager Python leaves something else."""
+        other = self.in_eager_python(asks, measured=not changed, changed=changed)
+        return {each.place for each in disagreements(
+            other, expected, _EXACT, reference=measured if changed else other) if not each.structural}
+
+    def _originals(self, actual: Outcome, expected: Outcome) -> dict[str, Any]:
+        """Return states before the call of large tensors that only one of the runs changed."""
+        for place, state in actual.states.items():
+            other = expected.states.get(place)
+            if isinstance(state, TensorState) and isinstance(other, TensorState) and \
+                    (state.value is None) != (other.value is None):
+                walk = Reachable()
+                for name, value in {"args": self.args, "kwargs": self.kwargs, **self.roots}.items():
+                    walk.add(name, value)
+                return walk.states
+        return {}
+
+    # --- versions -------------------------------------------------------------------------------------
+    def _loaded(self, ran: list[CodeType], missed: list[CodeType], with_facts: bool) -> Loaded:
+        by_code: dict[int, tuple[Served, cache_entries.Entry]] = {}
+        codes = {id(code): code for code in (*cache_entries.known_codes(), self.code) if code is not None}
+        for code in codes.values():
+            for entry in cache_entries.entries(code):
+                by_code[id(entry.code)] = Served(
+                    code.co_name, entry.name, _resumed_line(code), code.co_filename, code.co_firstlineno), entry
+        served = [by_code[id(code)] for code in ran if id(code) in by_code]
+        facts = {each: self._facts(each, entry) for each, entry in served} if with_facts else {}
+        names = tuple(dict.fromkeys(getattr(code, "co_qualname", code.co_name) for code in missed))
+        own = self.code
+        return Loaded(tuple(each for each, _ in served), names,
+                      own is not None and any(code is own for code in missed), facts)
+
+    def _facts(self, served: Served, entry: cache_entries.Entry) -> VersionFacts:
+        namespace = getattr(self.plain, "__globals__", {})
+        values = self.values() if self.code is not None and served.function == self.code.co_name else None
+        return VersionFacts(parse_guards(str(entry.guard_manager)),
+                            tuple(loaded_graphs(entry.code, namespace)),
+                            tuple(_free(entry, values)) if values is not None else ())
+
+    def values(self) -> dict[str, Any] | None:
+        """Return the local variables that the call begins with; ``None`` where it is not of a plain function."""
+        function = self.plain
+        if function is None:
+            return None
+        this = self.function if isinstance(self.function, torch.nn.Module) else getattr(self.function, "__self__", None)
+        try:
+            bound = inspect.signature(function).bind(*([this] if this is not None else []), *self.args, **self.kwargs)
+        except (TypeError, ValueError):
+            return None
+        bound.apply_defaults()
+        values = dict(bound.arguments)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            with contextlib.suppress(ValueError):  # empty
+                values[name] = cell.cell_contents
+        return values
+
+
+def _profiled(ran: list[CodeType], call: Callable[[], Any]) -> Any:
+    """Call, and note the code objects that run."""
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event == "call":
+            ran.append(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        return call()
+    finally:
+        sys.setprofile(before)
+
+
+def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:
+    """Yield numbers of which the guards of a version say nothing: with other numbers they hold, too."""
+    if not entry.check(values).fits:
+        return
+    for name, value in values.items():
+        if type(value) in (bool, int, float):
+            others = [not value] if isinstance(value, bool) else [value + 3, value * 2 + 5]
+            if all(entry.check({**values, name: other}).fits for other in others):
+                yield f"{name} = {value!r}"
+
+
+def _resumed_line(code: CodeType) -> int:
+    """Return the line that a resume function goes on with; 0 for another function."""
+    if not resume_code.is_resume(code):
+        return 0
+    number = code.co_name.rpartition("_at_")[2]
+    return int(number) if number.isdigit() else code.co_firstlineno
+
+
+@contextlib.contextmanager
+def _compiling() -> Iterator[None]:
+    """Inside, a program that asks whether torch compiles it learns that it does."""
+    names = [name for name in ("is_compiling", "is_dynamo_compiling") if hasattr(torch.compiler, name)]
+    before = {name: getattr(torch.compiler, name) for name in names}
+    try:
+        for name in names:
+            setattr(torch.compiler, name, lambda: True)
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(torch.compiler, name, function)
+
+
+def _reseed(seed: str, *names: str) -> None:
+    """Have other random numbers drawn."""
+    if "torch" in names:
+        torch.manual_seed(int(seed))
+    numpy = sys.modules.get("numpy")
+    if "numpy" in names and numpy is not None:
+        numpy.random.seed(int(seed))
+
+
+def _nudge(roots: list[Any]) -> None:
+    """Change all floating-point numbers that a call begins with by about their last digit."""
+    state = random.getstate()
+    generator = torch.Generator().manual_seed(0)
+    seen: set[int] = set()
+    walk = Reachable()
+    for number, each in enumerate(roots):
+        walk.add(str(number), each)
+    with without_side_effects():
+        for tensor in walk.tensors:
+            if tensor.is_floating_point() and tensor.layout is torch.strided and tensor.device.type == "cpu" \
+                    and tensor.numel() and tensor.untyped_storage().data_ptr() not in seen:
+                seen.add(tensor.untyped_storage().data_ptr())
+                with contextlib.suppress(RuntimeError):
+                    signs = torch.rand(tensor.shape, generator=generator) * 2 - 1
+                    tensor.data.mul_((1 + 4 * torch.finfo(tensor.dtype).eps * signs).to(tensor.dtype))
+    random.setstate(state)

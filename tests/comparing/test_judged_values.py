@@ -1,0 +1,233 @@
+"""What ``depyf.compare`` says of values: equal within rounding, different, or not judged; forked, and on copies."""
+
+import os
+import random
+import shutil
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import depyf
+from depyf.capture import apart
+from depyf.capture.torch_private import cache_entries
+from depyf.comparing.outcome import outcome_of
+from depyf.comparing.reference import Reference, within_rounding
+
+pytestmark = pytest.mark.usefixtures("fresh_dynamo")
+needs_compiler = pytest.mark.skipif(not shutil.which(os.environ.get("CXX", "g++")), reason="needs a C++ compiler")
+log = []
+
+
+@pytest.fixture(params=["forked", "on copies"], autouse=True)
+def place(request, monkeypatch):
+    if request.param == "on copies":
+        monkeypatch.setattr(apart, "why_not", lambda: "forking is refused")
+    elif apart.why_not():
+        pytest.skip("no process can be forked here")
+    log.clear()
+    return request.param
+
+
+def off_by(factor, operation=torch.sin):
+    """A backend whose graphs give one operation's result times a factor."""
+    def backend(gm, inputs):
+        for node in list(gm.graph.nodes):
+            if node.target is operation or getattr(node.target, "__name__", node.target) == operation.__name__:
+                with gm.graph.inserting_after(node):
+                    new = gm.graph.call_function(torch.mul, (node, factor))
+                node.replace_all_uses_with(new)
+                new.args = (node, factor)
+        gm.recompile()
+        return gm.forward
+    return backend
+
+
+@pytest.mark.parametrize("dtype, scale, factor", [
+    (torch.bfloat16, 1.0, 1.06), (torch.bfloat16, 1.0, 1.1), (torch.float16, 1.0, 1.02), (torch.float32, 1e-7, 1.5),
+    (torch.float32, 1e-7, 1.001), (torch.float64, 1e-12, 1.0001)])
+def test_an_error_of_a_few_percent_is_found(dtype, scale, factor):
+    x = torch.randn(64, dtype=dtype) * scale
+
+    def waves(x):
+        return torch.sin(x) * 3
+
+    right, wrong = torch.compile(waves, backend="eager"), torch.compile(waves, backend=off_by(factor))
+    right(x)
+    assert depyf.compare(right, x, stages=()).equal
+    torch._dynamo.reset()
+    wrong(x)
+    result = depyf.compare(wrong, x, stages=())
+    assert result.different and not result.equal, str(result)
+    assert "DIFFERENT" in str(result)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rounding_of_inductors_is_none(dtype):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.LayerNorm(32), torch.nn.Linear(32, 4),
+                                torch.nn.LogSoftmax(-1)).to(dtype)
+    x = torch.randn(8, 16, dtype=dtype)
+    compiled = torch.compile(model)
+    compiled(x)
+    result = depyf.compare(compiled, x, stages=())
+    assert result.equal and result.running.served, str(result)
+
+
+def dropped(x, w):
+    return torch.sin(torch.nn.functional.dropout(x, 0.5) @ w)
+
+
+@needs_compiler
+@pytest.mark.parametrize("wrong", [False, True])
+def test_what_follows_dropout_is_judged_with_the_random_numbers_of_eager_python(monkeypatch, wrong):
+    from torch._inductor import lowering
+
+    aten = torch.ops.aten
+    if wrong:
+        monkeypatch.setitem(lowering.lowerings, aten.sin.default, lowering.lowerings[aten.cos.default])
+    x, w = torch.randn(8, 8), torch.randn(8, 8)
+    compiled = torch.compile(dropped)
+    compiled(x, w)
+    running = depyf.compare(compiled, x, w, stages=()).running
+    assert running.served and bool(running.differing) == wrong and running.equal != wrong, str(running)
+    assert "draw random numbers in their own way" in running.remade, str(running)
+    assert "made afresh" in str(running)
+
+
+def test_where_eager_python_differs_from_itself_nothing_is_judged():
+    def numbered(x):
+        return x + 1, torch.tensor([id(object()) % 7, int.from_bytes(os.urandom(6), "big")])
+
+    compiled = torch.compile(numbered, backend="eager")
+    compiled(torch.ones(2))
+    result = depyf.compare(compiled, torch.ones(2), stages=())
+    assert not result.equal and not result.different, str(result)
+    assert "not judged: result[1]: two runs in eager Python differ there" in str(result)
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(()))
+        self.history, self.calls = [], 0
+
+    def forward(self, x, state):
+        self.calls += 1
+        self.seen += 1
+        self.history.append(x.sum())
+        state["last"] = x
+        log.append(self.calls)
+        x.mul_(2)
+        return self.linear(x)
+
+
+def test_the_program_is_as_it_was():
+    """Objects, versions of tensors, gradients, counters of random numbers, cache entries."""
+    torch.manual_seed(0)
+    model, x, state = Model(), torch.randn(2, 4), {}
+    compiled = torch.compile(model, backend="aot_eager")
+    compiled(x, state).sum().backward()
+
+    def everything():
+        tensors = [*model.parameters(), *model.buffers(), x, model.linear.weight.grad, *model.history, *state.values()]
+        entries = [(code.co_name, entry.name, id(entry.code)) for code in cache_entries.known_codes()
+                   for entry in cache_entries.entries(code)]
+        return ([(id(each), each._version, each.tolist()) for each in tensors], model.calls, list(log),
+                list(map(id, model.history)), sorted(model.__dict__), entries, random.getstate(),
+                torch.get_rng_state().tolist(), "forward" in vars(model))
+
+    before = everything()
+    result = depyf.compare(compiled, x, state, stages=("captured",))
+    assert result.running.equal and result.stage("captured").equal, str(result)
+    assert everything() == before
+
+
+def test_a_version_that_is_wrong_is_found_where_it_is(place):
+    compiled = torch.compile(lambda x, factor: x * factor, backend="eager", dynamic=False, options={
+        "guard_filter_fn": lambda guards: ["factor" not in each.name for each in guards]})
+    compiled(torch.ones(3), 2)
+    running = depyf.compare(compiled, torch.ones(3), 5, stages=()).running
+    assert running.differing and running.served == ("<lambda> [0/0]",), str(running)
+    assert (running.fault is None) == (place == "on copies")
+
+
+def test_a_call_that_no_version_fits():
+    compiled = torch.compile(lambda x, y: x * y, backend=off_by(1.5, torch.mul), dynamic=False)
+    compiled(torch.ones(3), torch.ones(3))
+    entries = len(cache_entries.known_codes())
+    running = depyf.compare(compiled, torch.ones(4), torch.ones(4), stages=()).running
+    assert running.nothing_fits and running.differing, str(running)
+    assert len(cache_entries.known_codes()) == entries
+
+
+def test_an_iterator_is_refused_on_copies(place):
+    compiled = torch.compile(lambda x, items: x + next(items), backend="eager")
+    items = iter([1, 2, 3])
+    compiled(torch.ones(2), items)
+    result = depyf.compare(compiled, torch.ones(2), items, stages=())
+    if place == "on copies":
+        assert not result.equal and "is an iterator" in result.running.failure
+    assert next(items) == 2
+
+
+def test_calls_are_checked(tmp_path, capfd):
+    wrong = torch.compile(lambda x, factor: x + factor, backend="eager", options={
+        "guard_filter_fn": lambda guards: ["factor" not in each.name for each in guards]})
+    with depyf.prepare_debug(str(tmp_path / "dump"), check=True):
+        for factor in (2, 3):
+            wrong(torch.ones(2), factor)
+    assert "2 of 2 compiled calls judged: 1 equal to eager Python, 1 DIFFERENT" in capfd.readouterr().err
+    records = (tmp_path / "dump" / "records.jsonl").read_text()
+    assert records.count('"outcome"') <= 2  # nothing that was compiled to judge a call is recorded
+
+
+# --- the measure of rounding -------------------------------------------------------------------------
+def test_views_and_changes_in_place_have_one_value():
+    x = torch.ones(4, 4)
+
+    def changes():
+        y = x * (1 / 3)
+        y.t()[0] += 1
+        z = y[:, 0]
+        return z * 3
+
+    with Reference() as reference:
+        result = changes()
+    exact = reference.of(result)[0]
+    third = torch.tensor(1 / 3, dtype=torch.float64)
+    assert torch.equal(exact, ((torch.ones(4, dtype=torch.float64) * third) + 1) * 3)
+    assert not reference.incomplete
+
+
+def test_random_numbers_are_drawn_as_without():
+    def draws():
+        mask = torch.nn.functional.dropout(torch.full((50,), 1 / 3), 0.5)
+        return mask + torch.rand(50) + torch.randn(50)
+
+    torch.manual_seed(3)
+    expected, state = draws(), torch.get_rng_state()
+    torch.manual_seed(3)
+    with Reference() as reference:
+        actual = draws()
+    assert torch.equal(actual, expected) and torch.equal(torch.get_rng_state(), state)
+    assert (reference.of(actual)[0] - expected).abs().max() < 1e-6
+
+
+def test_a_branch_that_rounding_decides():
+    values = torch.tensor([1.0, 2.0])
+    near = (torch.tensor([True, True]),) * 3
+    either = (torch.tensor([True, True]), torch.tensor([True, False]), torch.tensor([True, True]))
+    actual = torch.tensor([True, False])
+    assert within_rounding(actual, torch.tensor([True, True]), either)
+    assert not within_rounding(actual, torch.tensor([True, True]), near)
+    assert not within_rounding(values * 1.001, values, tuple(values.double() for _ in range(3)))
+
+
+def test_a_number_that_the_program_reads():
+    measured = outcome_of(lambda x: (x / 3).sum().item(), {}, (torch.rand(100),), {}, None, measured=True)
+    value = measured.states["result"].value
+    exact, *disturbed = measured.scalars[value]
+    assert abs(exact - value) < 1e-5 and any(each != exact for each in disturbed)
