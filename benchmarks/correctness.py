@@ -1,6 +1,6 @@
 """``depyf.compare`` on programs that are wrong and on programs that are right (``make correctness``).
 
-    python benchmarks/correctness.py [--only wrong right] [--names NAME ...] [--every N]
+    python benchmarks/correctness.py [--only wrong right] [--names NAME ...] [--every N] [--refuse-forks]
                                    [--write docs/measured/correctness.md]
 
 Each program runs in a process of its own. A wrong one is judged at the call where it goes wrong: it is found if what
@@ -44,11 +44,12 @@ from depyf.capture.torch_private import cache_entries
 from depyf.comparing import Comparison
 from depyf.comparing.checked import Checked
 from depyf.comparing.checking import CheckedCalls
-from depyf.comparing.judged import Tolerance
 from depyf.comparing.outcome import Outcome, disagreements, random_states
 from depyf.comparing.reachable import Reachable
+from depyf.comparing.tensors import Tolerance
 
-LIMIT = 400
+LIMIT = 900
+REFUSED = "--refuse-forks" in sys.argv
 
 
 class Compile:
@@ -96,6 +97,7 @@ def observed(program: Any, every: int) -> tuple[Outcome, dict[str, Any], Checked
     from right_programs import seeded
 
     seeded()
+    refuse_forks()
     checks = CheckedCalls(every) if every else None
     result = Outcome()
     printed = io.StringIO()
@@ -121,6 +123,12 @@ def observed(program: Any, every: int) -> tuple[Outcome, dict[str, Any], Checked
     return result, torch_state(), checked
 
 
+def refuse_forks() -> None:
+    """In the process of a program: have depyf run calls on copies, if that is what is measured."""
+    if REFUSED:
+        apart.why_not = lambda: "forks are refused"
+
+
 def judge_right(program: Any) -> dict[str, Any]:
     """Run a right program plain and with each call judged."""
     # (Read when both are done: what is read may change classes of the program, of which the next would begin.)
@@ -132,16 +140,18 @@ def judge_right(program: Any) -> dict[str, Any]:
     left += [f"{name}: {after[name]} instead of {value}"[:300] for name, value in state.items() if after[name] != value]
     return {"name": program.name, "kind": program.kind, "backend": program.backend, "calls": checked.calls,
             "judged": checked.judged, "alarms": [(each.number, str(each.result)) for each in checked.different],
+            "equal": checked.equal, "in part": checked.in_part, "partly": checked.partly,
             "not judged": checked.not_judged, "left": left, "plain": plain.extra, "judging": checked.seconds}
 
 
 def judge_wrong(program: Any) -> dict[str, Any]:
     """Judge a wrong program at the call where it goes wrong."""
     def work() -> tuple[Comparison | None, str]:
+        refuse_forks()
         return program.judge()
 
     result, wrong = apart.in_child(work, LIMIT, judging=False)
-    found = result is not None and result.running is not None and not result.running.equal
+    found = result is not None and result.running is not None and bool(result.running.differing)
     fault = result.running.fault if found else None
     named = fault is not None and fault.part in program.parts and (
         not program.place or any(program.place in text for text in (fault.name, fault.text, *map(
@@ -178,7 +188,7 @@ def show_right(row: dict[str, Any]) -> str:
         return f"ERROR  {row['name']}: {row['error']}"
     text = "ALARM " if row["alarms"] else "LEFT  " if row["left"] else "right "
     text += f"{row['kind']}, {row['name']}: {row['judged']} of {row['calls']} calls, {row['seconds']:.1f} s"
-    for each in (*row["alarms"], *row["left"], *row["not judged"].items()):
+    for each in (*row["alarms"], *row["left"], *row["partly"].items(), *row["not judged"].items()):
         text += f"\n    {each}"
     return text
 
@@ -212,8 +222,10 @@ def document(wrong: list[dict[str, Any]], right: list[dict[str, Any]], measured:
         alarms, left = [row for row in good if row["alarms"]], [row for row in good if row["left"]]
         judged, calls = sum(row["judged"] for row in good), sum(row["calls"] for row in good)
         plain, judging = sum(row["plain"] for row in good), sum(row["judging"] for row in good)
+        in_part = sum(row["in part"] for row in good)
         lines += ["## Right programs", "",
-                  f"**{len(good)} programs, {judged} of {calls} compiled calls judged: {len(alarms)} false alarms; "
+                  f"**{len(good)} programs, {judged} of {calls} compiled calls judged, {in_part} of them in part: "
+                  f"{len(alarms)} false alarms; "
                   f"{len(left)} programs that left anything else than without judging.** The programs take "
                   f"{plain:.0f} s in all, compilations included; judging each call took {judging:.0f} s more "
                   f"({1000 * judging / max(judged, 1):.0f} ms a call).", ""]
@@ -232,6 +244,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=("wrong", "right"), default=["wrong", "right"])
     parser.add_argument("--names", nargs="+", default=[])
     parser.add_argument("--every", type=int, default=1, help="one program in so many")
+    parser.add_argument("--refuse-forks", action="store_true", help="judge on copies in the program's process")
     parser.add_argument("--rows", type=pathlib.Path, help="keep what was found in this file")
     parser.add_argument("--add", type=pathlib.Path, help="take what an earlier run kept, too")
     parser.add_argument("--write", type=pathlib.Path)

@@ -59,7 +59,79 @@ def programs() -> Iterator[Program]:
     for name, function in small().items():
         for backend in ("aot_eager", "inductor"):
             yield Program(f"{name} ({backend})", "small", backend, function)
+    for name, function in numeric().items():
+        for backend in ("aot_eager", "inductor"):
+            yield Program(f"{name} ({backend})", "numeric", backend, function)
     yield from models()
+
+
+def numeric() -> dict[str, Callable[[Any], Any]]:
+    """Return programs that compute with many operations in each dtype, on eight inputs each; one trains."""
+    import torch.nn.functional as F
+
+    def activations(x: Any) -> Any:
+        return F.gelu(x), F.silu(x), torch.tanh(x * 3), F.softplus(x), torch.erf(x), torch.sigmoid(-x)
+
+    def powers(x: Any) -> Any:
+        return x.abs().sqrt(), (x.abs() + 0.1).rsqrt(), x ** 3, x.exp(), x.abs().log1p(), torch.atan2(x, x.flip(0))
+
+    def reductions(x: Any) -> Any:
+        return x.sum(), x.mean(-1), x.var(0), x.norm(), torch.logsumexp(x, -1), x.cumsum(0), x.amax(), x.prod(-1)
+
+    def norms(x: Any) -> Any:
+        return F.layer_norm(x, x.shape[-1:]), F.normalize(x, dim=-1), x * (x.pow(2).mean(-1, True) + 1e-6).rsqrt(), (
+            x - x.mean(0)) / (x.std(0) + 1e-3)
+
+    def attention(x: Any) -> Any:
+        scores = x @ x.transpose(-1, -2) / 3
+        mask = torch.ones_like(scores, dtype=torch.bool).tril()
+        return scores.masked_fill(~mask, float("-inf")).softmax(-1) @ x, F.scaled_dot_product_attention(
+            x[None], x[None], x[None])
+
+    def choices(x: Any) -> Any:
+        return x.argmax(-1), x > x.mean(), x.sort(-1).values, x.topk(3).indices, torch.where(x > 0, x, x * 0.01), (
+            x.round().long())
+
+    def losses(x: Any) -> Any:
+        target = torch.arange(x.shape[0]) % x.shape[1]
+        return F.cross_entropy(x, target), F.mse_loss(x, x.flip(0)), F.huber_loss(x, x.roll(1)), F.kl_div(
+            x.log_softmax(-1), x.softmax(-1), reduction="batchmean")
+
+    def dropped(x: Any) -> Any:
+        return F.dropout(x, 0.3).sum(-1), F.gelu(F.dropout(x, 0.1)) + torch.rand_like(x)
+
+    def tiny(x: Any) -> Any:
+        return (x * 1e-6).pow(2).mean(), (x * 1e-4) * (x * 1e-4), (x * 1e-3).std(-1)
+
+    result: dict[str, Callable[[Any], Any]] = {}
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
+        for function in (activations, powers, reductions, norms, attention, choices, losses, dropped, tiny):
+            def run(compiled: Any, function: Any = function, dtype: Any = dtype) -> Any:
+                generator = torch.Generator().manual_seed(7)
+                call = compiled(function)
+                return [call(torch.randn(12, 16, generator=generator).to(dtype)) for _ in range(8)]
+
+            result[f"{function.__name__} {str(dtype)[6:]}"] = run
+
+    def training(compiled: Any) -> Any:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.GELU(), torch.nn.Dropout(0.1),
+                                    torch.nn.LayerNorm(32), torch.nn.Linear(32, 4))
+        optimizer, losses_ = torch.optim.SGD(model.parameters(), 0.01), []
+
+        def step(x: Any, y: Any) -> Any:
+            return F.cross_entropy(model(x), y)
+
+        call = compiled(step)
+        for _ in range(8):
+            loss = call(torch.randn(12, 16), torch.randint(4, (12,)))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses_.append(loss.detach())
+        return losses_
+
+    return {**result, "training": training}
 
 
 def models() -> Iterator[Program]:

@@ -52,6 +52,7 @@ class Wrong:
         parts: the parts that a report may name.
         place: stands in the report that names the place.
         prepare: makes it.
+        certain: it goes wrong; the check for that sees neither errors of a few percent nor anything beside dropout.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Wrong:
     parts: tuple[str, ...]
     place: str
     prepare: Callable[[], Prepared]
+    certain: bool = False
 
     def judge(self) -> tuple[Any, bool]:
         """Return what ``depyf.compare`` says, and whether the program goes wrong at all."""
@@ -66,7 +68,7 @@ class Wrong:
         torch.manual_seed(0)
         prepared = self.prepare()
         result = depyf.compare(prepared.compiled, *prepared.args, stages=())
-        return result, self._goes_wrong(prepared)
+        return result, self.certain or self._goes_wrong(prepared)
 
     @staticmethod
     def _goes_wrong(prepared: Prepared) -> bool:
@@ -773,9 +775,96 @@ def stale_constant() -> Iterator[Wrong]:
     yield Stale("a number that stays in a kernel (stale_constant.py)", "kernel", ("kernel",), "4.001", lambda: None)
 
 
+# --- values ---------------------------------------------------------------------------------------
+def off(node_name: str, factor: float, elements: Any = None) -> Any:
+    """Return a backend whose graphs give one operation's result, or some elements of it, times a factor."""
+    def scaled(value: Any) -> Any:
+        if elements is None:
+            return value * factor
+        result = value.clone()
+        result.view(-1)[elements] *= factor
+        return result
+
+    def planted(gm: Any, inputs: Any) -> Any:
+        for node in list(gm.graph.nodes):
+            if getattr(node.target, "__name__", node.target) == node_name:
+                with gm.graph.inserting_after(node):
+                    new = gm.graph.call_function(scaled, (node,))
+                node.replace_all_uses_with(new)
+                new.args = (node,)
+        gm.recompile()
+        return gm.forward
+
+    return planted
+
+
+def in_values() -> Iterator[Wrong]:
+    """Errors of a few percent, and of values that are small, by a backend."""
+    def noise(*shape: int, dtype: Any = torch.float32, scale: float = 1.0) -> torch.Tensor:
+        return (torch.randn(*shape, generator=torch.Generator().manual_seed(5)) * scale).to(dtype)
+
+    def activated(x: Any) -> Any:
+        return torch.nn.functional.gelu(torch.sin(x) * 3)
+
+    def projected(x: Any, w: Any) -> Any:
+        return torch.softmax(torch.matmul(x, w), -1)
+
+    def loss(x: Any) -> Any:
+        return torch.sin(x).pow(2).mean()
+
+    bf16, half = torch.bfloat16, torch.float16
+    for name, function, args, target, factor, elements in (
+            ("bfloat16, 6 % off", activated, (noise(32, 16, dtype=bf16),), "sin", 1.06, None),
+            ("bfloat16, 10 % off", activated, (noise(32, 16, dtype=bf16),), "sin", 1.1, None),
+            ("bfloat16 logits, 8 % off", projected, (noise(8, 16, dtype=bf16), noise(16, 8, dtype=bf16)), "matmul",
+             1.08, None),
+            ("a loss in bfloat16, 6 % off", loss, (noise(64, dtype=bf16),), "mean", 1.06, None),
+            ("one row in bfloat16, 10 % off", activated, (noise(32, 16, dtype=bf16),), "gelu", 1.1, slice(16, 32)),
+            ("float16, 2 % off", activated, (noise(32, 16, dtype=half),), "sin", 1.02, None),
+            ("values of 1e-7, off by half", activated, (noise(32, 16, scale=1e-7),), "sin", 1.5, None),
+            ("a loss of 1e-8, off by half", loss, (noise(64, scale=1e-4),), "mean", 1.5, None),
+            ("float32, 1e-5 off", activated, (noise(32, 16),), "gelu", 1.00001, None),
+            ("one element in 512, 0.1 % off", activated, (noise(32, 16),), "gelu", 1.001, slice(100, 101))):
+        backend = off(target, factor, elements)
+        yield Wrong(name, "value", ("graph", "backend"), "", lambda function=function, args=args, backend=backend: warmed(
+            function, args, backend=backend), True)
+
+
+def beside_random_numbers() -> Iterator[Wrong]:
+    """Faults of Inductor's in programs that draw random numbers."""
+    def dropped(x: Any, w: Any) -> Any:
+        return torch.sin(torch.nn.functional.dropout(x, 0.5) @ w)
+
+    def noisy(x: Any, w: Any) -> Any:
+        return torch.sigmoid(x + 0.1 * torch.randn_like(x)) @ w
+
+    def trained(x: Any, w: Any) -> Any:
+        return torch.tanh(torch.nn.functional.dropout(x @ w, 0.3)).pow(2).mean()
+
+    def augmented(x: Any, w: Any) -> Any:
+        mask = torch.rand(x.shape[0], 1) > 0.5
+        return torch.where(mask, torch.cos(x), x) @ w
+
+    def halved(x: Any, w: Any) -> Any:
+        return torch.sin(torch.nn.functional.dropout(x.bfloat16(), 0.5)) * 3
+
+    for name, function, op, other in (
+            ("behind dropout", dropped, aten.sin.default, aten.cos.default),
+            ("behind noise", noisy, aten.sigmoid.default, aten.tanh.default),
+            ("a gradient behind dropout", trained, aten.tanh.default, aten.sin.default),
+            ("augmentation", augmented, aten.cos.default, aten.sin.default),
+            ("dropout in bfloat16", halved, aten.sin.default, aten.tanh.default)):
+        def prepare(function: Any = function, op: Any = op, other: Any = other) -> Prepared:
+            lowered(op, other)
+            w = x(8, 4).requires_grad_(function is trained)
+            return warmed(function, (x(16, 8), w), backend="inductor")
+        yield Wrong(name, "beside random numbers", ("kernel", "backward graph"), "", prepare, True)
+
+
 def programs() -> Iterator[Wrong]:
     """Yield all of them."""
-    for part in (in_torch, stale_constant, in_graphs, in_guards, in_code, in_side_effects, in_backends, in_kernels):
+    for part in (in_torch, stale_constant, in_graphs, in_guards, in_code, in_side_effects, in_backends, in_kernels,
+                 in_values, beside_random_numbers):
         yield from part()
 
 

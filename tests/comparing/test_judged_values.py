@@ -92,8 +92,23 @@ def test_what_follows_dropout_is_judged_with_the_random_numbers_of_eager_python(
     compiled(x, w)
     running = depyf.compare(compiled, x, w, stages=()).running
     assert running.served and bool(running.differing) == wrong and running.equal != wrong, str(running)
-    assert "draw random numbers in their own way" in running.remade, str(running)
+    assert "draws the random numbers of eager Python" in running.remade, str(running)
     assert "made afresh" in str(running)
+
+
+@needs_compiler
+def test_a_version_that_is_wrong_behind_dropout_is_not_said_to_be_equal():
+    """Compiled afresh it is right: the version that exists is not."""
+    def dropped_and_scaled(x, factor):
+        return torch.nn.functional.dropout(x, 0.5) * factor
+
+    compiled = torch.compile(dropped_and_scaled, dynamic=False, options={
+        "guard_filter_fn": lambda guards: ["factor" not in each.name for each in guards]})
+    x = torch.ones(64)
+    compiled(x, 2.0)
+    running = depyf.compare(compiled, x, 5.0, stages=()).running
+    assert running.served and not running.equal, str(running)
+    assert "another compilation gives other values from one seed" in str(running)
 
 
 def test_where_eager_python_differs_from_itself_nothing_is_judged():

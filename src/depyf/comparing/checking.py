@@ -29,7 +29,7 @@ class CheckedCalls:
         self.checked = Checked(every)
         self._limit = limit
         self._count = itertools.count(1)
-        self._located: set[tuple[str, tuple[str, ...]]] = set()
+        self._searched: set[tuple[str, tuple[str, ...]]] = set()
         self._busy = threading.local()
         self._undo: Undo | None = None
 
@@ -66,19 +66,20 @@ class CheckedCalls:
             self._busy.on = False
 
     def _judge(self, number: int, call: CompiledCall) -> None:
-        known = self._located
+        searched = self._searched
         here = bool(apart.why_not() or apart.why_no_backward())
 
         def work() -> tuple[str, str, RunningResult]:
-            return _judged(call, self._limit, known, here)
+            return _judged(call, self._limit, searched, here)
 
         name, given, result = work() if here else apart.in_child(work, 4 * self._limit)
         if result.failure:
             self.checked.not_judged[result.failure] += 1
             return
         self.checked.judged += 1
+        if result.differing or result.remade:
+            searched.add((name, result.served))
         if result.differing:
-            known.add((name, result.served))
             self.checked.different.append(WrongCall(number, name, result, given, call.place))
         elif result.not_judged:
             self.checked.partly.update(f"{name}: {each}" for each in result.not_judged)
@@ -90,7 +91,7 @@ class CheckedCalls:
 
 
 def _judged(
-    call: CompiledCall, limit: float, located: set[tuple[str, tuple[str, ...]]], here: bool,
+    call: CompiledCall, limit: float, searched: set[tuple[str, tuple[str, ...]]], here: bool,
 ) -> tuple[str, str, RunningResult]:
     """Judge a call: its function, its arguments where it is different, the result."""
     import torch
@@ -105,7 +106,7 @@ def _judged(
         function = owner
     name = getattr(function, "__qualname__", type(function).__qualname__)
     judged = JudgedCall(call.compile(call.function), function, call.args, call.kwargs, limit=limit, here=here)
-    result = judge_running(judged, locate=lambda served: (name, served) not in located)
+    result = judge_running(judged, lambda served: (name, served) not in searched)
     return name, _arguments(judged) if result.differing else "", result
 
 

@@ -15,7 +15,7 @@ from ..torch_text.legal import legal_graph
 from ..watch.origins import UserLine
 from .recording import GraphRun, Interpreter, KernelRecorder, Recorder, copied_graph
 from .results import Difference
-from .search import Search, node_lines
+from .search import Search
 from .tensors import Tolerance, difference, kept
 
 
@@ -147,14 +147,10 @@ class GraphsBeside:
             own, captured = _run(module, graph.number, inputs), _run(graph.captured, graph.number, inputs)
         except Exception:
             return GraphFault(graph.number, apart)
-        values = [each.value for each in own.values]
         by_name = {each.name: each.value for each in own.values}
-        search = Search(tolerance)
-        for each in captured.values:
-            against = [by_name[each.name]] if each.name in by_name else values
-            if search.apart(each.value, against) is not None:
-                return GraphFault(graph.number, apart, each.name, node_lines(captured, each.name))
-        return GraphFault(graph.number, apart)
+        found = Search(tolerance).node("", captured, lambda name, node: [by_name[name]] if name in by_name else list(
+            by_name.values()), "")
+        return GraphFault(graph.number, apart, found.name, found.user_lines) if found else GraphFault(graph.number, apart)
 
     def _on_bytecode(self, original: CodeType, transformed: CodeType) -> None:
         self._codes.append(original)

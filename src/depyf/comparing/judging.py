@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -13,33 +14,32 @@ from ..capture.torch_private import cache_entries, compiled_callables, pipeline,
 from . import stages
 from .diagnosis import Diagnosis
 from .locating import Located
-from .outcome import Disagreement, Outcome
+from .outcome import Disagreement, Outcome, disagreements
 from .recording import Recorder
 from .results import Difference, Fault, RunningResult, StageResult
 from .runs import OWN_DRAWS, Findings, JudgedCall, Loaded, Served
+from .tensors import Tolerance
 
 
 def judge_running(
-    call: JudgedCall, locate: Callable[[tuple[str, ...]], bool] = lambda served: True,
+    call: JudgedCall, first: Callable[[tuple[str, ...]], bool] = lambda served: True,
 ) -> RunningResult:
     """Judge the compiled versions that serve a call, as they are; what torch would compile for it, if none does.
 
-    What follows random numbers that compiled code draws in its own way is judged in a compilation made afresh, by the
-    same backend, that draws those of eager Python; and so is, in this process, what no version fits.
-
     Args:
         call: the call.
-        locate: whether to look for the part at fault, by the versions that ran.
+        first: whether to do what takes long, by the versions that ran: look for the part at fault, and judge what
+            follows random numbers that compiled code draws in its own way.
     """
     begun = time.perf_counter()
     try:
-        result = _judged(call, locate)
+        result = _judged(call, first)
     except ChildFailed as error:
         result = RunningResult(failure=str(error))
     return replace(result, seconds=time.perf_counter() - begun)
 
 
-def _judged(call: JudgedCall, locate: Callable[[tuple[str, ...]], bool]) -> RunningResult:
+def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> RunningResult:
     actual, remade = call.as_loaded(), ""
     ran: Loaded = actual.extra
     own_random = _own_random(call)
@@ -52,21 +52,36 @@ def _judged(call: JudgedCall, locate: Callable[[tuple[str, ...]], bool]) -> Runn
                        f"{(actual.raised.text.splitlines() or [''])[0]})")
     findings = call.against_eager(actual, own_random)
     drawn = [each for each, why in findings.not_judged if why == OWN_DRAWS]
-    if drawn and not findings.differing:
-        again = _judged_again(call)
-        if again is not None:
-            places = {each.place for each in drawn}
-            findings = Findings(again.differing, (
-                *(pair for pair in findings.not_judged if pair[0].place not in places), *again.not_judged))
-            remade = (f"{_listed(drawn)}: the versions that exist draw random numbers in their own way, so this was "
-                      "compared in a compilation made afresh that draws those of eager Python (fallback_random)")
+    searched = first(result.served)
+    if drawn and not findings.differing and searched:
+        with contextlib.suppress(ChildFailed):
+            findings = _with_draws_of_eager(call, actual, findings)
+            remade = (f"{_listed(drawn)}: compared in a compilation made afresh that draws the random numbers of eager "
+                      "Python (fallback_random), as the versions that exist draw their own")
     result = replace(result, differing=tuple(map(str, findings.differing)), remade=remade, not_judged=tuple(
         f"{each.place}: {why}" for each, why in findings.not_judged),
         max_difference=max((each.apart for each in findings.differing), default=0.0))
-    if findings.differing and locate(result.served):
+    if findings.differing and searched:
         result = replace(result, fault=_fault(call, findings.differing, frozenset() if remade else own_random,
                                               pipeline.isolated_compile if remade else pipeline.uncached))
     return result
+
+
+def _with_draws_of_eager(call: JudgedCall, actual: Outcome, findings: Findings) -> Findings:
+    """Judge what follows a version's own random numbers, in two steps.
+
+    A compilation made afresh that draws the random numbers of eager Python leaves what eager Python leaves; and one
+    that draws its own leaves, from the same seed, what the version that exists left.
+    """
+    again = call.against_eager(_remade(call))
+    if again.differing:
+        return again
+    twin = _remade(call, draws_as_eager=False)
+    others = {each.place for each in disagreements(actual, twin, Tolerance())}
+    unlike = f"{OWN_DRAWS}, and another compilation gives other values from one seed"
+    not_judged = [(each, why if why != OWN_DRAWS else unlike) for each, why in findings.not_judged
+                  if why != OWN_DRAWS or each.place in others]
+    return Findings((), (*not_judged, *again.not_judged), findings.largest)
 
 
 def _listed(places: Sequence[Disagreement]) -> str:
@@ -74,15 +89,8 @@ def _listed(places: Sequence[Disagreement]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _judged_again(call: JudgedCall) -> Findings | None:
-    try:
-        return call.against_eager(_remade(call))
-    except ChildFailed:
-        return None
-
-
-def _remade(call: JudgedCall) -> Outcome:
-    """Return what the call leaves compiled anew by its own backend, with the random numbers of eager Python."""
+def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
+    """Return what the call leaves compiled anew by its own backend."""
     given = cache_entries.compiled_with(call.compiled)
     if given is None or given.backend is None:
         raise ChildFailed("the backend is not known that it was compiled with")
@@ -96,7 +104,8 @@ def _remade(call: JudgedCall) -> Outcome:
         again.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
         yield again, lambda: None
 
-    outcome = call.afresh(made, dynamic=getattr(backend, "dynamic", None))
+    outcome = call.afresh(made, functools.partial(pipeline.isolated_compile, draws_as_eager),
+                          getattr(backend, "dynamic", None))
     if outcome.raised is not None and call.expected.raised is None:
         raise ChildFailed(f"{outcome.raised.type}: {outcome.raised.text}")
     return outcome

@@ -67,9 +67,10 @@ class Located:
         if stage == "captured":
             return search.captured(self._eager_calls(), self._runs_at("captured"))
         if stage == "aot":
-            return search.aot(self._runs_at("captured"), self._runs_at("aot")) or search.gradients(
-                self._runs_at("plain") if any(each.backward for each in self._runs_at("aot")) else [],
-                self._runs_at("aot"))
+            runs = self._runs_at("aot")
+            return search.aot(self._runs_at("captured"), runs, "the AOT graph") or search.aot(
+                [each for each in self._runs_at("plain") if each.backward] if any(each.backward for each in runs) else [],
+                runs, "the backward graph with decompositions")
         return search.passes(self._runs_at("aot"), self._runs_at("inductor")) or search.kernels(
             self._runs_at("inductor"))
 

@@ -8,13 +8,13 @@ value although something there could.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from ..provenance.graph_provenance import Provenance, StageNodes
-from ..records.model import CompiledGraph, CompileId, GraphStage, SourceLocation
+from ..records.model import SourceLocation
 from ..torch_text.graph_text import Node
 from ..watch.origins import UserLine
 from .recording import GraphRun, Value
@@ -34,89 +34,56 @@ class Search:
     def __init__(self, tolerance: Tolerance) -> None:
         self.tolerance = tolerance
 
+    def node(
+        self, stage: str, run: GraphRun, candidates: Callable[[str, Node], Iterable[Any]], against: str,
+    ) -> Difference | None:
+        """Return the first node of a run whose value is none of those that it could be.
+
+        Args:
+            stage: of the difference.
+            run: of the graph.
+            candidates: give the values of the other run for a node, by its name.
+            against: what these are, in words.
+        """
+        nodes = _nodes(run)
+        for value in run.values:
+            node = nodes.get(value.name)
+            apart = self.apart(value.value, candidates(value.name, node)) if node is not None and node.is_call else None
+            if apart is not None:
+                return Difference(stage, "node", value.name, run.number, run.backward, (), against, apart,
+                                  _lines(_locations(nodes, value.name)))
+        return None
+
     def captured(self, eager: Sequence[Value], runs: Sequence[GraphRun]) -> Difference | None:
         """Return the first captured node that gives what no call of torch's on its line gave in eager Python."""
-        for run in runs:
-            nodes = _nodes(run)
-            for value in run.values:
-                node = nodes.get(value.name)
-                if node is None or not node.is_call or node.location is None:
-                    continue
-                place = (node.location.filename, node.location.line)
-                there = [each.value for each in eager if _among(place, each.places)]
-                apart = self.apart(value.value, there)
-                if apart is not None:
-                    return Difference("captured", "node", value.name, run.number, run.backward, (),
-                                      "what eager Python computes on that line", apart, _lines([node.location]))
-        return None
+        def on_its_line(name: str, node: Node) -> list[Any]:
+            place = node.location
+            return [] if place is None else [
+                each.value for each in eager if _among((place.filename, place.line), each.places)]
 
-    def aot(self, captured: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
-        """Return the first captured node whose value no node of the AOT graph has."""
-        for before in captured:
-            after = next((run for run in runs if run.number == before.number and not run.backward), None)
-            if after is None:
-                continue
-            result = self._decomposed(before, after)
-            if result is not None:
-                return result
-        return None
+        found = (self.node("captured", run, on_its_line, "what eager Python computes on that line") for run in runs)
+        return next(filter(None, found), None)
 
-    def _decomposed(self, before: GraphRun, after: GraphRun) -> Difference | None:
-        ids = CompileId(0, 0)
-        provenance = Provenance(CompiledGraph("", "", ids, "", (
-            GraphStage("Captured_Graph", 0, before.text), GraphStage("Forward_graph", 0, after.text))))
-        stage = provenance.stage("Forward_graph")
-        if stage is None:
-            return None
-        values = {value.name: value.value for value in after.values}
-        inner = _inner(stage)
-        nodes = _nodes(before)
-        for value in before.values:
-            node = nodes.get(value.name)
-            if node is None or not node.is_call:
-                continue
-            candidates = [each for name, each in values.items() if inner.get(name) != value.name]
-            if self.apart(value.value, candidates) is None:
-                continue
-            # What computes it there: the nodes that are tied to it, or else those of its line.
-            own = [name for name, origin in stage.origins.items() if origin.captured == value.name and name in values]
-            line = [name for name, origin in stage.origins.items()
-                    if name in values and origin.location is not None and origin.location == node.location]
-            same_shape = [name for name in own if _alike(values[name], value.value)] or [
-                name for name in line if _alike(values[name], value.value)]
-            if not same_shape:
-                continue
-            name = same_shape[-1]
-            _, apart = difference(values[name], value.value, self.tolerance)
-            return Difference("aot", "node", name, after.number, False, (),
-                              f"{value.name} of the captured graph", apart,
-                              _lines([node.location] if node.location else _location(stage, name)))
-        return None
+    def aot(self, before: Sequence[GraphRun], runs: Sequence[GraphRun], against: str) -> Difference | None:
+        """Return the first value of a line that a graph with decompositions does not give.
 
-    def gradients(self, plain: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
-        """Return the first value of a line in a backward graph without decompositions that the other does not give.
+        What a line computes on the way is left out on both sides.
 
-        The other is that with decompositions. What a line computes on the way is left out on both sides.
+        Args:
+            before: graphs without decompositions: captured ones, or backward ones.
+            runs: those with them.
+            against: what is compared with, in words.
         """
-        for before in plain:
-            after = next((run for run in runs if run.backward and run.number == before.number), None)
-            if not before.backward or after is None:
+        for one in before:
+            other = next((run for run in runs if (run.number, run.backward) == (one.number, one.backward)), None)
+            if other is None or self._same_results(one, other):
                 continue
-            given, theirs = _of_lines(before), _of_lines(after)
-            nodes, others = _nodes(before), _nodes(after)
-            candidates = [value.value for value in after.values if value.name in theirs]
-            for value in before.values:
-                node = nodes.get(value.name)
-                if node is None or not node.is_call or value.name not in given:
-                    continue
-                apart = self.apart(value.value, candidates)
-                if apart is None:
-                    continue
-                places = _locations(nodes, value.name)
-                there = [each.name for each in after.values if each.name in theirs and _alike(each.value, value.value)
-                         and others[each.name].is_call and _locations(others, each.name) == places]
-                return Difference("aot", "node", there[-1] if there else value.name, after.number, True, (),
-                                  f"{value.name} of the backward graph without decompositions", apart, _lines(places))
+            given, theirs = _of_lines(one), _of_lines(other)
+            values = [value.value for value in other.values if value.name in theirs]
+            found = self.node("aot", replace(one, values=[each for each in one.values if each.name in given]),
+                              lambda name, node, values=values: values, against)
+            if found is not None:
+                return found
         return None
 
     def passes(self, aot: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
@@ -125,19 +92,11 @@ class Search:
             before = next((each for each in aot if (each.number, each.backward) == (run.number, run.backward)), None)
             if before is None or not run.values or self._same_results(before, run):
                 continue
-            values = {value.name: value.value for value in before.values}
-            candidates = list(values.values())
-            nodes = _nodes(run)
-            for value in run.values:
-                node = nodes.get(value.name)
-                if node is None or not node.is_call:
-                    continue
-                there = [values[value.name]] if value.name in values else candidates
-                apart = self.apart(value.value, there)
-                if apart is not None and self.apart(value.value, candidates) is not None:
-                    return Difference(
-                        "inductor", "node", value.name, run.number, run.backward, (),
-                        "the graph before Inductor's passes", apart, _lines(_locations(nodes, value.name)))
+            values = [each.value for each in before.values]
+            found = self.node("inductor", run, lambda name, node, values=values: values,
+                              "the graph before Inductor's passes")
+            if found is not None:
+                return found
         return None
 
     def _same_results(self, before: GraphRun, after: GraphRun) -> bool:
@@ -216,11 +175,6 @@ def _locations(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
     return []
 
 
-def node_lines(run: GraphRun, name: str) -> tuple[UserLine, ...]:
-    """Return the user's line that a node comes from."""
-    return _lines(_locations(_nodes(run), name))
-
-
 def _of_lines(run: GraphRun) -> set[str]:
     """Return nodes that a node of another line takes, or that are returned."""
     nodes = _nodes(run)
@@ -230,25 +184,6 @@ def _of_lines(run: GraphRun) -> set[str]:
             if name in nodes and nodes[name].location != node.location:
                 result.add(name)
     return result
-
-
-def _inner(stage: StageNodes) -> dict[str, str]:
-    """Return nodes that only nodes of the same captured one take: ``{node: captured}``.
-
-    That is then not what they give.
-    """
-    users: dict[str, set[str]] = {}
-    for node in stage.graph.nodes:
-        own = stage.origins[node.name].captured if node.is_call and node.name in stage.origins else ""
-        for name in node.inputs:
-            users.setdefault(name, set()).add(own)
-    return {name: origin.captured for name, origin in stage.origins.items()
-            if origin.captured and users.get(name) == {origin.captured}}
-
-
-def _location(stage: StageNodes, name: str) -> list[SourceLocation]:
-    origin = stage.origins.get(name)
-    return [origin.location] if origin is not None and origin.location is not None else []
 
 
 def _lines(locations: Iterable[SourceLocation]) -> tuple[UserLine, ...]:

@@ -19,6 +19,7 @@ from .shared import Undo
 _INDUCTOR = {
     "fx_graph_cache": False, "fx_graph_remote_cache": False, "fallback_random": True, "compile_threads": 1,
     "cpp_cache_precompile_headers": False}
+_NO_CACHES = {name: value for name, value in _INDUCTOR.items() if name != "fallback_random"}
 _AUTOGRAD = {"enable_autograd_cache": False, "enable_remote_autograd_cache": False}
 #: Settings of Dynamo's: sizes seen are not remembered, and a function that is compiled often is compiled once more.
 _DYNAMO = {"automatic_dynamic_shapes": False, "recompile_limit": 100000, "accumulated_recompile_limit": 1000000,
@@ -30,11 +31,14 @@ _SAME_RANDOM = {"use_numpy_random_stream": True}
 
 
 @contextlib.contextmanager
-def isolated_compile() -> Iterator[None]:
+def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
     """Isolate what is compiled inside: it goes to a directory that is then removed.
 
     No cache of torch's is read or filled. Afterwards the cache entries made inside are gone from all functions; those
     from before stay.
+
+    Args:
+        draws_as_eager: what is compiled draws the random numbers of eager Python.
     """
     names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
     before = {name: os.environ.get(name) for name in names}
@@ -51,8 +55,8 @@ def isolated_compile() -> Iterator[None]:
         try:
             for name in names:
                 os.environ[name] = os.path.join(directory, name.lower())
-            with _patched(private_api.DYNAMO_SETTINGS, _DYNAMO | _SAME_RANDOM), \
-                    _patched(private_api.INDUCTOR_SETTINGS, _INDUCTOR), \
+            with _patched(private_api.DYNAMO_SETTINGS, _DYNAMO | (_SAME_RANDOM if draws_as_eager else {})), \
+                    _patched(private_api.INDUCTOR_SETTINGS, _INDUCTOR if draws_as_eager else _NO_CACHES), \
                     _patched(private_api.AUTOGRAD_SETTINGS, _AUTOGRAD):
                 yield
         finally:
@@ -69,8 +73,7 @@ def isolated_compile() -> Iterator[None]:
 @contextlib.contextmanager
 def uncached() -> Iterator[None]:
     """Compile inside without reading or filling a cache of torch's, and as often as is wanted."""
-    caches = {name: value for name, value in _INDUCTOR.items() if name != "fallback_random"}
-    with as_the_program(), _patched(private_api.INDUCTOR_SETTINGS, caches), \
+    with as_the_program(), _patched(private_api.INDUCTOR_SETTINGS, _NO_CACHES), \
             _patched(private_api.AUTOGRAD_SETTINGS, _AUTOGRAD):
         yield
 
