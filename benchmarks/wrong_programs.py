@@ -826,8 +826,8 @@ def in_values() -> Iterator[Wrong]:
             ("float32, 1e-5 off", activated, (noise(32, 16),), "gelu", 1.00001, None),
             ("one element in 512, 0.1 % off", activated, (noise(32, 16),), "gelu", 1.001, slice(100, 101))):
         backend = off(target, factor, elements)
-        yield Wrong(name, "value", ("graph", "backend"), "", lambda function=function, args=args, backend=backend: warmed(
-            function, args, backend=backend), True)
+        yield Wrong(name, "value", ("graph", "backend"), "", lambda function=function, args=args, backend=backend: (
+            warmed(function, args, backend=backend)), True)
 
 
 def beside_random_numbers() -> Iterator[Wrong]:

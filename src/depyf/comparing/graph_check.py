@@ -150,7 +150,7 @@ class GraphsBeside:
         by_name = {each.name: each.value for each in own.values}
         found = Search(tolerance).node("", captured, lambda name, node: [by_name[name]] if name in by_name else list(
             by_name.values()), "")
-        return GraphFault(graph.number, apart, found.name, found.user_lines) if found else GraphFault(graph.number, apart)
+        return GraphFault(graph.number, apart, *((found.name, found.user_lines) if found else ()))
 
     def _on_bytecode(self, original: CodeType, transformed: CodeType) -> None:
         self._codes.append(original)

@@ -68,9 +68,11 @@ class Located:
             return search.captured(self._eager_calls(), self._runs_at("captured"))
         if stage == "aot":
             runs = self._runs_at("aot")
-            return search.aot(self._runs_at("captured"), runs, "the AOT graph") or search.aot(
-                [each for each in self._runs_at("plain") if each.backward] if any(each.backward for each in runs) else [],
-                runs, "the backward graph with decompositions")
+            found = search.aot(self._runs_at("captured"), runs, "the AOT graph")
+            if found is None and any(each.backward for each in runs):
+                plain = [each for each in self._runs_at("plain") if each.backward]
+                found = search.aot(plain, runs, "the backward graph with decompositions")
+            return found
         return search.passes(self._runs_at("aot"), self._runs_at("inductor")) or search.kernels(
             self._runs_at("inductor"))
 

@@ -81,7 +81,7 @@ class Search:
             given, theirs = _of_lines(one), _of_lines(other)
             values = [value.value for value in other.values if value.name in theirs]
             found = self.node("aot", replace(one, values=[each for each in one.values if each.name in given]),
-                              lambda name, node, values=values: values, against)
+                              _any_of(values), against)
             if found is not None:
                 return found
         return None
@@ -93,7 +93,7 @@ class Search:
             if before is None or not run.values or self._same_results(before, run):
                 continue
             values = [each.value for each in before.values]
-            found = self.node("inductor", run, lambda name, node, values=values: values,
+            found = self.node("inductor", run, _any_of(values),
                               "the graph before Inductor's passes")
             if found is not None:
                 return found
@@ -138,6 +138,10 @@ class Search:
                     return None
                 best = apart if best is None else min(best, apart)
         return best
+
+
+def _any_of(values: list[Any]) -> Callable[[str, Node], list[Any]]:
+    return lambda name, node: values
 
 
 def flat(values: Iterable[Any]) -> Iterable[Any]:

@@ -525,6 +525,19 @@ NO_DISPATCH_MODES = PrivateApi(
     ("torch.utils._python_dispatch:_disable_current_modes",),
     "keeps the user's dispatch modes from seeing how depyf looks at values", "2.0",
     "nothing is lost; under debug(stop_on=...) a TorchDispatchMode of the user's sees our operations, too")
+DISPATCH_MODE = PrivateApi(
+    ("torch.utils._python_dispatch:TorchDispatchMode",),
+    "each operation of a call in float64, too, to measure how far rounding takes a value", "2.0",
+    "depyf.compare allows what torch.testing.assert_close allows")
+PYTREE = PrivateApi(
+    ("torch.utils._pytree",),
+    "the tensors among an operation's arguments", "2.0", "the same", has("tree_leaves", "tree_map_only"))
+NEGATED = PrivateApi(
+    ("torch:_neg_view",),
+    "values of a tensor that is negated when it is read", "2.0", "the same")
+STORAGE_REFERENCE = PrivateApi(
+    ("torch.multiprocessing.reductions:StorageWeakRef",),
+    "which memory is still in use", "2.0", "the same")
 NO_TORCH_FUNCTION = PrivateApi(
     ("torch._C:DisableTorchFunction",),
     "the same for torch function modes", "2.0",

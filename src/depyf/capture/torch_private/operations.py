@@ -1,0 +1,89 @@
+"""Each operation of torch's as it runs, below autograd and autocast: what it is, and the memory that it uses."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from . import private_api
+
+
+def watched(
+    on_operation: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
+) -> contextlib.AbstractContextManager[Any]:
+    """Inside, ``on_operation(operation, args, kwargs)`` runs each operation and returns its result.
+
+    Raises:
+        MissingPrivateApi: this torch has no such modes, or cannot tell memory that is free from memory that is used.
+    """
+    base: Any = private_api.DISPATCH_MODE.get()
+    for api in (private_api.PYTREE, private_api.STORAGE_REFERENCE):
+        api.get()
+
+    class Mode(base):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return on_operation(func, args, kwargs or {})
+
+    mode: contextlib.AbstractContextManager[Any] = Mode()
+    return mode
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    """Return the tensors in arguments or results, in order."""
+    return [each for each in private_api.PYTREE.get().tree_leaves(value) if isinstance(each, torch.Tensor)]
+
+
+def replaced(value: Any, replace: Callable[[Any], Any]) -> Any:
+    """Return arguments with other tensors and dtypes."""
+    return private_api.PYTREE.get().tree_map_only((torch.Tensor, torch.dtype), replace, value)
+
+
+def written(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    """Return the tensors that an operation is declared to change, of its arguments."""
+    result: list[torch.Tensor] = []
+    for number, parameter in enumerate(func._schema.arguments):
+        if parameter.alias_info is not None and parameter.alias_info.is_write:
+            result += tensors(args[number] if number < len(args) else kwargs.get(parameter.name))
+    return result
+
+
+def is_pointwise(func: Any) -> bool:
+    """Return whether an operation computes each element of its result from the like elements of its arguments."""
+    return torch.Tag.pointwise in func.tags
+
+
+def draws(func: Any) -> bool:
+    """Return whether an operation draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in func.tags
+
+
+def reads_number(func: Any) -> bool:
+    """Return whether an operation gives Python the number in a tensor."""
+    return bool(func is torch.ops.aten._local_scalar_dense.default)
+
+
+def as_read(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """Return a view of some memory that conjugates and negates as another tensor does when it is read."""
+    result = tensor.conj() if like.is_conj() else tensor
+    negated: torch.Tensor = private_api.NEGATED.get()(result) if like.is_neg() else result
+    return negated
+
+
+class Memory:
+    """Memory of tensors, by which one may find what else uses it."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._reference = private_api.STORAGE_REFERENCE.get()(tensor.untyped_storage())
+
+    @staticmethod
+    def key(tensor: torch.Tensor) -> int:
+        """Return what names a tensor's memory, as long as a :class:`Memory` of it exists."""
+        return int(tensor.untyped_storage()._cdata)
+
+    @property
+    def is_free(self) -> bool:
+        """No tensor uses it any more."""
+        return bool(self._reference.expired())
