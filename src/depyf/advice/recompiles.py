@@ -253,9 +253,9 @@ ROWS = (
     # Sizes and numbers.
     Row("size", _all(_is_special, lambda change, at: not at.fixed_at), "torch compiles a version of its own for "
         "size 0 and for size 1, one each: there is nothing to gain here"),
-    Row("size", lambda change, at: at.of_parameter and not _is_static(change, at), "torch keeps the sizes of parameters "
-        "fixed, whatever is marked or passed as `dynamic`; with `torch._dynamo.config.force_parameter_static_shapes = "
-        "False` (for parameters of modules that are called, "
+    Row("size", lambda change, at: at.of_parameter and not _is_static(change, at), "torch keeps the sizes of "
+        "parameters fixed, whatever is marked or passed as `dynamic`; with "
+        "`torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes = False`, too) it leaves those open that changed "
         "and that nothing fixes", True),
     Row("size number", _all(_is_fixed, _limit), "what is computed with it at {fixed_at} needs its value while torch "
