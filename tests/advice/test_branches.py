@@ -57,6 +57,8 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
 @pytest.mark.parametrize(("body", "why"), [
     ("if x.sum() > 0:\n    y = i.long()\nelse:\n    y = x", "the sides differ in dtype"),
     ("if x.sum() > 0:\n    y = w + 1\nelse:\n    y = x", "the sides differ in shape"),
+    ("if x.sum() > 0:\n    y = x.mean(0, keepdim=True)\nelse:\n    y = x", "differ in shape: `[1, 2]` and `[3, 2]`"),
+    ("if x.sum() > 0:\n    y = torch.sum(x, dim=-1)\nelse:\n    y = x", "differ in shape: `[3]` and `[3, 2]`"),
     ("if x.sum() > 0:\n    x /= 2", "changes the caller's tensor in place"),
     ("if x.sum() > 0:\n    x.add_(1)", "in place on one side only"),
     ("k = 3 if x.sum() > 0 else 1", "`3` is a value of Python's"),
@@ -88,7 +90,7 @@ def test_what_prevents_a_rewriting_is_said(body, why):
 @pytest.mark.parametrize(("body", "condition"), [
     ("if n > 0:\n    y = y / n", "no gradient is needed"),
     ("if n > 0:\n    y = torch.log(y)", "no gradient flows through `torch.log(y)`"),
-    ("if x.sum() > 0:\n    y = x.mean(0, keepdim=True)\nelse:\n    y = x * 1", "both sides always have the same shape"),
+    ("if x.sum() > 0:\n    y = x.mean(k, keepdim=True)\nelse:\n    y = x * 1", "both sides always have the same shape"),
     ("if x.sum() > 0:\n    x = x * 2\nreturn x", "needs `x` to be the same object as before"),
     ("if x.sum() > 0:\n    y = x * 2", "no gradient is needed"),
     ("if y.sum() > 0 and x.max() > 0:\n    y = y * 2", "`x` always has elements"),
@@ -104,6 +106,18 @@ def test_what_prevents_a_rewriting_is_said(body, why):
 def test_what_is_not_known_is_a_condition(body, condition):
     advice = on_break(site(body))
     assert condition in advice.change and not advice.is_mechanical
+
+
+@pytest.mark.parametrize(("body", "why"), [
+    ("if x.min() > 0:\n    y = torch.log(x)\nelse:\n    y = x", "that of `torch.log(x)` may be NaN"),
+    ("if n > 0:\n    x = x / n", "that of `x / n` may be NaN"),
+    ("if n > 0:\n    y = x * 2", "that of `x * 2` may be zeros where there was none")])
+def test_a_gradient_that_the_run_needs_prevents_a_rewriting(body, why):
+    """Of each unit vector and logarithm in a loss: `if no gradient is needed` was no question."""
+    learned = tuple(dataclasses.replace(each, requires_grad=each.name == "x") for each in VALUES)
+    advice = on_break(site(body, learned))
+    assert advice.leaves and "`x` requires a gradient" in advice.change and why in advice.change
+    assert not on_break(site(body)).leaves and candidates(site(body, learned))  # (a trial compares the gradients)
 
 
 def test_a_branch_that_does_nothing_is_taken_out():

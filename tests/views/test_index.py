@@ -28,7 +28,7 @@ from depyf.records.model import (
     TransformedCode,
     UserFunction,
 )
-from depyf.views.causes import in_plain_python
+from depyf.views.causes import call_of, in_plain_python
 from depyf.views.changes import value
 from depyf.views.diff.difference import difference
 from depyf.views.findings import findings
@@ -150,6 +150,15 @@ def test_a_break_in_a_function_that_was_inlined():
     check(text)
     assert "called from `model.py:9` `f`" in text
     assert "in plain Python: the call in `model.py:9`\n" in text  # (nothing tells what became of g)
+
+
+@pytest.mark.parametrize(("line", "function", "call"), [
+    ("return self.b(torch.relu(self.a(x)))", "_wrapped_call_impl", ""),  # (pytorch #133303: a hook on self.a)
+    ("h = cast_overflow_tensors(h)", "cast_overflow_tensors", "cast_overflow_tensors(h)"),
+    ("x = norm(maybe_align(x, 16))", "maybe_align", "maybe_align(x, 16)"),
+    ("x = self.inner(x) + 1", "_wrapped_call_impl", "self.inner(x)")])
+def test_the_call_by_which_a_line_comes_to_a_break(line, function, call):
+    assert call_of(line, function) == call
 
 
 def test_the_same_break_again_is_counted():

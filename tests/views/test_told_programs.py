@@ -109,6 +109,22 @@ def test_a_recompile_names_what_was_other_from_and_to(name, capture_program):
 
 
 @new_enough
+@pytest.mark.parametrize(("stance", "said"), [
+    ("eager_on_recompile", "calls that no version fits ran in plain Python"),  # (pytorch #181817)
+    ("force_eager", "all calls of compiled functions ran in plain Python"), ("fail_on_recompile", "")])
+def test_a_stance_under_which_calls_run_in_plain_python(stance, said, capture_program):
+    def program(compiled):
+        function = compiled(torch.sin)
+        function(torch.ones(3))
+        with torch.compiler.set_stance(stance):
+            function(torch.ones(3))
+
+    text = index(capture_program(program))
+    assert (f"The program set the stance `{stance}`: " in text) == bool(said) and said in text
+    assert ("nothing skipped" in text) == (not said)
+
+
+@new_enough
 def test_a_model_that_breaks_in_a_loop_is_said_first(capture_program):
     capture = capture_program(told_programs.break_in_a_loop)
     sentence = ("`Model.forward` runs in plain Python: line 18 (`if x.abs().max() > 1e9`), reached from line 32, breaks "

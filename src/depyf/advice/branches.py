@@ -116,6 +116,8 @@ def candidates(site: Site) -> list[Advice]:
     if choice is None or node is None or _prevented(site, node):
         return []
     guarded = _guarded_division(choice)
+    site = replace(site, broken=replace(site.broken, values=tuple(
+        replace(each, requires_grad=False) for each in site.values)))  # (gradients are compared in the trial)
     tried = [_as_where(site, each)[0] for each in (choice, guarded) if each is not None]
     return [each for each in tried if each is not None and each.edits]
 
@@ -343,11 +345,19 @@ def _unknown_of_sides(site: Site, sides: Sequence[ast.expr], values: Values) -> 
         unknown += [word] if None in known else []
     if unknown:
         yield f"both sides always have the same {' and '.join(unknown)}"
-    if len({kind.leaves for kind in kinds}) > 1:
+    gradient = [each for kind in kinds for each in kind.gradient]
+    one_sided = frozenset[str]().union(*(kind.leaves for kind in kinds)) - frozenset.intersection(
+        *(kind.leaves for kind in kinds))
+    for side, kind in zip(sides, kinds):
+        learned = sorted(filter(values.requires_grad, kind.leaves if kind.gradient else kind.leaves & one_sided))
+        if learned:
+            what = "zeros where there was none" if not kind.gradient else "NaN"
+            raise Unproven(f"`{learned[0]}` requires a gradient, and that of `{unparsed(side, site.text)}` may be "
+                           f"{what} where that side is not taken")
+    if one_sided:
         yield "no gradient is needed"
     else:
-        for kind in kinds:
-            yield from kind.gradient
+        yield from gradient
 
 
 def _in_words(of: str | tuple[str, ...] | None) -> str:

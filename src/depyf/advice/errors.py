@@ -62,7 +62,9 @@ def on_raise(site: Site) -> Advice | None:
     if raised is None or site.statement is None:
         return None
     return Advice(
-        "raise", f"keep calls for which this line raises {raised['kind']} from `{name}`: test for them before the call",
+        "raise", f"if this line raises {raised['kind']} in plain Python, too: keep such calls from `{name}`, test for "
+        "them before the call; if it does not: it works with what has no value while torch traces (as an address, or "
+        "the name of a tensor's class), so do it before the call",
         "torch gives up a function in which an exception comes that it does not catch",
         "none, as long as the test needs nothing that the function computes")
 

@@ -38,6 +38,9 @@ class Facts:
         limit: the function reached the recompile limit.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
         lengths: the lengths that versions hold, in their order.
+        values: how many values of it the versions of the function met.
+        is_moved: torch found it no longer where an earlier version read it: a module is in another place than ``None``.
+        is_own: it is a variable of the function, which has no other name before its call.
     """
 
     fixed_at: str = ""
@@ -50,6 +53,9 @@ class Facts:
     limit: bool = False
     set_at: str = ""
     lengths: tuple[int, ...] = ()
+    values: int = 0
+    is_moved: bool = False
+    is_own: bool = False
 
 
 #: Global state of torch's, with the names of what sets it.
@@ -67,7 +73,8 @@ STATES = {
 }
 _AUTOCAST = "torch.is_autocast_enabled("
 _OF_TENSOR = {"dtype": "dtype", "requires_grad": "gradients", "ndim": "rank", "device": "device", "grad": "gradient"}
-_PRESENCE = ("there", "missing")
+#: What a version expects, and what the call had, of something that torch no longer finds where it was.
+PRESENCE = ("there", "missing")
 
 
 def setters_of(subject: str) -> tuple[str, ...]:
@@ -124,7 +131,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("function", SAME_CODE in values or A_FUNCTION in values),
         ("type", is_type),
         ("object", values[-1] == "the same object"),
-        ("attribute", set(values) <= set(_PRESENCE)),
+        ("attribute", set(values) <= set(PRESENCE)),
         ("bool", set(values) <= {"True", "False"}),
         ("number", NUMBER.fullmatch(change.now) is not None),
         ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
@@ -148,7 +155,17 @@ def _is_fixed(change: ValueChange, at: Facts) -> bool:
 
 
 def _is_special(change: ValueChange, at: Facts) -> bool:
-    return not {"0", "1"}.isdisjoint((change.now, *change.was))
+    """Return whether a size is 0 or 1, or is the first one that is not."""
+    return change.now in ("0", "1") or set(change.was) <= {"0", "1"}
+
+
+def _is_static(change: ValueChange, at: Facts) -> bool:
+    return at.dynamic == "False"
+
+
+def _is_static_in_vain(change: ValueChange, at: Facts) -> bool:
+    """Return whether `dynamic=False` costs versions: from the third value on."""
+    return _is_static(change, at) and at.values > 2
 
 
 def _is_range(change: ValueChange, at: Facts) -> bool:
@@ -182,7 +199,7 @@ def _is_key(change: ValueChange, at: Facts) -> bool:
 
 def _grows(change: ValueChange, at: Facts) -> bool:
     """Return whether each version holds for a greater length than the one before, three of them at least."""
-    return len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
+    return not at.is_own and len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
 
 
 def _last(expression: str) -> str:
@@ -234,20 +251,23 @@ ROWS = (
     Row("bound-method", _always, "it is another object at each call, so that no version serves a second call; make "
         "the call of this method a statement of its own whose arguments are computed before it", True),
     # Sizes and numbers.
-    Row("size", lambda change, at: at.of_parameter, "torch keeps the sizes of parameters fixed, whatever is marked or "
-        "passed as `dynamic`; with `torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of "
-        "modules that are called, `torch._dynamo.config.force_nn_module_property_static_shapes = False`, too) it "
-        "leaves those open that changed and that nothing fixes", True),
     Row("size", _all(_is_special, lambda change, at: not at.fixed_at), "torch compiles a version of its own for "
         "size 0 and for size 1, one each: there is nothing to gain here"),
+    Row("size", lambda change, at: at.of_parameter and not _is_static(change, at), "torch keeps the sizes of "
+        "parameters fixed, whatever is marked or passed as `dynamic`; with "
+        "`torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of modules that are called, "
+        "`torch._dynamo.config.force_nn_module_property_static_shapes = False`, too) it leaves those open that changed "
+        "and that nothing fixes", True),
     Row("size number", _all(_is_fixed, _limit), "what is computed with it at {fixed_at} needs its value while torch "
         "compiles, so each value has a version of its own" + _RAISE, True),
     Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
         "each value has a version of its own, also with `dynamic=True`"),
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "
         "what is computed with it at {fixed_at} fixes it, and those hold for one value each"),
-    Row("size", lambda change, at: at.dynamic == "False", "`dynamic=False` is set, so each size has a version of its "
-        "own; without it torch leaves a size open that has changed, unless what is computed with it fixes it", True),
+    Row("size", _is_static_in_vain, "`dynamic=False` is set, so each size has a version of its own; without it torch "
+        "leaves a size open that has changed, unless it is one of a parameter, or what is computed with it fixes it",
+        True),
+    Row("size", _is_static, "`dynamic=False` is set, so each size has a version of its own"),
     Row("size number", _all(_is_opened, _is_range), "a condition on it that torch tested while it compiled tells its "
         "values apart, and each outcome has a version of its own: the program asks for both"),
     Row("size number", _all(_can_be_opened_first, lambda change, at: not at.is_tested), _OPENED + "; with "
@@ -274,6 +294,8 @@ ROWS = (
     Row("number", _is_whole_of_global, "torch holds a whole number for fixed that it reaches from a global name, so "
         "each value has a version of its own; as an argument of the function torch leaves it open from its second "
         "value on, where nothing needs its value while torch compiles", True),
+    Row("number", _is_static_in_vain, "`dynamic=False` is set, so each number has a version of its own; without it "
+        "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
     Row("number string constant", _always, "each of its values has a version of its own; there is nothing to gain as "
         "long as there are fewer than " + _LIMIT),
@@ -281,6 +303,10 @@ ROWS = (
         "have needs one: the program, or what torch computes for it, asks for both"),
     Row("bool", _always, "each of its two values has a version: two in all, so there is nothing to gain"),
     # What is there or not, what it is.
+    Row("none", lambda change, at: at.is_moved, "a module or parameter is in another place of its owner than a `None` "
+        "that was assigned before it, so torch needs another version where it becomes `None` again; with "
+        "`register_module(name, None)` (or `register_parameter`) in `__init__` in place of the assignment of `None` it "
+        "does not", True),
     Row("none", _always, _EACH + ", so there is nothing to gain"),
     Row("key keywords", _always, _EACH),
     Row("packed", _always, "calls with another number of keyword arguments have a version of their own"),

@@ -30,6 +30,8 @@ _ELEMENTWISE = _SMOOTH | frozenset({"exp", "log", "log2", "log10", "log1p", "sqr
 _REDUCING = frozenset({"any", "all", "sum", "mean", "norm", "std", "var", "prod"})
 #: Reductions that raise for a tensor without elements.
 _PARTIAL = frozenset({"max", "min", "amax", "amin", "argmax", "argmin", "median"})
+#: Reductions whose first arguments are dimensions and whether these stay, and that give one tensor.
+_OF_DIMENSION = frozenset({"any", "all", "sum", "mean", "amax", "amin", "argmax", "argmin"})
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
                      "rand_like", "randn_like", "randint_like", "sample", "rsample", "gumbel_softmax"})
@@ -89,6 +91,10 @@ class Values:
         """Return whether a variable is known to be a tensor."""
         return name in self._by_name and self._by_name[name].shape is not None
 
+    def requires_grad(self, name: str) -> bool:
+        """Return whether a variable is known to be a tensor that requires a gradient."""
+        return name in self._by_name and self._by_name[name].requires_grad
+
     def is_given(self, name: str) -> bool:
         """Return whether a variable came from outside of the function."""
         return name in self._by_name and bool(self._by_name[name].source)
@@ -116,7 +122,7 @@ class Values:
             case ast.Call(ast.Attribute(ast.Name("torch"), name), [first, *others], keywords) | ast.Call(
                     ast.Attribute(first, name), others, keywords) if (
                         name in _ELEMENTWISE | _REDUCING | _PARTIAL and self._may_be_tensor(first)):
-                return self._of_operation(node, name, first, [*others, *(each.value for each in keywords)])
+                return self._of_operation(node, name, first, others, keywords)
             case ast.Call(ast.Attribute(inner, name), [], []) if name in _TO:
                 of = self.infer(inner)
                 return of if of.is_python else replace(of, dtype=_TO[name])
@@ -186,8 +192,10 @@ class Values:
                 return self._is_finite(left) and self._is_finite(right)
         return False
 
-    def _of_operation(self, node: ast.expr, name: str, first: ast.expr, arguments: Sequence[ast.expr]) -> Kind:
-        of = self.infer(first)
+    def _of_operation(
+        self, node: ast.expr, name: str, first: ast.expr, others: Sequence[ast.expr], keywords: Sequence[ast.keyword],
+    ) -> Kind:
+        of, arguments = self.infer(first), [*others, *(each.value for each in keywords)]
         if of.is_python:
             return Kind(is_python=True)
         unknown, gradient = list(of.unknown), list(of.gradient)
@@ -202,7 +210,7 @@ class Values:
         if name in _PARTIAL:
             unknown.append(f"`{ast.unparse(first)}` always has elements")
         if name in _REDUCING | _PARTIAL:
-            shape: tuple[str, ...] | None = None if arguments else ()
+            shape = _reduced(name, of.shape, others, keywords) if arguments else ()
             gradient += [f"no gradient flows through `{ast.unparse(node)}`"] if name in ("norm", "std", "prod") else []
         else:
             shape = of.shape
@@ -318,6 +326,22 @@ def _broadcast(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tu
     if all(left == right or "1" in (left, right) for left, right in zip(one, other)):
         return tuple(right if left == "1" else left for left, right in zip(one, other))
     return None
+
+
+def _reduced(
+    name: str, shape: tuple[str, ...] | None, others: Sequence[ast.expr], keywords: Sequence[ast.keyword],
+) -> tuple[str, ...] | None:
+    """Return the shape of ``x.mean(0, keepdim=True)``; ``None`` where it is not known, or there are two results."""
+    given = dict(zip(("dim", "keepdim"), others)) | {each.arg or "": each.value for each in keywords}
+    if shape is None or name not in _OF_DIMENSION or not set(given) <= {"dim", "keepdim"} or len(others) > 2:
+        return None
+    try:
+        dim, keep = (ast.literal_eval(given.get(each, ast.Constant(None))) for each in ("dim", "keepdim"))
+    except ValueError:
+        return None
+    dims = {each % len(shape) for each in (dim if isinstance(dim, tuple) else (dim,)) if type(each) is int and shape}
+    return tuple("1" if index in dims else size for index, size in enumerate(shape)
+                 if keep is True or index not in dims) if dims and keep in (None, True, False) else None
 
 
 def _names(node: ast.expr) -> frozenset[str]:

@@ -33,6 +33,7 @@ from ..records.model import (
     TracedLines,
     UserFunction,
 )
+from ..records.store import PLAIN_STANCES, UNDER_STANCE
 from ..torch_text import events
 from ..torch_text.modules import callers, module_calls
 from . import apart
@@ -128,6 +129,7 @@ class Session:
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("graphs that a backend shows", lambda: hooks.on_shown_graph(self._safely(self._on_shown_graph))),
+            ("stances", lambda: hooks.on_stance(self._safely(self._on_stance))),
             ("caches", lambda: watch_caches(self.caches, self.note)),
         ):
             self._install(what, install)
@@ -471,6 +473,10 @@ class Session:
     def _function_of_frame(self) -> UserFunction | None:
         frame = current_compilation.compiled_frame()
         return record_of(self._meant(frame.code, frame)) if frame is not None else None
+
+    def _on_stance(self, stance: str) -> None:
+        if stance in PLAIN_STANCES:
+            self.note(f"{UNDER_STANCE}`{stance}`: meanwhile {PLAIN_STANCES[stance]}")
 
     # --- the whole --------------------------------------------------------------------------------
     def _complete(self, options: tuple[str, ...]) -> None:

@@ -49,6 +49,14 @@ FROM_LOG = (
 
 #: How the note begins that says which calls of the run were judged and found to be different.
 WRONG_RESULTS = "wrong results: "
+#: The begin of the note on a stance that the program set (``torch.compiler.set_stance``), and what each comes to.
+UNDER_STANCE = "the program set the stance "
+PLAIN_STANCES = {
+    "force_eager": "all calls of compiled functions ran in plain Python; nothing counts them",
+    "eager_on_recompile":
+        "torch compiled nothing, and calls that no version fits ran in plain Python; nothing counts them",
+    "eager_then_compile": "the first call of each function ran in plain Python",
+}
 
 
 class RecordsError(ValueError):

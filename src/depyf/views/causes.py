@@ -10,7 +10,7 @@ import ast
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
@@ -107,23 +107,18 @@ def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
     return code(whole if len(whole) <= _SHORT else f"{ast.get_source_segment(text, call.func)}(...)")
 
 
-def outer_call(line: str) -> str:
-    """Return the call that a line of the user's makes, with what is in it; ``""`` where it makes several, or none."""
+def call_of(line: str, function: str) -> str:
+    """Return the call by which a line of the user's comes to a function; ``""`` where several calls may.
+
+    ``self.b(torch.relu(self.a(x)))`` comes to ``_wrapped_call_impl`` by two of its calls.
+    """
     node = parsed_statement(line)
-    calls = list(_outer_calls(node)) if node is not None else []
-    if len(calls) != 1:
+    calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if node is not None else []
+    named = calls if len(calls) == 1 else [each for each in calls if _called(each) == function]
+    if len(named) != 1:
         return ""
-    whole = ast.unparse(calls[0])
-    return whole if len(whole) <= _SHORT else f"{ast.unparse(calls[0].func)}(...)"
-
-
-def _outer_calls(node: ast.AST) -> Iterator[ast.Call]:
-    """Yield the calls in a node that are in no other one."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Call):
-            yield child
-        else:
-            yield from _outer_calls(child)
+    whole = ast.unparse(named[0])
+    return whole if len(whole) <= _SHORT else f"{ast.unparse(named[0].func)}(...)"
 
 
 def _breaking(broken: GraphBreak, node: ast.Module) -> ast.Call | None:

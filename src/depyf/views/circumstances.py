@@ -10,13 +10,12 @@ They come from the records of all versions of a function, and are found once for
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..advice.recompiles import Facts, setters_of
+from ..advice.recompiles import PRESENCE, Facts, setters_of
 from ..advice.source import is_own, last_name
-from ..records.model import Compilation, SourceLocation, SymbolDecision
+from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
 from .fixed_symbols import fixed_symbols
@@ -24,24 +23,25 @@ from .markdown import code, some
 from .run_index import RunIndex
 from .version_differences import MOST
 
-#: A difference that is none when the new version is in use: that one takes any value, or any of a range.
-_OPEN = re.compile(r"any\b|equal to |\d+ or more$|-?\d+ to -?\d+$|at most ")
-
 
 @dataclass
-class _Symbols:
+class _Versions:
     """What the versions of one function hold of sizes and numbers: where they fix one, and those that they leave open.
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` where that is not known.
         opened, tested: those that a version leaves open, and those of them that conditions were tested on.
         limit: the function reached the recompile limit.
+        moved: what is in another place of its owner than in an earlier version.
+        values: what each version wanted, and what calls had, by subject.
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
     opened: set[str] = field(default_factory=set)
     tested: set[str] = field(default_factory=set)
     limit: bool = False
+    moved: set[str] = field(default_factory=set)
+    values: dict[str, set[str]] = field(default_factory=dict)
 
 
 class Circumstances:
@@ -49,19 +49,24 @@ class Circumstances:
 
     def __init__(self, run: RunIndex) -> None:
         self.run = run
-        self._symbols: dict[tuple[int, int], _Symbols] = {}
+        self._versions: dict[tuple[int, int], _Versions] = {}
 
     def facts(self, compilation: Compilation, change: Change) -> Facts:
         """Return the facts about what changed at a recompile."""
-        symbols, subject = self._symbols_of(compilation), change.subject
-        place = symbols.fixed.get(subject)
+        versions, first = self._versions_of(compilation), change.failures[0]
+        names = self.run.stack_names(compilation)
+        # (A variable of a closure has its name in the subject, and its place in torch's decisions.)
+        subject = in_words(first.subject, names) if first.subject != first.text else change.subject
+        place = versions.fixed.get(subject)
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
-            is_open=subject in symbols.opened and (place is not None or subject not in symbols.fixed),
-            is_tested=subject in symbols.tested, others=self._others(compilation),
+            is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
+            is_tested=subject in versions.tested, others=self._others(compilation),
             equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
-            of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=symbols.limit,
-            set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject))
+            of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
+            set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
+            values=len(versions.values.get(change.subject, ())),
+            is_moved=in_words(first.source, names) in versions.moved, is_own=self._is_own(compilation, first))
 
     def constraint(self, compilation: Compilation) -> str:
         """Return what is to be said of sizes that are marked dynamic and have one value, as Markdown; ``""`` for none.
@@ -80,16 +85,28 @@ class Circumstances:
         return (f"{'; '.join(dict.fromkeys(said))}: change that line so that it takes other sizes, or write "
                 "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and each size has a version of its own")
 
-    def _symbols_of(self, compilation: Compilation) -> _Symbols:
-        key = compilation.compile_id.frame_key
-        if key not in self._symbols:  # (the same for all versions of a function, of which there may be hundreds)
-            members = [each for each in self.run.capture.compilations if each.compile_id.frame_key == key]
-            self._symbols[key] = self._read(members)
-        return self._symbols[key]
+    def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
+        """Return whether what failed is a variable of a function that a resume function goes on with."""
+        root, frame = failure.source.partition(".")[0].partition("[")[0], self.run.frame_of(compilation)
+        first = next((each.frames[0] for each in self.run.capture.functions if frame in each.frames), frame)
+        return frame is not None and first is not frame and root in frame.arguments and first is not None and (
+            root not in (*first.arguments, *first.freevars))
 
-    def _read(self, members: Iterable[Compilation]) -> _Symbols:
-        result = _Symbols()
+    def _versions_of(self, compilation: Compilation) -> _Versions:
+        key = compilation.compile_id.frame_key
+        if key not in self._versions:  # (the same for all versions of a function, of which there may be hundreds)
+            members = [each for each in self.run.capture.compilations if each.compile_id.frame_key == key]
+            self._versions[key] = self._read(members)
+        return self._versions[key]
+
+    def _read(self, members: Iterable[Compilation]) -> _Versions:
+        result = _Versions()
         for each in members:
+            names = self.run.stack_names(each)
+            for change in self.run.changes(each):
+                result.values.setdefault(change.subject, set()).update((*change.was, change.now))
+                result.moved.update(in_words(failure.source, names) for failure in change.failures if (
+                    failure.expected, failure.seen) == PRESENCE and change.now != failure.seen)
             result.limit = result.limit or each.outcome == "limit"
             if each.outcome in ("skipped", "limit"):
                 continue
@@ -106,7 +123,7 @@ class Circumstances:
 
     def _others(self, compilation: Compilation) -> str:
         """Return what else a version differs in from the earlier one and does not leave open, as Markdown."""
-        subjects = [each.subject for each in self.run.differences(compilation) if not _OPEN.match(each.now)]
+        subjects = [each.subject for each in self.run.differences(compilation) if not each.is_open]
         return some([code(each) for each in dict.fromkeys(subjects)], MOST) if subjects else ""
 
     def _equal_at_first(self, change: Change) -> bool:

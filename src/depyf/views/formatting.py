@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..records.model import Branch, Compilation, Failure, GraphStage, SourceLocation
 from ..records.stages import ADJECTIVES, direction
-from ..records.store import FROM_LOG, NOT_ENDED
+from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
 from .markdown import code, count
 
 #: Words for ``Compilation.outcome``, in the order of their weight.
@@ -86,8 +86,12 @@ def on_stack(stack: Sequence[str], text: str) -> list[str]:
 
 
 def remarks(notes: Iterable[str]) -> list[str]:
-    """Return the notes on what the whole of the records lacks: they were made from a log, or the run was killed."""
-    return [f"{note[:1].upper()}{note[1:]}." for note in notes if note in (FROM_LOG, NOT_ENDED)]
+    """Return the notes on what the whole of the records lacks.
+
+    They were made from a log, the run was killed, or calls were in plain Python that torch says nothing of.
+    """
+    return [f"{note[:1].upper()}{note[1:]}." for note in notes
+            if note in (FROM_LOG, NOT_ENDED) or note.startswith(UNDER_STANCE)]
 
 
 def notes_of(note: str) -> list[str]:

@@ -37,12 +37,14 @@ class Difference:
         was: what the older version holds for; ``""`` where it does not look.
         now: what the newer one holds for.
         loops: the layers that it is the same for, ``"for i in range(2)"``.
+        is_open: the newer one holds for any value of it, or for a range.
     """
 
     subject: str
     was: str
     now: str
     loops: str = ""
+    is_open: bool = False
 
     def row(self) -> str:
         """Return ``len(self.critic.stats)``: 0 → 1, as Markdown."""
@@ -88,7 +90,8 @@ def version_differences(
         if change.was != NOTHING:
             was, now = (_EQUAL + in_words(each.removeprefix(_EQUAL), names) if each.startswith(_EQUAL) else each
                         for each in (change.was, change.now))
-            failing.append(Difference(subject, was, now, change.loops))
+            is_open = change.subject in new.sizes.open or now.startswith((_EQUAL, "any"))
+            failing.append(Difference(subject, was, now, change.loops, is_open))
         elif is_literal(change.now):
             asked.append(Difference(subject, "", change.now, change.loops))
     # (A size that changes is often open in the next version. A value of the program's own may change at each call.)

@@ -173,6 +173,20 @@ def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
     return replaced(private_api.HAS_TENSOR, make)
 
 
+def on_stance(hook: Callable[[str], None]) -> Undo:
+    """``hook("eager_on_recompile")`` each time that a stance is set, also one that held before."""
+
+    def make(original: Any) -> Any:
+        def _set_stance(stance: Any) -> Any:
+            prior = original(stance)
+            hook(str(getattr(stance, "stance", "default")))
+            return prior
+
+        return _set_stance
+
+    return replaced(private_api.SET_STANCE, make)
+
+
 def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str, Any, Any], None]) -> Undo:
     """Tell of each graph of AOTAutograd that a plain function compiles.
 

@@ -9,7 +9,7 @@ from ....advice.branches import unparsed
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
 from ....torch_text.resumes import plain_name, resumed_function
-from ...causes import cause, heading, in_plain_python, outer_call, statement
+from ...causes import call_of, cause, heading, in_plain_python, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
 from ...markdown import code, count, fenced, link, prose, some, web_address
@@ -187,7 +187,8 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
     if len(path) > 1 and not _is_resumed(run, path[-1], compilation):
         inner = next((step for step in path[1:] if not is_library(step.filename)), path[1])
         called = _function(run, inner)
-        call = code(outer_call(path[0].text)) if outer_call(path[0].text) else "the call"
+        known = call_of(path[0].text, plain_name(path[1].function))
+        call = code(known) if known else "the call"
         return "; ".join(filter(None, (f"{call} in {run.place(path[0])}", _fate_of(run, inner, code(called)))))
     tested = {frame.branch.condition for name in run.resume_names(compilation)
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}

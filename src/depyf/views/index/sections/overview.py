@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....records.store import NOT_ENDED
+from ....records.store import NOT_ENDED, UNDER_STANCE
 from ...dump.folder import TITLE
 from ...formatting import OUTCOMES, remarks, seconds
 from ...function_summary import FunctionSummary
@@ -54,7 +54,8 @@ def head(run: SectionContext) -> list[str]:
     elif any(compilation.outcome not in ("compiled", "open") for compilation in capture.compilations):
         lines += ["", "No graph breaks, no recompiles; what has no tensor operation is [not compiled](#not-compiled)."]
     elif any(compilation.outcome == "compiled" for compilation in capture.compilations):
-        lines += ["", "No graph breaks, no recompiles, nothing skipped."]
+        known = not any(note.startswith(UNDER_STANCE) for note in capture.notes)
+        lines += ["", f"No graph breaks, no recompiles{', nothing skipped' * known}."]
     return lines
 
 
