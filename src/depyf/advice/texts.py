@@ -13,10 +13,9 @@ import copy
 from collections.abc import Iterator
 
 from .branches import rewritten, unparsed
-from .calls import of_statement, printed_after
+from .edits import of_statement, printed_after
 from .model import Advice
-from .source import Site
-from .uses import names_set
+from .source import Site, names_set
 
 #: Methods of dictionaries that look up what they are given first.
 _LOOKING_UP = frozenset({"get", "pop", "setdefault"})

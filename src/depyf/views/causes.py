@@ -12,11 +12,11 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
 from ..advice.texts import needs_value
 from ..records.model import GraphBreak
 from ..torch_text.libraries import is_library
+from ..torch_text.met import bound_method, is_step_of_scheduler
 from .markdown import code
 
 #: Longer calls are shown without their arguments.
