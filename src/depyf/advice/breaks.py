@@ -278,9 +278,9 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin", "move `{call}` before the call of `{function}`", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
-         "move `{call}` out of what is compiled: before the call of `{compiled}`, if it needs nothing that the lines "
-         "before it do; after it, if no line after it needs what it does; else divide the function there", _NOT_TRACED,
-         "it runs at another time", facts=lambda at: at.is_whole),
+         "move `{call}` out of what is compiled, with the conditions that it is under: before the call of "
+         "`{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it needs what it "
+         "does; else divide the function there", _NOT_TRACED, "it runs at another time", facts=lambda at: at.is_whole),
     Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and `{{function}}` itself stay in plain Python", _NOT_TRACED,
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
     Rule("skipped", "skipped builtin",

@@ -150,22 +150,25 @@ class Facts:
         """Return what an expression reads and lines before it make or change, as Markdown; ``""`` for nothing."""
         if self.function is None or node is None:
             return ""
-        changed = set()
+        changed, parts = set(), set()
         for each in ast.walk(self.function):
             if not self.loops and getattr(each, "lineno", 0) >= self.statement.lineno:
                 continue  # (In a loop the lines after it come before it, too.)
             match each:
-                case ast.Name(name, ast.Store()) | ast.Attribute(_, name, ast.Store()):
+                case ast.Name(name, ast.Store()) | ast.Call(ast.Name("setattr"), [_, ast.Constant(str(name)), _]):
                     changed.add(name)
+                case ast.Attribute(owner, name, ast.Store()):
+                    changed.add(name)
+                    parts.add(_last(owner))
                 case ast.Subscript(owner, _, ast.Store() | ast.Del()):
                     changed.add(_last(owner))
                 case ast.Call(ast.Attribute(owner, method)) if method in _CHANGING or (
                         method.endswith("_") and not method.startswith("_")):
                     changed.add(_last(owner))
-        changed -= names_set(node)
+        owners = {id(each.value) for each in ast.walk(node) if isinstance(each, ast.Attribute)}
         return ", ".join(dict.fromkeys(
-            f"`{self.text(each)}`" for each in ast.walk(node)
-            if isinstance(each, (ast.Name, ast.Attribute)) and _last(each) in changed))
+            f"`{self.text(each)}`" for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute)) and (
+                _last(each) in changed - names_set(node) or _last(each) in parts and id(each) not in owners)))
 
     # --- values that only the data tells ----------------------------------------------------------------
     @property

@@ -21,6 +21,7 @@ _IN_CONTEXT = (
     pattern(r"qualname: (?P<name>[\w.<>]+), name: "),
     pattern(r"builtin (?P<name>\w+) \["),
     pattern(r"call_method (?:.*\)|\S+) (?P<name>\w+) [\[({]"),
+    pattern(r"target: <(?:function|built-in \w+) (?P<name>[\w.]+) "),
     pattern(r"method: <Logger .*>\.(?P<name>\w+), args: "),
     pattern(r"(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)$"),
 )
