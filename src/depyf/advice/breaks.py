@@ -177,15 +177,15 @@ RULES: tuple[Rule, ...] = (
     # Random numbers, loops that the data ends, branches.
     Rule("drawn", "branch item number",
          "evaluate `{given_test}` before the compiled function is called, once for each turn of the loop at line "
-         "{loop}, and pass the outcomes to `{function}`: a list of `True` and `False`", _DRAWN,
+         "{loop}, and pass the outcomes to {passed_to}: a list of `True` and `False`", _DRAWN,
          f"a version for each combination of outcomes; {_PARAMETER}",
          facts=lambda at: _is_drawn(at) and at.loop_test is None),
     Rule("drawn", "branch item number",
-         "evaluate `{given_test}` before the compiled function is called, and pass the result to `{function}`: `True` "
+         "evaluate `{given_test}` before the compiled function is called, and pass the result to {passed_to}: `True` "
          "or `False`", _DRAWN, f"a version for each of the two; {_PARAMETER}",
          facts=lambda at: _is_drawn(at) and not at.loops),
     Rule("drawn", "branch item number",
-         "call {draws} before the compiled function is called{also_each_turn}, and pass what they give to `{function}`",
+         "call {draws} before the compiled function is called{also_each_turn}, and pass what they give to {passed_to}",
          _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes", facts=_is_drawn),
     Rule("", "branch item number", facts=_is_drawn),
     Rule("rest", "branch item symbol",
@@ -238,14 +238,15 @@ RULES: tuple[Rule, ...] = (
          "there)", _OUTSIDE, facts=_gives_no_symbol),
     Rule("numbers_of_size", "size",
          "have the compiled function return what this line needs, and run the line and what depends on it outside of "
-         "what is compiled", "only the data tells how many numbers {numbers_of_size} takes, and where torch has a "
-         "symbol for that it raises an error there", _OUTSIDE),
+         "what is compiled", "only the data tells how many numbers are taken at {numbers_of_size}, and where torch has "
+         "a symbol for that it raises an error there", _OUTSIDE),
     Rule("capture_dynamic_output_shape_ops", "size", why=_SIZE_SYMBOL, setting=_SHAPES,
          cost="{next_test_of_size} depends on it, and breaks the graph next", next_break="{next_test_of_size}"),
     Rule("capture_dynamic_output_shape_ops", "size", why=_SIZE_SYMBOL, setting=_SHAPES,
          cost="a branch that depends on the size of the result breaks the graph again"),
 
     # Output, and what the program asks for.
+    Rule("", "builtin reordered", facts=lambda at: _prints(at) and at.is_generator),
     Rule("print", "builtin reordered", facts=_prints, edit=edits.printed),
     Rule("print out", "builtin reordered",
          "print outside of what is compiled: return what it shows, and print it where the function is called",
@@ -285,14 +286,14 @@ RULES: tuple[Rule, ...] = (
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
     Rule("skipped", "skipped builtin",
          "evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result to "
-         "`{function}`: `True` or `False`", _NOT_TRACED, f"a version for each of the two; {_PARAMETER}"),
+         "{passed_to}: `True` or `False`", _NOT_TRACED, f"a version for each of the two; {_PARAMETER}"),
     Rule("skipped", "skipped builtin",
          "divide `{function}` here: compile what comes before this line and what comes after it as functions of their "
          "own, and call `{call}` between them", f"{_NOT_TRACED}, and `{{function}}` makes or changes {{made}}, which "
          "it reads", "two compiled functions in place of one; what both need is returned by the first"),
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
-         "`{function}`{also_as_tensor}", _NOT_TRACED, _PARAMETER),
+         "{passed_to}{also_as_tensor}", _NOT_TRACED, _PARAMETER),
     Rule("generator", "iterator", "pass a list: call the function with `list({iterated})`",
          "torch can unroll a loop over a list, not over a generator that runs already",
          "all items are made before the call"),

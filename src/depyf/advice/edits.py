@@ -26,10 +26,9 @@ _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 
 def printed(at: Facts) -> Advice | None:
     """Return the advice on ``print``: let torch print when the graph is done, what it can print then."""
-    call, function = of_statement(at.site, "print"), at.site.function
-    if call is None or call.keywords or any(isinstance(each, ast.Starred) for each in call.args) or (
-            function is not None and any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(function))):
-        return None  # (Of what a generator prints after the graph torch 2.13 loses the text.)
+    call = of_statement(at.site, "print")
+    if call is None or call.keywords or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
     types = at.met.types if at.met.last == "print" and len(at.met.types) == len(call.args) else [""] * len(call.args)
     shown = [_shown(each, kind) for each, kind in zip(call.args, types)]
     return None if at.met.last != "print" and shown == call.args else printed_after(at.site, call, shown)

@@ -67,6 +67,11 @@ class Facts:
         """Whether the line is in the function that torch compiled, as far as is known."""
         return self.site.compiled_site is None or self.site.compiled_site.function is self.function
 
+    @property
+    def is_generator(self) -> bool:
+        """Whether the line is in a generator: of what one prints after the graph torch 2.13 loses the text."""
+        return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or ast.Pass()))
+
     @cached_property
     def loops(self) -> list[Loop]:
         """The loops that repeat the line, the outermost first."""
@@ -202,14 +207,17 @@ class Facts:
         following = [each for each in ast.walk(self.function or ast.Pass()) if isinstance(each, ast.stmt)
                      and each.lineno > (first.end_lineno or first.lineno)] if self.site.statement else []
         names: set[str] = set()
+        sizes: set[str] = set()
         for statement in (first, *sorted(following, key=lambda each: each.lineno)):
             if not isinstance(statement, (ast.Assert, ast.FunctionDef, ast.ClassDef)):  # (Torch traces assertions.)
-                yield from _uses_of_size(statement, names) if of_size else self._uses_of_number(statement, names)
+                yield from _uses_of_size(statement, names, sizes) if of_size else self._uses_of_number(statement, names)
             match statement:
                 case ast.Assign(targets, value) if (
                         statement is first and _is_of_data(value) if of_size else _is_number(value, names)):
                     names.update(each.id for target in targets for each in (
                         target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name))
+                case ast.Assign(targets, value) if any(_is_size(each, names) for each in ast.walk(value)):
+                    sizes.update(each.id for each in targets if isinstance(each, ast.Name))
                 case ast.For(target, ast.Call(ast.Attribute(_, "tolist"))) if not of_size:
                     names.update(each.id for each in ast.walk(target) if isinstance(each, ast.Name))
                 case ast.AugAssign() | ast.AnnAssign():
@@ -231,18 +239,23 @@ class Facts:
                     yield Use("fixed", value)
 
 
-def _uses_of_size(statement: ast.stmt, names: set[str]) -> Iterator[Use]:
+def _uses_of_size(statement: ast.stmt, names: set[str], sizes: set[str]) -> Iterator[Use]:
     for test in _tests(statement):
-        for each in ast.walk(test):
-            match each:
-                case ast.Attribute(ast.Name(name), attribute) if name in names and attribute in _SIZES:
-                    yield Use("test", test)
-                case ast.Call(ast.Name("len"), [ast.Name(name)], []) if name in names:
-                    yield Use("test", test)
+        if _reads(test, sizes) or any(_is_size(each, names) for each in ast.walk(test)):
+            yield Use("test", test)
     for each in own_parts(statement):
         match each:
             case ast.Call(ast.Attribute(owner, "tolist"), [], []) if _is_of_data(owner) or _last(owner) in names:
                 yield Use("numbers", each)
+
+
+def _is_size(node: ast.AST, names: set[str]) -> bool:
+    match node:
+        case ast.Attribute(ast.Name(name), attribute) if attribute in _SIZES:
+            return name in names
+        case ast.Call(ast.Name("len"), [ast.Name(name)], []):
+            return name in names
+    return False
 
 
 def _parts(index: ast.expr) -> list[ast.expr | None]:
@@ -359,6 +372,8 @@ def _library_module(at: Facts) -> str:
 NAMED: Mapping[str, Callable[[Facts], str]] = {
     "function": lambda at: at.function.name if at.function is not None else "",  # (that the line is in)
     "compiled": _compiled,  # (what torch compiled, if that is known)
+    "passed_to": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
+        f"`{_compiled(at)}` and on to `{at.function.name}`"),
     "line": lambda at: at.where.text.strip() if at.where is not None else "",
     "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
     "own_loop": lambda at: str(at.statement.lineno) if isinstance(at.statement, ast.For) else "",
