@@ -65,10 +65,6 @@ class Site:
         line = self.lines[self.statement.lineno - 1] if self.statement is not None else ""
         return line[: len(line) - len(line.lstrip())]
 
-    def segment(self, node: ast.expr) -> str:
-        """Return the text of an expression as the user wrote it, on one line."""
-        return one_line(ast.get_source_segment(self.text, node) or "", node)
-
 
 def last_name(node: ast.AST) -> str:
     """Return the last name of a variable or attribute, ``seen`` of ``self.seen``; ``""`` for another expression."""
