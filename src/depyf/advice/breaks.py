@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from string import Formatter
 
 from ..records.model import GraphBreak
 from ..torch_text.met import bound_method, is_step_of_scheduler
@@ -114,27 +115,14 @@ class Rule:
         """Return the advice of the row; ``None`` where a fact of its sentence is not known."""
         if self.edit is not None:
             return self.edit(at)
-        known, sentence = _Known(at), (self.change or f"set `{self.setting}`", self.why, self.cost, self.next_break)
-        try:
-            change, why, cost, after = (each.format_map(known) for each in sentence)
-        except LookupError:
+        sentence = (self.change or f"set `{self.setting}`", self.why, self.cost, self.next_break)
+        names = {name for each in sentence for _, name, _, _ in Formatter().parse(each) if name}
+        known = {name: NAMED[name](at) for name in names}
+        if not all(value or name.startswith("also_") for name, value in known.items()):
             return None
+        change, why, cost, after = (each.format(**known) for each in sentence)
         settings = (self.setting,) if self.setting else ()
         return Advice(self.name, change, why, cost, settings=settings, elsewhere=self.elsewhere, next_break=after)
-
-
-class _Known(dict[str, str]):
-    """The facts that a sentence names."""
-
-    def __init__(self, at: Facts) -> None:
-        super().__init__()
-        self.at = at
-
-    def __missing__(self, name: str) -> str:
-        value = NAMED[name](self.at)
-        if not value and not name.startswith("also_"):
-            raise LookupError(name)
-        return value
 
 
 def _site(propose: Callable[[Site], Advice | None]) -> Callable[[Facts], Advice | None]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .branches import rewritten, unparsed, with_lines
-from .facts import Facts
+from .facts import Facts, is_number
 from .model import Advice, Edit
 from .source import Site, called, last_name
 from .tensor_values import Values
@@ -87,7 +87,7 @@ def detached(at: Facts) -> Advice | None:
     if not isinstance(at.statement, _SIMPLE):
         return None
     changed: ast.stmt = _Detached(at.values).visit(copy.deepcopy(at.statement))
-    if at.text(changed) == at.text(at.statement) or any(map(takes_number, ast.walk(changed))):
+    if at.text(changed) == at.text(at.statement) or any(is_number(each) for each in ast.walk(changed)):
         return None
     return rewritten(at.site, [changed], rule="number",
                      why="a tensor of one number does in arithmetic what its number does, and stays in the graph",
@@ -130,14 +130,6 @@ def number_of(node: ast.AST) -> ast.expr | None:
         case ast.Call(ast.Name("float"), [inner], []) if not isinstance(inner, ast.Constant):
             return number_of(inner) or inner
     return None
-
-
-def takes_number(node: ast.AST) -> bool:
-    """Return whether an expression may take a number out of a tensor."""
-    match node:
-        case ast.Call(ast.Name("int" | "bool"), [inner], []):
-            return not isinstance(inner, ast.Constant)
-    return number_of(node) is not None
 
 
 def listed(at: Facts) -> Advice | None:

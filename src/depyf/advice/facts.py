@@ -7,9 +7,8 @@ can contain, as what the lines after the break do with a value, is read from the
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from functools import cached_property
-from typing import NamedTuple
 
 from ..torch_text.met import met
 from .branches import unparsed
@@ -32,16 +31,9 @@ _SIZES = frozenset({"shape", "size", "numel", "nelement"})
 _SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
 
 
-class Use(NamedTuple):
-    """A use of a value that only the data tells.
-
-    Attributes:
-        kind: ``"test"``, ``"fixed"`` (an index, a bound, a size) or ``"numbers"`` (``.tolist()``).
-        node: the expression that it is a part of.
-    """
-
-    kind: str
-    node: ast.expr
+#: A use of a value that only the data tells: ``"test"``, ``"fixed"`` (an index, a bound, a size) or ``"numbers"``
+#: (``.tolist()``), with the expression that it is a part of.
+Use = tuple[str, ast.expr]
 
 
 class Facts:
@@ -56,10 +48,6 @@ class Facts:
     def text(self, node: ast.AST | None) -> str:
         """Return the text of an expression, its constants as the user wrote them; ``""`` for none."""
         return unparsed(node, self.site.text) if node is not None else ""
-
-    def place(self, node: ast.expr | None) -> str:
-        """Return where an expression is, ``"line 30 (`token > 0`)"``; ``""`` for none."""
-        return f"line {node.lineno} (`{self.text(node)}`)" if node is not None else ""
 
     # --- places -----------------------------------------------------------------------------------------
     @property
@@ -185,7 +173,7 @@ class Facts:
     @property
     def is_number_given(self) -> bool:
         """Whether the number can be computed before the call: it is of nothing that the function makes."""
-        numbers = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and _is_number(each, set())]
+        numbers = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and is_number(each)]
         return self.is_of_compiled and not any(map(self.made_of, numbers))
 
     @property
@@ -198,8 +186,17 @@ class Facts:
         return self.use("test")
 
     def use(self, kind: str, of_size: bool = False) -> str:
-        """Return where the first use of a kind is: of a number, or of the size of what the statement computes."""
-        return self.place(next((each.node for each in self._uses(of_size) if each.kind == kind), None))
+        """Return where the first use of a kind is, ``"line 30 (`token > 0`)"``; ``""`` for none.
+
+        Args:
+            kind: as in :data:`Use`.
+            of_size: of the size of what the statement computes, not of a number that it takes out of a tensor.
+        """
+        found = next((node for each, node in self._uses(of_size) if each == kind), None)
+        if found is None:
+            return ""
+        line = found.lineno if self.function is not None else self.where.line if self.where is not None else 0
+        return f"line {line} (`{self.text(found)}`)"
 
     def _uses(self, of_size: bool) -> Iterator[Use]:
         """Yield the uses in the statement, then those on the lines after it."""
@@ -213,7 +210,7 @@ class Facts:
                 yield from _uses_of_size(statement, names, sizes) if of_size else self._uses_of_number(statement, names)
             match statement:
                 case ast.Assign(targets, value) if (
-                        statement is first and _is_of_data(value) if of_size else _is_number(value, names)):
+                        statement is first and _is_of_data(value) if of_size else is_number(value, names)):
                     names.update(each.id for target in targets for each in (
                         target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name))
                 case ast.Assign(targets, value) if any(_is_size(each, names) for each in ast.walk(value)):
@@ -228,25 +225,25 @@ class Facts:
 
     def _uses_of_number(self, statement: ast.stmt, names: set[str]) -> Iterator[Use]:
         if statement is not self.statement:
-            yield from (Use("test", test) for test in _tests(statement) if _reads(test, names))
+            yield from (("test", test) for test in _tests(statement) if _reads(test, names))
         for each in own_parts(statement):
             match each:
-                case ast.Subscript(ast.Name(owner), index) if self.values.is_tensor(owner) and _is_number(index, names):
+                case ast.Subscript(ast.Name(owner), index) if self.values.is_tensor(owner) and is_number(index, names):
                     pass  # (A symbol may be the only index of a tensor.)
-                case ast.Subscript(_, index) if any(_is_number(part, names) for part in _parts(index)):
-                    yield Use("fixed", each)
-                case ast.keyword("size", value) if any(_is_number(part, names) for part in ast.walk(value)):
-                    yield Use("fixed", value)
+                case ast.Subscript(_, index) if any(is_number(part, names) for part in _parts(index)):
+                    yield "fixed", each
+                case ast.keyword("size", value) if any(is_number(part, names) for part in ast.walk(value)):
+                    yield "fixed", value
 
 
 def _uses_of_size(statement: ast.stmt, names: set[str], sizes: set[str]) -> Iterator[Use]:
     for test in _tests(statement):
         if _reads(test, sizes) or any(_is_size(each, names) for each in ast.walk(test)):
-            yield Use("test", test)
+            yield "test", test
     for each in own_parts(statement):
         match each:
             case ast.Call(ast.Attribute(owner, "tolist"), [], []) if _is_of_data(owner) or _last(owner) in names:
-                yield Use("numbers", each)
+                yield "numbers", each
 
 
 def _is_size(node: ast.AST, names: set[str]) -> bool:
@@ -309,17 +306,17 @@ def _reads(node: ast.AST, names: set[str]) -> bool:
     return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
 
 
-def _is_number(node: ast.AST | None, names: set[str]) -> bool:
+def is_number(node: ast.AST | None, names: Set[str] = frozenset()) -> bool:
     """Return whether an expression is a number out of a tensor: ``x.max().item() - 1``, ``int(x)``, a name of it."""
     match node:
         case ast.Name(name):
             return name in names
         case ast.BinOp(left, _, right):
-            return _is_number(left, names) or _is_number(right, names)
+            return is_number(left, names) or is_number(right, names)
         case ast.UnaryOp(_, inner):
-            return _is_number(inner, names)
+            return is_number(inner, names)
         case ast.Call(ast.Name("max" | "min" | "abs" | "round"), arguments):
-            return any(_is_number(each, names) for each in arguments)
+            return any(is_number(each, names) for each in arguments)
         case ast.Call(ast.Attribute(_, "item"), [], []):
             return True
         case ast.Call(ast.Name(name), [inner], []) if name in _NUMBERS:
