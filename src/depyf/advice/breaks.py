@@ -276,9 +276,9 @@ RULES: tuple[Rule, ...] = (
          "evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result to "
          "{passed_to}: `True` or `False`", _NOT_TRACED, f"a version for each of the two; {_PARAMETER}"),
     Rule("skipped", "skipped builtin",
-         "divide `{function}` here: compile what comes before this line and what comes after it as functions of their "
-         "own, and call `{call}` between them", f"{_NOT_TRACED}, and `{{function}}` makes or changes {{made}}, which "
-         "it reads", "two compiled functions in place of one; what both need is returned by the first"),
+         "divide `{compiled}` at this line: compile what comes before it and what comes after it as functions of "
+         "their own, and call `{call}` between them", f"{_NOT_TRACED}, and what is compiled makes or changes "
+         "{made}, which it reads", "two compiled functions in place of one; what both need is returned by the first"),
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
          "{passed_to}{also_as_tensor}", _NOT_TRACED, _PARAMETER),

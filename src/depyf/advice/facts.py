@@ -118,7 +118,7 @@ class Facts:
     def is_first(self) -> bool:
         """Whether the statement is the first of the function that torch compiled."""
         body = self.function.body if self.function is not None else []
-        body = [each for each in body if not isinstance(getattr(each, "value", None), ast.Constant)]
+        body = [each for each in body if not isinstance(each, ast.Expr) or not isinstance(each.value, ast.Constant)]
         return body[:1] == [self.statement] and self.is_of_compiled
 
     @property
@@ -140,10 +140,14 @@ class Facts:
         return next((each.func.value for each in self.calls("backward") if isinstance(each.func, ast.Attribute)), None)
 
     def made_of(self, node: ast.expr | None) -> str:
-        """Return what an expression reads and lines before it make or change, as Markdown; ``""`` for nothing."""
+        """Return what an expression reads and compiled lines before it make or change, as Markdown; ``""`` for nothing.
+
+        (What a function is given that the compiled one calls may be made there.)
+        """
         if self.function is None or node is None:
             return ""
-        changed, parts = set(), set()
+        given = {each.arg for each in ast.walk(self.function.args) if isinstance(each, ast.arg)} - {"self", "cls"}
+        changed, parts = set() if self.is_of_compiled else given, set()
         for each in ast.walk(self.function):
             if not self.loops and getattr(each, "lineno", 0) >= self.statement.lineno:
                 continue  # (In a loop the lines after it come before it, too.)
