@@ -472,7 +472,7 @@ def test_what_made_a_whole_function_fail_is_read_from_the_failure():
      "write `self.last = '{{{!r}}}'.format(n)`", "an f-string needs"),
     ("self.last = 'at %d' % n", "Observed exception", PERCENT, "format the text with `.format(...)`", "`%` needs"),
     ("self.last = a % n", "Observed exception", "raised exception TypeError(\"no\")",
-     "keep calls for which this line raises TypeError", "Observed exception"),
+     "if the line raises TypeError in plain Python, too: test", "Observed exception"),
 ])
 def test_a_text_of_a_number_that_torch_keeps_open(line, reason, context, change, why):
     text = f"def f(self, n, width):\n    {line}\n"

@@ -14,7 +14,7 @@ from string import Formatter
 
 from ..records.model import GraphBreak
 from ..torch_text.met import bound_method, is_step_of_scheduler
-from . import branches, edits, errors, texts
+from . import branches, edits
 from .edits import REORDER, SCALARS
 from .facts import NAMED, Facts
 from .model import Advice
@@ -75,6 +75,11 @@ _EACH_TURN = "one call of compiled code for each turn"
 _DRAWN = "torch holds a random number as a tensor while it traces; a number from outside is an input of the graph"
 _NEEDS_NUMBER = ("{fixed_use} needs it as an index or a size; with a symbol of the graph there (the setting "
                  "`capture_scalar_outputs`) torch 2.13 may end in an error")
+#: (A symbol for the number, or `.format`, would be no help: torch 2.13 goes on as if the text were not there.)
+_IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{function}` is called"
+_NO_TEXT = ("outside of a graph the number has a value; inside, torch makes its text only when the graph is done, and "
+            "would look up what is no text yet")
+_PASSED = "what the compiled function itself needs of what is looked up has to be passed to it"
 _SYMBOL = "the number is then a symbol of the graph"
 _SIZE_SYMBOL = "the size of the result is then a symbol of the graph"
 _NOT_TRACED = "torch does not trace `{call}`"
@@ -198,7 +203,7 @@ RULES: tuple[Rule, ...] = (
          "torch does not trace packed sequences: the size of each step is in a tensor",
          "the padding is computed, too: last states are others, and so is all that a bidirectional module returns; "
          f"{_UNROLLED}", facts=_in_recurrent_module),
-    Rule("text_as_key", "item operator", facts=lambda at: at.is_number, edit=_site(texts.on_looked_up)),
+    Rule("text_as_key", "item operator", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.is_number),
     Rule("number", "item", edit=edits.detached),
     Rule("element", "operator symbol", facts=lambda at: at.is_number, edit=edits.element),
     Rule("number_outside", "item operator",
@@ -287,11 +292,22 @@ RULES: tuple[Rule, ...] = (
          "all items are made before the call"),
 
     # Exceptions.
-    Rule("text", "exception", edit=_site(texts.on_text)),
-    Rule("no argument", "exception", edit=_site(errors.on_none)),
-    Rule("raise", "exception", edit=_site(errors.on_raise)),
-    Rule("fails", "fails", edit=_site(errors.on_failing)),
-    Rule("exception", "super", edit=_site(errors.on_exception_made)),
+    Rule("text_as_key", "exception", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.met.needs_text),
+    Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),
+    Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
+         "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
+    Rule("raise", "exception", "test for it where `{function}` is called, before the call",
+         "a graph cannot raise; a call that does not come to this line is compiled whole",
+         "none, as long as the test needs nothing that the function computes",
+         facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
+    Rule("raise", "exception", "if the line raises {raised} in plain Python, too: test for such calls before "
+         "`{function}` is called; otherwise keep the line out of what is compiled",
+         "torch gives up a function in which an exception comes that it does not catch",
+         "none, as long as the test needs nothing that the function computes"),
+    Rule("fails", "fails", "if the line fails in plain Python, too: mend it, or test for such input before the call",
+         "torch ran it on tensors without values, of the same sizes and dtypes, and met this error",
+         facts=lambda at: not at.met.is_custom),
+    Rule("exception", "super", edit=edits.args_set),
 
     # Gradients, modules, classes.
     Rule("trace_autograd_ops", "gradients", why=f"{_TRACED}; a compiled graph of AOTAutograd (`aot_eager`, `inductor`) "

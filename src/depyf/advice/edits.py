@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
@@ -79,6 +80,80 @@ def printed_after(site: Site, call: ast.Call, shown: Sequence[ast.expr]) -> Advi
     line = unparsed(ast.Expr(ast.Call(call.func, list(shown), [])), site.text)
     advice = with_lines(site, "print", [line], why, cost)
     return replace(advice, change=f"{advice.change}, and set `{setting}`", settings=(setting,))
+
+
+# --- texts, exceptions ------------------------------------------------------------------------------------
+def formatted(at: Facts) -> Advice | None:
+    """Return the advice on an f-string of a number that torch keeps open: ``.format``, whose text it makes later.
+
+    (``StringFormatVariable`` in torch. A dictionary in which the text is looked up before that does not find it.)
+    """
+    why = "torch makes the text of `.format` when the graph is done; an f-string and `%` need the number before that"
+    cost = "nothing in the compiled function finds the text in a dictionary"
+    changed = _WithFormat().visit(copy.deepcopy(at.statement))
+    if at.text(changed) == at.text(at.statement):
+        by_percent = any(isinstance(each, ast.Mod) for each in ast.walk(at.statement))
+        return Advice("text", "format the text with `.format(...)` in place of `%`", why, cost) if by_percent else None
+    call = of_statement(at.site, "print")
+    if call is not None and not call.keywords:
+        return printed_after(at.site, call, changed.value.args)
+    return rewritten(at.site, [changed], rule="text", why=why, cost=cost)
+
+
+class _WithFormat(ast.NodeTransformer):
+    """Writes ``"{:.3f}".format(x)`` for ``f"{x:.3f}"``."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        text, given = "", []
+        for part in node.values:
+            match part:
+                case ast.Constant(str(value)):
+                    text += value.replace("{", "{{").replace("}", "}}")
+                case ast.FormattedValue(value, conversion, spec) if (written := _written(spec)) is not None:
+                    text += "{" + (f"!{chr(conversion)}" if conversion != -1 else "") + written + "}"
+                    given.append(value)
+                case _:
+                    return node  # (what a placeholder says of the format is computed, too)
+        return ast.Call(ast.Attribute(ast.Constant(text), "format", ast.Load()), given, []) if given else node
+
+
+def _written(spec: ast.expr | None) -> str | None:
+    """Return a format as it stands in a placeholder, ``":.3f"``; ``None`` where it is computed, too."""
+    match spec:
+        case None | ast.JoinedStr([]):
+            return ""
+        case ast.JoinedStr([ast.Constant(str(text))]):
+            return f":{text}"
+    return None
+
+
+def args_set(at: Facts) -> Advice | None:
+    """Return the advice on the ``__init__`` of the program's own exception: torch traces all but its ``super()``."""
+    match at.statement:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super"), [], []), "__init__"), arguments, [])) if (
+                at.function is not None and at.function.args.args and _is_exception(at)
+                and not any(isinstance(each, ast.Starred) for each in arguments)):
+            target = ast.Attribute(ast.Name(at.function.args.args[0].arg, ast.Load()), "args", ast.Store())
+            return rewritten(
+                at.site, [ast.Assign([target], ast.Tuple(list(arguments), ast.Load()))], rule="exception",
+                why="torch traces the setting of `args`, but not `super().__init__` of an exception",
+                cost="none: `args` is all that it sets")
+    return None
+
+
+def _is_exception(at: Facts) -> bool:
+    """Return whether the statement stands in a class right below one of Python's plain exceptions."""
+    for node in ast.walk(at.site.module) if at.site.module is not None else ():
+        if isinstance(node, ast.ClassDef) and at.function in node.body:
+            kinds = [getattr(builtins, base.id, None) for base in node.bases if isinstance(base, ast.Name)]
+            return len(kinds) == len(node.bases) == 1 and kinds[0] is not None and _sets_args_only(kinds[0])
+    return False
+
+
+def _sets_args_only(kind: object) -> bool:
+    """Return whether an exception of Python's keeps its arguments in ``args`` and nowhere else."""
+    return isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(
+        kind, (OSError, SyntaxError, ImportError, UnicodeError, StopIteration, AttributeError, NameError))
 
 
 # --- numbers out of tensors -----------------------------------------------------------------------------

@@ -31,8 +31,8 @@ _SIZES = frozenset({"shape", "size", "numel", "nelement"})
 _SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
 
 
-#: A use of a value that only the data tells: ``"test"``, ``"fixed"`` (an index, a bound, a size) or ``"numbers"``
-#: (``.tolist()``), with the expression that it is a part of.
+#: A use of a value that only the data tells: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
+#: is looked up) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
 Use = tuple[str, ast.expr]
 
 
@@ -189,14 +189,18 @@ class Facts:
                 return ""  # (Of the number of an argument torch may compile a version for each value instead.)
         return self.use("test")
 
-    def use(self, kind: str, of_size: bool = False) -> str:
-        """Return where the first use of a kind is, ``"line 30 (`token > 0`)"``; ``""`` for none.
+    def first(self, kind: str, of_size: bool = False) -> ast.expr | None:
+        """Return the first use of a kind.
 
         Args:
             kind: as in :data:`Use`.
             of_size: of the size of what the statement computes, not of a number that it takes out of a tensor.
         """
-        found = next((node for each, node in self._uses(of_size) if each == kind), None)
+        return next((node for each, node in self._uses(of_size) if each == kind), None)
+
+    def use(self, kind: str, of_size: bool = False) -> str:
+        """Return where the first use of a kind is, ``"line 30 (`token > 0`)"``; ``""`` for none."""
+        found = self.first(kind, of_size)
         if found is None:
             return ""
         line = found.lineno if self.function is not None else self.where.line if self.where is not None else 0
@@ -209,9 +213,16 @@ class Facts:
                      and each.lineno > (first.end_lineno or first.lineno)] if self.site.statement else []
         names: set[str] = set()
         sizes: set[str] = set()
+        texts: set[str] = set()
         for statement in (first, *sorted(following, key=lambda each: each.lineno)):
             if not isinstance(statement, (ast.Assert, ast.FunctionDef, ast.ClassDef)):  # (Torch traces assertions.)
                 yield from _uses_of_size(statement, names, sizes) if of_size else self._uses_of_number(statement, names)
+            made = [each for each in own_parts(statement)
+                    if _is_text(each) and (statement is first or _reads(each, names))]
+            yield from (("text", search) for search, key in _searches(statement)
+                        if any(key is each for each in made) or isinstance(key, ast.Name) and key.id in texts)
+            if made and isinstance(statement, ast.Assign):
+                texts |= names_set(statement)
             match statement:
                 case ast.Assign(targets, value) if (
                         statement is first and _is_of_data(value) if of_size else is_number(value, names)):
@@ -257,6 +268,28 @@ def _is_size(node: ast.AST, names: set[str]) -> bool:
         case ast.Call(ast.Name("len"), [ast.Name(name)], []):
             return name in names
     return False
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Return whether an expression is a text with places for values."""
+    match node:
+        case ast.JoinedStr(values):
+            return any(isinstance(each, ast.FormattedValue) for each in values)
+        case ast.Call(ast.Attribute(ast.Constant(str()), "format")) | ast.BinOp(ast.Constant(str()), ast.Mod()):
+            return True
+    return False
+
+
+def _searches(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the expressions of a statement that look something up, with the keys."""
+    for node in own_parts(statement):
+        match node:
+            case ast.Subscript(_, key) if isinstance(node.ctx, ast.Load) or isinstance(statement, ast.AugAssign):
+                yield node, key
+            case ast.Call(ast.Attribute(_, "get" | "pop" | "setdefault"), [key, *_]):
+                yield node, key
+            case ast.Compare(key, [ast.In() | ast.NotIn()]):
+                yield node, key
 
 
 def _parts(index: ast.expr) -> list[ast.expr | None]:
@@ -355,6 +388,14 @@ def _given(at: Facts) -> list[str]:
             if each.source and each.requires_grad and each.type != "Parameter"]
 
 
+def _none(at: Facts) -> str:
+    """Return the argument that is ``None`` where the line takes a part of it: the only one that it takes parts of."""
+    names = {each.value.id for each in ast.walk(at.statement)
+             if isinstance(each, (ast.Subscript, ast.Attribute)) and isinstance(each.value, ast.Name)}
+    given = {each.arg for each in ast.walk(at.function.args) if isinstance(each, ast.arg)} if at.function else names
+    return names.pop() if at.met.is_none and len(names) == 1 and names <= given else ""
+
+
 def _library_method(at: Facts) -> str:
     if not at.broken.skips_function or at.broken.depth != 1 or at.function is None:
         return ""
@@ -401,6 +442,9 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "next_test": lambda at: at.next_test,
     "next_test_of_size": lambda at: at.use("test", of_size=True),
     "numbers_of_size": lambda at: at.use("numbers", of_size=True),
+    "looked_up": lambda at: at.text(at.first("text")),
+    "none": _none,
+    "raised": lambda at: at.met.raised,
     "loss": lambda at: at.text(at.loss),
     "also_if_leaves": lambda at: (f"if {' and '.join(_given(at))} {'are' if _given(at)[1:] else 'is'} not computed of "
                                   "what requires a gradient: ") if _given(at) else "",

@@ -33,6 +33,10 @@ _IN_EXPLANATION = (
 )
 _TYPES = pattern(r"argument types \[(?P<types>[^\]]*)\]")
 _RAISED = pattern(r"raised exception (?P<kind>\w+)\(")
+#: Python's words where a part is taken of ``None``.
+_OF_NONE = pattern(r"'NoneType' object (?:is not (?:subscriptable|iterable|callable)|has no attribute)")
+#: Calls of operators that are not torch's own.
+_CUSTOM = pattern(r"\bcustom_op|call_function (?!<built-in|aten\.|prims\.|<function)")
 #: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
 #: Methods of a tensor, or of its shape, that came into what is compiled as a value.
@@ -50,6 +54,9 @@ class Met:
         types: of the arguments of a builtin.
         raised: the exception that left the function, ``"TypeError"``.
         is_number: a number of Python's that torch holds as a tensor.
+        is_none: a part was taken of ``None``.
+        is_custom: an operator that is not torch's own.
+        needs_text: a text needs the value of a number that torch keeps open.
     """
 
     name: str = ""
@@ -58,6 +65,9 @@ class Met:
     types: tuple[str, ...] = ()
     raised: str = ""
     is_number: bool = False
+    is_none: bool = False
+    is_custom: bool = False
+    needs_text: bool = False
 
     @property
     def last(self) -> str:
@@ -74,7 +84,10 @@ def met(broken: GraphBreak) -> Met:
     return Met(
         named.get("name", ""), named.get("module") or "", named.get("overload") or "",
         tuple(each.strip().strip("'") for each in types["types"].split(",")) if types is not None else (),
-        raised["kind"] if raised is not None else "", _NUMBER in broken.context)
+        raised["kind"] if raised is not None else "", _NUMBER in broken.context,
+        _OF_NONE.search(broken.context) is not None, _CUSTOM.search(broken.explanation) is not None,
+        broken.reason.startswith("BUILD_STRING type error") and broken.context.startswith("SymNodeVariable")
+        or "TypeError(\"unsupported operand type(s) for %: 'str' and " in broken.context)  # (never of Python's own `%`)
 
 
 def bound_method(broken: GraphBreak) -> str:

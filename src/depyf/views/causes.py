@@ -13,10 +13,9 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ..advice.source import parsed_statement
-from ..advice.texts import needs_value
 from ..records.model import GraphBreak
 from ..torch_text.libraries import is_library
-from ..torch_text.met import bound_method, is_step_of_scheduler
+from ..torch_text.met import bound_method, is_step_of_scheduler, met
 from .markdown import code
 
 #: Longer calls are shown without their arguments.
@@ -295,7 +294,7 @@ def _numpy(broken: GraphBreak) -> str:
 
 
 def _text(broken: GraphBreak) -> str:
-    if not needs_value(broken.reason, broken.context):
+    if not met(broken).needs_text:
         return ""
     return "an f-string needs the value of a number, and torch keeps that open" if (
         broken.reason.startswith("BUILD_STRING")) else (
