@@ -32,11 +32,9 @@ from depyf.views.run_index import RunIndex
 
 CASES = {case.name: case for case in fix_programs.cases()}
 IN_WORDS = {name: case for name, case in CASES.items() if case.after}
-#: Rules whose change is in words, or differs on generated calls, so that `depyf fix` does not take it.
-NOT_TAKEN = {"unbacked", "counter"}
 #: The first program of each rule.
 OF_RULE = {case.rule: case for case in reversed(CASES.values()) if not case.after and case.rule not in {
-    "none", "several", "limit", *NOT_TAKEN}}
+    "none", "several", "limit"}}
 
 #: What torch tells of ``'at %d' % n`` where it keeps ``n`` open.
 PERCENT = "raised exception TypeError(\"unsupported operand type(s) for %: 'str' and 'int'\")"
@@ -60,7 +58,7 @@ def test_the_change_of_a_rule_helps_and_keeps_the_results(rule, tmp_path):
     found = fix_programs.search(OF_RULE[rule], tmp_path)
     assert not found.refused
     assert found.before.problems > found.after.problems
-    assert rule == "unbacked" or not found.after.problems  # (a size that changes is compiled once more for all sizes)
+    assert not found.after.problems
     assert rule in [advice.rule for advice in found.taken]
     assert found.after.same_results(found.before)
     assert (tmp_path / f"{OF_RULE[rule].name}.py").read_text() == OF_RULE[rule].before, "the file itself was changed"
@@ -472,7 +470,7 @@ def test_what_made_a_whole_function_fail_is_read_from_the_failure():
      "write `self.last = '{{{!r}}}'.format(n)`", "an f-string needs"),
     ("self.last = 'at %d' % n", "Observed exception", PERCENT, "format the text with `.format(...)`", "`%` needs"),
     ("self.last = a % n", "Observed exception", "raised exception TypeError(\"no\")",
-     "if the line raises TypeError in plain Python, too: test", "Observed exception"),
+     "if this line raises TypeError in plain Python, too: keep", "Observed exception"),
 ])
 def test_a_text_of_a_number_that_torch_keeps_open(line, reason, context, change, why):
     text = f"def f(self, n, width):\n    {line}\n"

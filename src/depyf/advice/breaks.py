@@ -300,8 +300,9 @@ RULES: tuple[Rule, ...] = (
          "a graph cannot raise; a call that does not come to this line is compiled whole",
          "none, as long as the test needs nothing that the function computes",
          facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
-    Rule("raise", "exception", "if the line raises {raised} in plain Python, too: test for such calls before "
-         "`{function}` is called; otherwise keep the line out of what is compiled",
+    Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{function}`, "
+         "test for them before the call; if it does not: it works with what has no value while torch traces (as an "
+         "address, or the name of a tensor's class), so do it before the call",
          "torch gives up a function in which an exception comes that it does not catch",
          "none, as long as the test needs nothing that the function computes"),
     Rule("fails", "fails", "if the line fails in plain Python, too: mend it, or test for such input before the call",
