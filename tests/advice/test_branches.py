@@ -132,7 +132,7 @@ def test_a_number_that_bounds_a_slice_is_computed_before_the_call(lines, as_boun
     place = site(lines)
     item = dataclasses.replace(place.broken, reason="Unsupported Tensor.item() call", registry_id="GB0124")
     advice = on_break(dataclasses.replace(place, broken=item))
-    assert (advice.rule == "number_as_bound") == as_bound
+    assert (advice.rule == "number_outside") == as_bound
 
 
 def test_without_facts_nothing_is_proven():

@@ -480,7 +480,6 @@ def test_a_break_of_an_attempt_that_was_given_up_is_not_counted(capture_program)
     assert (first, second) == (["GB8985"], ["GB9186"])  # (torch comes to autograd.grad, then has to end the graph before)
     text = index(capture)
     assert "**[2 graph breaks](#graph-breaks) at 2 lines**" in text
-    assert "make this tensor, and call `.requires_grad_()`" in text and "have to be detached" not in text
 
 
 @new_enough
@@ -830,8 +829,7 @@ def test_a_number_that_is_hashed_has_a_cause_and_torchs_hint_is_none(capture_pro
     text = index(capture_program(told_programs.numbers_in_a_set))
     assert "### Consider" not in text and "why it breaks: Consider" not in text
     assert text.count("why: a key, a size or an index has to be a known number") == 2  # (of an integer and of a float)
-    assert "* **change**: do it behind the compiled function: have that return the tensor that `token` is taken out of, " \
-        "and run `seen.add(token)` with its number where it is called\n" in text
+    assert "* **change**: end what is compiled before this line, and do what it does with the number in plain Python\n" in text
     assert "\n* Consider annotating your code using torch.\\_check\\*()\n" in text  # (among torch's advice)
 
 
@@ -881,7 +879,7 @@ def test_of_a_text_that_is_made_at_a_break_the_break_is_what_to_change(capture_p
     told = re.findall(r"^\* `decode\(scores\)`: (.*)$", text, re.M)[0]
     assert told.startswith("Python computes it since the graph before it breaks at `told_programs.py:")
     assert "run the line and what depends on it outside of what is compiled" in told
-    assert "(line " in text and "numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()" in text
+    assert "numbers = torch.unique_consecutive(scores.argmax(-1)).tolist()" in text
 
 
 @before_2_15
@@ -890,7 +888,6 @@ def test_dates_are_told_to_be_what_torch_does_not_trace(capture_program):
     assert "  * why: torch does not trace `datetime.timedelta`\n" in text
     assert "* in plain Python: `timedelta(...)`\n" in text  # (which of the two calls, the line does not tell)
     assert "  * why: torch cannot trace `__rmul__` of `timedelta`, which is written in C\n" in text
-    assert text.count("**change**: compute what is made of dates and times before the compiled function is called") == 2
 
 
 @before_2_15
@@ -902,9 +899,6 @@ def test_of_an_error_behind_a_break_the_reader_is_told_first(capture_program):
     text = index(capture_program(failing))
     assert re.match(r"\*\*`array_in_inference_mode\.scale` from line \d+ on was not compiled: `AssertionError`: ",
                     text.splitlines()[2])
-    assert "  * how to fix it: pass `torch.from_numpy(signal)` in place of the array, or call the function in " in text
-    capture = capture_program(told_programs.array_given_as_a_tensor)
-    assert {c.outcome for c in capture.compilations} == {"compiled"}
 
 
 @new_enough
@@ -916,7 +910,7 @@ def test_an_error_is_told_without_what_torch_says_of_how_to_look_closer(capture_
     text = index(capture_program(failing))
     assert re.search(r"`GuardOnDataDependentSymNode` at line \d+ \(`return numbers\.tolist\(\)`\): Could not guard on "
                      r"data-dependent expression Eq\(u\d+, 0\) .*\(Size-like symbols: u\d+\)\.\*\*\n", text)
-    assert "  * how to fix it: have the compiled function return what this line needs, and run the line and" in text
+    assert "  * how to fix it: end what is compiled before this line, and do what it does with the number in" in text
 
 
 @new_enough

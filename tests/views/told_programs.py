@@ -1108,18 +1108,6 @@ def array_in_inference_mode(compiling):
         scale(torch.ones(2, 3).numpy())
 
 
-def array_given_as_a_tensor(compiling):
-    """The same after the change."""
-
-    @compiling
-    def scale(signal):
-        torch._dynamo.graph_break()
-        return signal.float() * 2
-
-    with torch.inference_mode():
-        scale(torch.from_numpy(torch.ones(2, 3).numpy()))
-
-
 def numbers_of_symbols(compiling):
     """With symbols for sizes torch raises an error where the numbers of such a tensor are taken."""
 

@@ -9,8 +9,8 @@ breaks and edits are tested by effect: ``tests/advice`` runs a program before an
         else:                                         edits     lines 3 to 6 of the file -> one line
             y = x - 1
 
-``breaks.py`` is the table of rules for graph breaks by torch's registry id, and so for what torch skips, mostly for the
-same causes; ``recompiles.py`` is that for recompiles (``recompile_sizes.py``, ``recompile_numbers.py``).
+``breaks.py`` is the table of rules for graph breaks, and so for what torch skips, mostly for the same causes;
+``facts.py`` has what its rows require and name, ``edits.py`` its edits. ``recompiles.py`` is the table for recompiles.
 ``source.py`` finds the user's statement; nothing here imports torch.
 """
 

@@ -1,60 +1,366 @@
-"""The rules for graph breaks: one row for each kind, by the id in torch's registry of graph breaks.
+"""The rules for graph breaks, and for what torch skips, mostly for the same causes: one table.
 
-``tests/advice`` has a program for each row but that of ``set up``, which is run before and after the change.
+A row names what torch recorded (the event), the facts that have to hold, and the sentence with further facts in braces:
+where one of them is not known the row is silent. A row may give an edit instead. The first row that speaks is the
+advice; one without a name says that there is none.
 """
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from string import Formatter
 
-from ..frozen import frozen
-from . import backward, branches, calls, errors, libraries, lists, texts
-from .branches import on_branch as on_data_branch
-from .branches import rewritten, unparsed, with_lines
-from .data_loops import on_numbers, on_shrinking, on_turn
-from .decisions import on_decision, on_skipped_decision, on_tested_number
-from .keys import on_key
-from .later_tests import Depends, later_index, later_item, later_test, numbers_of, on_number, test_in_loop
-from .masks import on_number_of_chosen
+from ..records.model import GraphBreak
+from ..torch_text.met import bound_method, is_step_of_scheduler
+from . import branches, edits
+from .edits import REORDER, SCALARS
+from .facts import NAMED, Facts
 from .model import Advice
-from .random_numbers import is_number, on_drawn
-from .readings import on_reading
-from .recurrent import on_packed, on_packing, on_recurrent
-from .scalars import has_scalars, in_arithmetic, without_scalar
-from .shapes import on_numbers_taken, on_refused_numbers, on_shape
-from .source import Site, called, is_own
-from .tensor_indices import in_steps, is_indexed_by_tensors, numbers_among_indices, on_count, on_elements
-from .uses import names_set
+from .source import Site, is_own
+
+#: By event: ids of torch's registry (``graph_break_registry.json``); how its headings begin, for versions without ids.
+EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "branch": ("GB0170 GB0035", ("Data-dependent branching", "Data-dependent jump")),
+    "assertion": ("GB0034", ("Data-dependent assertion",)),
+    "item": ("GB0124", ("Unsupported Tensor.item()",)),
+    "number": ("GB0178 GB0213 GB4841", ("Unsupported python_type()", "unimplemented builtin op", "constant fold")),
+    "tolist": ("GB0109", ("Tensor.tolist() with non-integer",)),
+    "operator": ("GB0033", ("Data dependent operator",)),
+    "size": ("GB0036 GB0037", ("Dynamic shape operator",)),
+    "symbol": ("", ("Could not extract specialized integer from", "Could not guard on data-dependent expression")),
+    "builtin": ("GB0059", ("Failed to trace builtin operator",)),
+    "reordered": ("GB0296", ("attempted to reorder",)),
+    "logger": ("GB0291", ("logging.Logger method",)),
+    "asked": ("GB0025", ("Call to `torch._dynamo.graph_break()`",)),
+    "disabled": ("GB0098 GB0099", ("Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
+    "copy": ("GB4198", ("Attempted to copy.deepcopy a tensor",)),
+    "skipped": ("GB0007 GB0008 GB0156 GB0208 GB0294", (
+        "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped",
+        "Unsupported method call", "attempted to trace numpy function")),
+    "context": ("GB0142", ("Unsupported context manager",)),
+    "iterator": ("GB0811 GB4347", ("missing tp_iter", "Missing tp_iternext")),
+    "attribute": ("GB0467", ("setattr() on unsupported type",)),
+    "exception": ("GB0088 GB0021", ("Observed exception", "BUILD_STRING type error")),
+    "fails": ("GB4315", ("RuntimeError when making fake tensor call",)),
+    "super": ("GB0006", ("Attempted to call a super() attribute that is not a function",)),
+    "backward": ("GB0123", ("Unsupported Tensor.backward()",)),
+    "gradients": ("GB9186", ("using `torch.autograd.grad`",)),
+    "recurrent": ("GB0014", ("Attempted to wrap RNN",)),
+    "class": ("GB8977", ("Invalid call to __build_class__",)),
+    "parameter": ("GB0264 GB0119", ("Attempted to use `torch.nn.Parameter()`", "Uninitialized nn")),
+}
+#: Functions that read what changes while the program runs: a clock, or what a process uses.
+_READING = frozenset({each + unit for each in ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+                      for unit in ("", "_ns")}
+                     | {"now", "utcnow", "today", "getrusage", "get_traced_memory", "memory_allocated",
+                        "max_memory_allocated", "memory_reserved", "max_memory_reserved"})
+#: Operators of torch's that run without values and give a new symbol (torch/_subclasses/fake_impls.py, torch 2.13).
+_GIVE_SYMBOLS = frozenset({
+    "nonzero", "nonzero_numpy", "_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive",
+    "repeat_interleave", "masked_select", "bincount", "index", "argwhere", "_pack_padded_sequence",
+    "_padded_dense_to_jagged_forward"})
+_SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
+_RNN = "torch._dynamo.config.allow_rnn = True"
+_AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
+#: The rules on what a library does at its first call only, and on what an earlier break in the same line makes.
+SET_UP, _FOLLOWS = "set up", "follows"
+
+# Sentences of several rows.
+_TURN = ("compile what one turn of the loop at line {loop} computes: a function of its own with `@torch.compile`, "
+         "called in the loop; ")
+_HOW_OFTEN = "how often the loop turns depends on values in a tensor; a turn is a graph by itself"
+_EACH_TURN = "one call of compiled code for each turn"
+_DRAWN = "torch holds a random number as a tensor while it traces; a number from outside is an input of the graph"
+_NEEDS_NUMBER = ("{fixed_use} needs it as an index or a size; with a symbol of the graph there (the setting "
+                 "`capture_scalar_outputs`) torch 2.13 may end in an error")
+#: (A symbol for the number, or `.format`, would be no help: torch 2.13 goes on as if the text were not there.)
+_IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{function}` is called"
+_NO_TEXT = ("outside of a graph the number has a value; inside, torch makes its text only when the graph is done, and "
+            "would look up what is no text yet")
+_PASSED = "what the compiled function itself needs of what is looked up has to be passed to it"
+_SYMBOL = "the number is then a symbol of the graph"
+_SIZE_SYMBOL = "the size of the result is then a symbol of the graph"
+_NOT_TRACED = "torch does not trace `{call}`"
+_PARAMETER = "`{function}`, and each compiled function that calls it, has one more parameter"
+_OUTSIDE = "what follows the line is no part of the graph"
+_ENTERED = "torch does not trace how this context is entered and left"
+_TRACED = "torch then traces the backward pass into the same graph"
+_DETACHED = "tensors of the same graph of gradients that are used after the call have to be detached first"
+_UNROLLED = ("the loop over time is unrolled: compile time and kernels grow with the length of the sequence, and each "
+             "length has a version of its own")
 
 
-@frozen
+@dataclass(frozen=True)
 class Rule:
     """One row.
 
     Attributes:
-        ids: of torch's registry (``graph_break_registry.json``).
-        heading: pattern of torch's heading, for versions of torch without ids.
-        propose: gives the advice, or ``None`` where it does not fit.
+        name: of the rule.
+        events: keys of :data:`EVENTS`; ``"*"``: any.
+        change, why, cost, elsewhere, next_break: the sentence, as in :class:`~.model.Advice`.
+        facts: whether the facts hold.
+        setting: a line that sets an option of torch, which is the change.
+        edit: gives the advice instead, or ``None``.
     """
 
-    ids: tuple[str, ...]
-    heading: str
-    propose: Callable[[Site], Advice | None]
+    name: str
+    events: str
+    change: str = ""
+    why: str = ""
+    cost: str = "none"
+    facts: Callable[[Facts], object] = lambda at: True
+    setting: str = ""
+    edit: Callable[[Facts], Advice | None] | None = None
+    elsewhere: bool = False
+    next_break: str = ""
+
+    def advice(self, at: Facts) -> Advice | None:
+        """Return the advice of the row; ``None`` where a fact of its sentence is not known."""
+        if self.edit is not None:
+            return self.edit(at)
+        sentence = (self.change or f"set `{self.setting}`", self.why, self.cost, self.next_break)
+        names = {name for each in sentence for _, name, _, _ in Formatter().parse(each) if name}
+        known = {name: NAMED[name](at) for name in names}
+        if not all(value or name.startswith("also_") for name, value in known.items()):
+            return None
+        change, why, cost, after = (each.format(**known) for each in sentence)
+        settings = (self.setting,) if self.setting else ()
+        return Advice(self.name, change, why, cost, settings=settings, elsewhere=self.elsewhere, next_break=after)
+
+
+def _site(propose: Callable[[Site], Advice | None]) -> Callable[[Facts], Advice | None]:
+    return lambda at: propose(at.site)
+
+
+def _is_drawn(at: Facts) -> bool:
+    """Return whether torch met a random number of Python's; of a ``range`` up to one it does not say what it is of."""
+    return at.met.is_number or at.broken.registry_id == "GB4841"
+
+
+def _prints(at: Facts) -> bool:
+    """Return whether the statement prints, in no function that an operator calls."""
+    return bool(at.calls("print")) and "Higher Order" not in at.broken.reason
+
+
+def _gives_no_symbol(at: Facts) -> bool:
+    return "no meta kernel" in at.broken.reason or at.met.module == "aten" and (
+        at.met.name not in _GIVE_SYMBOLS or at.met.overload == "out")
+
+
+def _in_recurrent_module(at: Facts) -> bool:
+    where = at.broken.location
+    return where is not None and where.filename.replace("\\", "/").endswith("torch/nn/modules/rnn.py")
+
+
+def _computes_loss(at: Facts) -> bool:
+    """Return whether the graph itself computes the loss: of another one torch 2.13 traces nothing, without an error."""
+    loss = at.loss
+    return not at.site.resumed and isinstance(loss, ast.Name) and at.values.is_tensor(loss.id) and (
+        not at.values.is_given(loss.id))
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(SET_UP, "parameter attribute context iterator",
+         "call the model once in plain Python before `torch.compile` sees a call: `model(*inputs)`",
+         "here the library makes modules or hooks, which it does at the first call only", "one more call",
+         facts=lambda at: at.sets_up, elsewhere=True),
+
+    # Random numbers, loops that the data ends, branches.
+    Rule("drawn", "branch item number",
+         "evaluate `{given_test}` before the compiled function is called, once for each turn of the loop at line "
+         "{loop}, and pass the outcomes to {passed_to}: a list of `True` and `False`", _DRAWN,
+         f"a version for each combination of outcomes; {_PARAMETER}",
+         facts=lambda at: _is_drawn(at) and at.loop_test is None),
+    Rule("drawn", "branch item number",
+         "evaluate `{given_test}` before the compiled function is called, and pass the result to {passed_to}: `True` "
+         "or `False`", _DRAWN, f"a version for each of the two; {_PARAMETER}",
+         facts=lambda at: _is_drawn(at) and not at.loops),
+    Rule("drawn", "branch item number",
+         "call {draws} before the compiled function is called{also_each_turn}, and pass what they give to {passed_to}",
+         _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes", facts=_is_drawn),
+    Rule("", "branch item number", facts=_is_drawn),
+    Rule("rest", "branch item symbol",
+         "compile what follows the test in a turn of the loop at line {loop}: a function of its own with "
+         "`@torch.compile`, called in the loop; the test `{test}` and `{function}` itself stay in plain "
+         "Python{also_grown}", "whether a turn goes on depends on values in a tensor; what it then computes is a graph "
+         "by itself", "one call of compiled code for each turn that goes on",
+         facts=lambda at: at.ends_turn and at.skips_rest),
+    Rule("turn", "branch item symbol",
+         f"{_TURN}the test `{{test}}` and `{{function}}` itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
+         _EACH_TURN, facts=lambda at: at.ends_turn),
+    Rule("turn", "operator size symbol", f"{_TURN}the test `{{loop_test}}` stays in plain Python", _HOW_OFTEN,
+         _EACH_TURN, facts=lambda at: at.sets_loop_test),
+    Rule("turn", "size",
+         "compile what one turn of the loop at line {own_loop} computes: a function of its own with `@torch.compile`, "
+         "called in the loop; the loop stays in plain Python", _HOW_OFTEN, _EACH_TURN),
+    Rule("branch", "branch assertion", edit=_site(branches.on_branch)),
+    Rule("branch", "item", facts=lambda at: at.test, edit=_site(branches.on_branch)),
+
+    # Numbers out of tensors.
+    Rule("packed", "operator", f"give the module the padded batch, not the packed one, and set `{_RNN}`",
+         "torch does not trace packed sequences: the size of each step is in a tensor",
+         "the padding is computed, too: last states are others, and so is all that a bidirectional module returns; "
+         f"{_UNROLLED}", facts=_in_recurrent_module),
+    Rule("text_as_key", "item operator", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.is_number),
+    Rule("number", "item", edit=edits.detached),
+    Rule("element", "operator symbol", facts=lambda at: at.is_number, edit=edits.element),
+    Rule("number_outside", "item operator",
+         "compute the number before the compiled function is called, and pass it as an argument", _NEEDS_NUMBER,
+         "what it is computed of is needed outside, too; for an index of a list each number has a version of its own",
+         facts=lambda at: at.is_number and at.is_number_given),
+    Rule("number_outside", "item operator",
+         "end what is compiled before this line: return the tensor, take the number in plain Python, and pass it to a "
+         "compiled function of the rest", _NEEDS_NUMBER, "two compiled functions in place of one",
+         facts=lambda at: at.is_number),
+    Rule("number_outside", "symbol",
+         "end what is compiled before this line, and do what it does with the number in plain Python",
+         "the number is a symbol of the graph, and the line needs its value", _OUTSIDE,
+         facts=lambda at: at.is_of_compiled),
+    Rule("tolist", "tolist operator", edit=edits.listed),
+    Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
+         cost="{next_test} depends on it, and breaks the graph next", next_break="{next_test}",
+         facts=lambda at: at.is_number),
+    Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
+         cost="a branch or a key that depends on the number may end the graph again", facts=lambda at: at.is_number),
+
+    # Shapes that the data tells.
+    Rule("shape", "size", "keep the line out of `{function}`: run it outside of what is compiled",
+         "torch cannot tell the shape of what `{operator}` returns (`capture_dynamic_output_shape_ops` changes nothing "
+         "there)", _OUTSIDE, facts=_gives_no_symbol),
+    Rule("numbers_of_size", "size",
+         "have the compiled function return what this line needs, and run the line and what depends on it outside of "
+         "what is compiled", "only the data tells how many numbers are taken at {numbers_of_size}, and where torch has "
+         "a symbol for that it raises an error there", _OUTSIDE),
+    Rule("capture_dynamic_output_shape_ops", "size", why=_SIZE_SYMBOL, setting=_SHAPES,
+         cost="{next_test_of_size} depends on it, and breaks the graph next", next_break="{next_test_of_size}"),
+    Rule("capture_dynamic_output_shape_ops", "size", why=_SIZE_SYMBOL, setting=_SHAPES,
+         cost="a branch that depends on the size of the result breaks the graph again"),
+
+    # Output, and what the program asks for.
+    Rule("", "builtin reordered", facts=lambda at: _prints(at) and at.is_generator),
+    Rule("print", "builtin reordered", facts=_prints, edit=edits.printed),
+    Rule("print out", "builtin reordered",
+         "print outside of what is compiled: return what it shows, and print it where the function is called",
+         "a graph cannot print; torch can print after it, but only what `print(a, b, ...)` shows without keywords",
+         "the text comes after the call", facts=_prints),
+    Rule("logger", "logger",  # (no setting to be tried: it loses messages, which no run shows)
+         "set `torch._dynamo.config.ignore_logging_functions.add(logging.Logger.{logger})`, or log where the function "
+         "is called", "torch then leaves the call out instead of ending the graph here",
+         "compiled code does not log it at all"),
+    Rule("warning", "skipped", why="torch then warns after the graph instead of ending it here",
+         cost="the warning comes when the graph is done", setting=f"{REORDER}(warnings.warn)",
+         facts=lambda at: at.met.last == "warn"),
+    Rule("graph_break", "asked", edit=edits.taken_out),
+    Rule("disable", "disabled", edit=edits.enabled),
+
+    # Calls that torch does not trace.
+    Rule("deepcopy", "copy skipped", "make the copy of `{copied}` where `{function}` is called, and pass both",
+         "torch does not trace `copy.deepcopy` of a tensor", "the copy is made outside of the graph",
+         facts=lambda at: not at.made_of(at.copied)),
+    Rule("reading", "skipped", "call `{call}` before and after the call of `{compiled}`, not in it",
+         "torch does not trace it; passed to `{compiled}` as an argument, what it reads would tell nothing of that",
+         "what is measured is all of `{compiled}`, not a part of it", facts=lambda at: at.met.last in _READING),
+    # (Torch's documents have the program so; or the break follows from another one.)
+    Rule("", "skipped", facts=lambda at: is_step_of_scheduler(at.broken) or bound_method(at.broken)),
+    Rule("context", "context skipped builtin",
+         "write `with {entered} as {entered_as}:` around the call of `{compiled}`, not in it, and pass it what its "
+         "lines need of `{entered_as}`", _ENTERED, "the context then holds for all of the function"),
+    Rule("context", "context skipped builtin", "write `with {entered}:` around the call of `{compiled}`, not in it",
+         _ENTERED, "the context then holds for all of the function"),
+    Rule("skipped", "skipped builtin", "move `{call}` before the call of `{function}`", _NOT_TRACED,
+         "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
+    Rule("skipped", "skipped builtin",
+         "move `{call}` out of what is compiled, with the conditions that it is under: before the call of "
+         "`{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it needs what it "
+         "does; else divide the function there", _NOT_TRACED, "it runs at another time", facts=lambda at: at.is_whole),
+    Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and `{{function}}` itself stay in plain Python", _NOT_TRACED,
+         _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
+    Rule("skipped", "skipped builtin",
+         "evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result to "
+         "{passed_to}: `True` or `False`", _NOT_TRACED, f"a version for each of the two; {_PARAMETER}"),
+    Rule("skipped", "skipped builtin",
+         "divide `{compiled}` at this line: compile what comes before it and what comes after it as functions of "
+         "their own, and call `{call}` between them", f"{_NOT_TRACED}, and what is compiled makes or changes "
+         "{made}, which it reads", "two compiled functions in place of one; what both need is returned by the first"),
+    Rule("skipped", "skipped builtin",
+         "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
+         "{passed_to}{also_as_tensor}", _NOT_TRACED, _PARAMETER),
+    Rule("generator", "iterator", "pass a list: call the function with `list({iterated})`",
+         "torch can unroll a loop over a list, not over a generator that runs already",
+         "all items are made before the call"),
+
+    # Exceptions.
+    Rule("text_as_key", "exception", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.met.needs_text),
+    Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),
+    Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
+         "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
+    Rule("raise", "exception", "test for it where `{function}` is called, before the call",
+         "a graph cannot raise; a call that does not come to this line is compiled whole",
+         "none, as long as the test needs nothing that the function computes",
+         facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
+    Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{function}`, "
+         "test for them before the call; if it does not: it works with what has no value while torch traces (as an "
+         "address, or the name of a tensor's class), so do it before the call",
+         "torch gives up a function in which an exception comes that it does not catch",
+         "none, as long as the test needs nothing that the function computes"),
+    Rule("fails", "fails", "if the line fails in plain Python, too: mend it, or test for such input before the call",
+         "torch ran it on tensors without values, of the same sizes and dtypes, and met this error",
+         facts=lambda at: not at.met.is_custom),
+    Rule("exception", "super", edit=edits.args_set),
+
+    # Gradients, modules, classes.
+    Rule("trace_autograd_ops", "gradients", why=f"{_TRACED}; a compiled graph of AOTAutograd (`aot_eager`, `inductor`) "
+         "cannot be differentiated twice, which is an error (`double backward`) when the gradients of these gradients "
+         "are computed", cost="the captured graph grows by the backward pass, which the backend has to differentiate",
+         setting=_AUTOGRAD, facts=lambda at: "create_graph=True" in NAMED["line"](at)),
+    Rule("trace_autograd_ops", "gradients", why=_TRACED, cost=_DETACHED, setting=_AUTOGRAD),
+    Rule("trace_autograd_ops", "backward",  # (no setting to be tried: no run shows gradients that are missing)
+         f"{{also_if_leaves}}set `{_AUTOGRAD}`", _TRACED + "{also_lost}", _DETACHED, facts=_computes_loss),
+    Rule("backward", "backward",
+         "compile what computes `{loss}` as a function of its own, which returns it, and call `.backward()` in plain "
+         "Python", f"a backend that differentiates graphs has compiled the backward pass anyway; `{_AUTOGRAD}` is for "
+         "a loss that the same graph computes: of another one torch 2.13 traces no gradients, without an error",
+         "what follows `.backward()`, as an optimizer's step, is then not in that function"),
+    Rule("allow_rnn", "recurrent", why="torch then traces what the module computes, step by step", setting=_RNN,
+         cost=f"{_UNROLLED}; it holds for padded input alone: a packed sequence breaks the graph again"),
+    Rule("enable_trace_load_build_class", "class", why="torch then traces the definition of the class",
+         cost="a class outside of the function is made once only, and costs nothing in a call",
+         setting="torch._dynamo.config.enable_trace_load_build_class = True"),
+    Rule("graph_break_on_nn_param_ctor", "parameter", why="torch then makes the parameter in the graph",
+         cost="better is a parameter that is made once, outside of what is compiled",
+         setting="torch._dynamo.config.graph_break_on_nn_param_ctor = False",
+         facts=lambda at: at.broken.registry_id != "GB0119"),
+
+    # A method of a library that torch gives up.
+    Rule("keep out", "*",
+         "leave it out of graphs: `{library_method} = torch.compiler.disable({library_method})` before the first call "
+         "(`from {library_module} import {library_class}`)", "torch gives the function up anyway, after a graph for "
+         "each piece of it; left out, it costs its caller one break", "nothing in it is compiled", elsewhere=True),
+)
 
 
 def on_break(site: Site) -> Advice | None:
-    """Return the advice on a graph break; ``None`` where no rule fits."""
+    """Return the advice on a graph break; ``None`` where no row fits."""
+    at, events, is_fixed = Facts(site), {"*", *_events(site.broken)}, False
     for rule in RULES:
-        known = site.broken.registry_id
-        if known in rule.ids if known else re.search(rule.heading, site.broken.reason):
-            advice = rule.propose(site)
-            if advice is not None and (advice.names_setting or advice.elsewhere or site.where is None
-                                       or is_own(site.where.filename)):  # (who can change a line of a library?)
+        if events.isdisjoint(rule.events.split()) or is_fixed and not rule.elsewhere or not rule.facts(at):
+            continue
+        if not rule.name:
+            return None
+        advice = rule.advice(at)
+        if advice is not None:
+            if advice.names_setting or advice.elsewhere or site.where is None or is_own(site.where.filename):
                 return advice
-    return libraries.on_given_up(site)
+            is_fixed = True  # (It is a line of a library, which nobody changes.)
+    return None
+
+
+def _events(broken: GraphBreak) -> list[str]:
+    known = broken.registry_id
+    return [event for event, (ids, headings) in EVENTS.items()
+            if (known in ids.split() if known else broken.reason.startswith(headings))]
 
 
 def candidates(site: Site) -> list[Advice]:
@@ -64,279 +370,19 @@ def candidates(site: Site) -> list[Advice]:
     return [each for each in tried if each is not None and each.is_mechanical]
 
 
-def _setting(
-    name: str, value: str, why: str, cost: str, depends: Depends | None = None,
-) -> Callable[[Site], Advice | None]:
-    """Return the rule that a setting helps.
+def on_left_method(method: str, before: Advice | None) -> Advice:
+    """Return the advice on a bound method of a tensor that the break before it in its line left on the stack.
 
     Args:
-        name, value: of the setting.
-        why: it helps.
-        cost: in general.
-        depends: whether a test depends on what torch computes then; a line with such a test is named as the cost.
+        method: as the program writes it, ``probs.index_fill``.
+        before: the advice on the break before it.
     """
-    line = f"torch._dynamo.config.{name} = {value}"
-
-    def propose(site: Site) -> Advice | None:
-        test = later_test(site, depends) if depends is not None else ""
-        told = f"{test} depends on it, and breaks the graph next" if test else cost
-        return Advice(name, f"set `{line}`", why, told, settings=(line,), next_break=test)
-
-    return propose
-
-
-# --- values taken out of tensors --------------------------------------------------------------------------
-_scalars = _setting(
-    "capture_scalar_outputs", "True", "the number is then a symbol of the graph",
-    "a branch, a `range` or a key that depends on the number still ends the graph", on_number)
-
-
-def _on_item(site: Site) -> Advice | None:
-    """Return the advice on a number that is taken out of a tensor."""
-    if isinstance(site.statement, (ast.If, ast.While, ast.Assert)):
-        test = site.statement.test
-        return (on_turn(site) or on_data_branch(site)) if (
-            without_scalar(test) is not test or not _indexes(site)) else None
-    if _indexes(site):  # (torch raises an error for it where the setting is on)
-        return texts.on_looked_up(site) or lists.on_index(site)
-    return _on_scalar(site)
-
-
-def _on_scalar(site: Site) -> Advice | None:
-    """Return the advice to set the setting for numbers, with what it costs where a loop behind the line breaks."""
-    as_key = texts.on_looked_up(site)
-    if as_key is not None:
-        return as_key
-    taken = on_numbers_taken(site)
-    if taken is not None:
-        return taken
-    if site.statement is not None and numbers_among_indices(site.statement):
-        return _on_indices(site, site.statement)
-    bound = _bound_by_number(site)
-    if bound:
-        return Advice(
-            "number_as_bound", "compute the number before the compiled function is called, and pass it as an argument",
-            f"{bound} needs it as a size or as a bound of a slice; with a symbol of the graph there (the setting "
-            "`capture_scalar_outputs`) torch 2.13 may end in an error",
-            "what it is computed of is needed outside, too")
-    advice, behind = _scalars(site), test_in_loop(site)
-    later = later_index(site)
-    if advice is not None and later is not None:
-        return replace(advice, change=f"{advice.change}, and {later}") if later else None
-    item = later_item(site)
-    if advice is not None and item is not None:
-        return replace(advice, change=f"{advice.change}; where `{item[0]}` is a list, make it a tensor first: with a "
-                                      f"symbol for its index torch raises an error at {item[1]}; so also where it is "
-                                      "a dictionary, for which the graph breaks there")
-    if advice is None or behind is None or site.function is None:
-        return advice
-    test, loop = behind
-    name = site.function.name
-    return replace(
-        advice, next_break=test, cost=f"{test} breaks the graph next, inside the loop at line {loop}: torch then gives "
-                                      f"up all of `{name}`, also what is before the loop; mend that line first")
-
-
-def _bound_by_number(site: Site) -> str:
-    """Return the line on which a number out of a tensor is the bound of a slice or a ``size``; ``""`` for none."""
-    if site.function is None or site.statement is None:
-        return ""
-    names = names_set(site.statement)
-    for node in ast.walk(site.function):  # (in the order of the text, as far as one block goes)
-        if isinstance(node, ast.Assign) and _has(node.value, names):
-            names |= names_set(node)
-    for node in ast.walk(site.function):
-        bounds: list[ast.expr | None] = []
-        if isinstance(node, ast.Slice):
-            bounds = [node.lower, node.upper]
-        elif isinstance(node, ast.Call):
-            bounds = [each.value for each in node.keywords if each.arg == "size"]
-        for bound in bounds:
-            if bound is not None and (
-                    _has(bound, names) or site.statement.lineno == bound.lineno and has_scalars(bound)):
-                return f"line {bound.lineno} (`{unparsed(bound, site.text)}`)"
-    return ""
-
-
-def _has(node: ast.expr, names: set[str]) -> bool:
-    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
-
-
-def _on_indices(site: Site, node: ast.stmt) -> Advice | None:
-    """Return the advice on a line that takes a number out of a tensor and chooses an item by it and other indices."""
-    changed = in_steps(node) if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)) \
-        else None
-    if changed is None:
-        return None
-    return _with_symbols(rewritten(
-        site, [changed], rule="numbers_as_indices",
-        why="the number is then a symbol of the graph, which may be an index alone and not beside others",
-        cost="what is indexed has to be a tensor; a branch that depends on the number still ends the graph"))
-
-
-def _on_refused_index(site: Site) -> Advice | None:
-    """Return the advice on a number out of a tensor that torch refused beside other indices; it is a symbol already."""
-    node = site.statement
-    names = numbers_of(site.function) if site.function is not None else set()
-    if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)) \
-            or not numbers_among_indices(node, names):
-        return None
-    changed = in_steps(node, names)
-    return rewritten(
-        site, [changed], rule="numbers_as_indices", why="a symbol may be an index alone and not beside others",
-        cost="what is indexed has to be a tensor") if changed is not None else None
-
-
-def _with_symbols(advice: Advice) -> Advice:
-    """Return the advice to write other lines, with the setting that makes symbols of numbers out of tensors."""
-    setting = "torch._dynamo.config.capture_scalar_outputs = True"
-    return replace(advice, change=f"{advice.change}, and set `{setting}`", settings=(setting,))
-
-
-def _on_arithmetic(site: Site) -> Advice | None:
-    """Return the rewriting of a simple statement all of whose numbers go into arithmetic with their tensors."""
-    node = site.statement
-    if not isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)):
-        return None
-    changed = in_arithmetic(node)
-    if not has_scalars(node) or has_scalars(changed):  # (the line may hold another statement, which has them)
-        return None
-    return rewritten(
-        site, [changed], rule="number",
-        why="a tensor of one element does in arithmetic what its number does, and stays in the graph",
-        cost="beside integers, the result can have another dtype than with the number; `.detach()`, since no gradient "
-             "flows through a number")
-
-
-def _indexes(site: Site) -> bool:
-    """Return whether the statement may take an item of a list or dictionary by a value in a tensor."""
-    if site.statement is None:
-        return False
-    for each in ast.walk(site.statement):
-        if isinstance(each, ast.Subscript) and not isinstance(each.slice, (ast.Constant, ast.Slice, ast.Tuple)) and any(
-                isinstance(inner, ast.Call) and called(inner) in (
-                    "item", "int", "argmax", "argmin", "long", "sum", "max", "min") for inner in ast.walk(each.slice)):
-            return True
-    return False
-
-
-def _on_tolist(site: Site) -> Advice | None:
-    """Return the advice on ``.tolist()`` of a tensor of floats."""
-    match site.statement:
-        case ast.Assign([_], ast.Call(ast.Attribute(tensor, "tolist"), [], [])) | ast.Return(
-                ast.Call(ast.Attribute(tensor, "tolist"), [], [])) as node:
-            head = f"{ast.unparse(node.targets[0])} =" if isinstance(node, ast.Assign) else "return"
-            line = f"{head} [value.item() for value in {ast.unparse(tensor)}]"
-            return _with_symbols(with_lines(
-                site, "tolist", [line], "torch traces `.item()` of each element then",
-                "for a tensor of one dimension only"))
-    return None
-
-
-def _on_tolist_inside(site: Site) -> Advice | None:
-    """Return the advice on ``.tolist()`` of a tensor of floats that is a part of a longer expression."""
-    for node in ast.walk(site.statement) if site.statement is not None else ():
-        if isinstance(node, ast.Call) and called(node) == "tolist" and isinstance(node.func, ast.Attribute):
-            return Advice(
-                "tolist", f"compute what this line needs of `{site.segment(node.func.value)}` in torch, without "
-                "`.tolist()`", "what torch computes of a tensor stays in the graph",
-                "what becomes of it is a tensor where a number was")
-    return None
-
-
-def _on_data_operator(site: Site) -> Advice | None:
-    if "_local_scalar_dense" in site.broken.explanation:
-        if ".tolist()" in (site.where.text if site.where else ""):
-            return _on_tolist(site) or on_numbers(site) or _on_scalar(site)
-        advice = on_count(site) or on_elements(site)
-        if advice is not None or is_indexed_by_tensors(site):
-            return advice
-        return lists.on_index(site) if _indexes(site) else _on_scalar(site)
-    return calls.on_data_operator(site)
-
-
-def _on_drawn(site: Site) -> Advice | None:
-    """Return the advice on a random number of Python's, where that is what broke the graph."""
-    # (Of a `range` up to such a number torch does not say what it is of.)
-    return on_drawn(site) if is_number(site) or site.broken.registry_id == "GB4841" else None
-
-
-def _of_tensor(propose: Callable[[Site], Advice | None]) -> Callable[[Site], Advice | None]:
-    """Return a rule that holds for values in tensors, and not for numbers of Python's that torch holds as such."""
-    return lambda site: None if is_number(site) else propose(site)
-
-
-def _on_attribute(site: Site) -> Advice | None:
-    """Return the advice on a counter that is an attribute of a function."""
-    match site.statement:
-        case ast.AugAssign(ast.Attribute(ast.Name(owner), name), ast.Add(), value):
-            text = ast.unparse(value)
-            return Advice(
-                "attribute", f"count in a tensor: `{name} = torch.tensor(0)` beside `{owner}`, and here "
-                f"`{name}.add_({text})`", "torch does not trace the setting of attributes of this object",
-                f"`{name}` is a tensor where a number was")
-    return None
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(("GB0264", "GB0119", "GB0467", "GB0142", "GB4347"),
-         r"Parameter\(\)|^Uninitialized nn|^setattr|^Unsupported context|^Missing tp_iternext", libraries.on_set_up),
-    Rule(("GB0170", "GB0035", "GB0124", "GB0178", "GB0213", "GB4841"),
-         r"^Data-dependent (branching|jump)|^Unsupported (Tensor\.item|python_type)\(\)|^unimplemented builtin op|"
-         r"^constant fold", _on_drawn),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_turn)),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", on_number_of_chosen),
-    Rule(("GB0170", "GB0035"), r"^Data-dependent (branching|jump)", _of_tensor(on_data_branch)),
-    Rule(("GB0034",), r"^Data-dependent assertion", on_data_branch),
-    Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_arithmetic),
-    Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", on_tested_number),
-    Rule(("GB0124",), r"^Unsupported Tensor\.item\(\)", _on_item),
-    Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist),
-    Rule(("GB0109",), r"^Tensor\.tolist\(\) with non-integer", _on_tolist_inside),
-    Rule(("GB0033", "GB0036", "GB0037"), r"^(Data dependent|Dynamic shape) operator", on_shrinking),
-    Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_shrinking),
-    Rule(("GB0033",), r"^Data dependent operator", on_packed),
-    Rule(("GB0033",), r"^Data dependent operator", _on_data_operator),
-    Rule((), r"^Could not extract specialized integer from data-dependent expression",
-         lambda site: on_count(site) or on_elements(site, wants_number=False)),
-    Rule((), r"^Could not guard on data-dependent expression", on_refused_numbers),
-    Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_key),
-    Rule((), r"^only integers, slices .*\(got SymInt\)", _on_refused_index),
-    Rule((), r"^Could not guard on data-dependent expression", on_turn),
-    Rule((), r"^Could not (extract specialized integer from|guard on) data-dependent expression", on_decision),
-    Rule(("GB0036", "GB0037"), r"^Dynamic shape operator", on_shape),
-    Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_print),
-    Rule(("GB0059", "GB0296"), r"^Failed to trace builtin operator|^attempted to reorder", calls.on_text_of_number),
-    Rule(("GB0291",), r"^logging\.Logger method", calls.on_logger),
-    Rule(("GB0025",), r"^Call to `torch\._dynamo\.graph_break\(\)`", calls.on_graph_break),
-    Rule(("GB0098", "GB0099"), r"^Skip (calling|inlining) `torch\.compiler\.disable", calls.on_disabled),
-    Rule(("GB4198",), r"^Attempted to copy\.deepcopy a tensor", calls.on_deepcopy),
-    Rule(("GB0007", "GB0008", "GB0156", "GB0208"), r"marked as skipped|^Unsupported method call|returned non-Tensor$",
-         on_reading),
-    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_packing),
-    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", on_skipped_decision),
-    Rule(("GB0007", "GB0008"), r"^Attempted to (call|inline) function marked as skipped", calls.on_skipped),
-    Rule(("GB0059",), r"^Failed to trace builtin operator", calls.on_skipped),
-    Rule(("GB0294",), r"^attempted to trace numpy function", calls.on_skipped),
-    Rule((), r"^Guard failed on the same frame it was created", calls.on_array_in_inference_mode),
-    Rule(("GB0147", "GB0808"), r"^Unsupported function call|^vectorcall_maybe on C method", calls.on_dates),
-    Rule(("GB0142",), r"^Unsupported context manager", calls.on_context),
-    Rule(("GB0811",), r"^missing tp_iter$", calls.on_generator),
-    Rule(("GB0467",), r"^setattr\(\) on unsupported type", _on_attribute),
-    Rule(("GB0088", "GB0021"), r"^Observed exception|^BUILD_STRING type error", texts.on_text),
-    Rule(("GB0088",), r"^Observed exception", errors.on_none),
-    Rule(("GB0088", "GB0021"), r"^Observed exception|^BUILD_STRING type error", errors.on_raise),
-    Rule(("GB4315",), r"^RuntimeError when making fake tensor call", errors.on_failing),
-    Rule(("GB0006",), r"^Attempted to call a super\(\) attribute that is not a function", errors.on_exception_made),
-    Rule(("GB0091",), r"^Read uninitialized cell", calls.on_named_in_comprehension),
-    Rule(("GB0123",), r"^Unsupported Tensor\.backward\(\)", backward.on_backward),
-    Rule(("GB9186",), r"^using `torch\.autograd\.grad`", backward.on_gradients),
-    Rule(("GB8985",), r"^requires_grad_\(\) intermediate leaked", backward.on_requires_grad),
-    Rule(("GB0014",), r"^Attempted to wrap RNN", on_recurrent),
-    Rule(("GB8977",), r"^Invalid call to __build_class__", _setting(
-        "enable_trace_load_build_class", "True", "torch then traces the definition of the class",
-        "a class outside of the function is made once only, and costs nothing in a call")),
-    Rule(("GB0264",), r"^Attempted to use `torch\.nn\.Parameter\(\)`", _setting(
-        "graph_break_on_nn_param_ctor", "False", "torch then makes the parameter in the graph",
-        "better is a parameter that is made once, outside of what is compiled")),
-)
+    if before is not None and before.rule == _FOLLOWS:  # (The line broke twice before: the first of them is meant.)
+        change, cost = before.change, before.cost
+    else:
+        change = "mend the break before it in this line, and this one goes with it" + (
+            f": {before.change}" if before is not None else "")
+        cost = before.cost if before is not None else "what the change there costs"
+    return Advice(
+        _FOLLOWS, change, f"this break follows from that one, which leaves the bound method `{method}` on the stack "
+        "for its resume function: torch traces no method of a tensor that is looked up before the graph begins", cost)

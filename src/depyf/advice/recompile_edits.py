@@ -1,6 +1,5 @@
-"""Edits that keep torch from compiling a function again: where a size, a number or a counter of the program changes.
+"""The edit that keeps torch from compiling a function again where a size or a number changes.
 
-self.steps = 0                  ->  self.register_buffer("steps", torch.tensor(0), persistent=False)
 @torch.compile                  ->  @torch.compile(dynamic=True)
 """
 
@@ -27,16 +26,7 @@ def proposals(
         sources: the user's files.
         program: the file of the program, which may compile what stands in a library.
     """
-    if location is None or not change.lasts:
-        return
-    if ".shape[" in change.subject:
-        if change.now in ("0", "1") or set(change.was) & {"0", "1"}:
-            line = 'torch._dynamo.config.automatic_dynamic_shapes_mark_as = "unbacked"'
-            yield Advice("unbacked", f"set `{line}`", "sizes 0 and 1 are then served by the version for all sizes",
-                         "nothing in the function may depend on such a size", settings=(line,))
-        yield from _dynamic(location, sources, program)
-    elif NUMBER.fullmatch(change.now):
-        yield from _tensor_state(change, location, sources)
+    if location is not None and change.lasts and (".shape[" in change.subject or NUMBER.fullmatch(change.now)):
         yield from _dynamic(location, sources, program)
 
 
@@ -81,38 +71,3 @@ def _is_compile(node: ast.expr) -> bool:
         of_module = not node.args and bool(node.keywords) and of != "re.compile"  # `model.compile(backend=...)`
         return called(node) == "compile" and (of == "torch.compile" or "." in of and of_module)
     return isinstance(node, ast.Attribute) and unparsed(node) == "torch.compile"
-
-
-def _tensor_state(change: ValueChange, location: SourceLocation, sources: Sources) -> Iterator[Advice]:
-    """Yield a tensor in the place of a number that the program keeps and changes."""
-    tree = sources.tree(location.filename)
-    if tree is None or not is_own(location.filename):
-        return
-    # (A module of another name counts in its own methods: `model.steps` is `self.steps` there.)
-    _, dot, attribute = change.subject.rpartition(".")
-    names = {change.subject, f"self.{attribute}" if dot else change.subject}
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and len(node.targets) == 1
-             and unparsed(node.targets[0]) in names and isinstance(node.value, ast.Constant)
-             and type(node.value.value) in (int, float)]
-    if len(found) != 1 or found[0].lineno != found[0].end_lineno or unparsed(found[0].targets[0]) not in _changed(tree):
-        return
-    node = found[0]
-    value = f"torch.tensor({unparsed(node.value)})"
-    target = node.targets[0]
-    name = unparsed(target)
-    if isinstance(target, ast.Attribute) and name.startswith("self."):
-        new = f'self.register_buffer("{target.attr}", {value}, persistent=False)'
-    else:
-        new = f"{name} = {value}"
-    line = sources.text(location.filename).splitlines()[node.lineno - 1]
-    yield Advice("counter", f"write `{new}`", "the value of a tensor is no part of the guards",
-                 f"`{name}` is a tensor where a number was",
-                 (Edit(location.filename, node.lineno, node.lineno, (line[: len(line) - len(line.lstrip())] + new,)),),
-                 after=(new,))
-
-
-def _changed(tree: ast.Module) -> set[str]:
-    """Return the names and attributes that the program counts up."""
-    return {unparsed(node.target) for node in ast.walk(tree) if isinstance(node, ast.AugAssign)} | {
-        unparsed(node.targets[0]) for node in ast.walk(tree) if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.BinOp)}

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
 from ..torch_text.parsed import parsed_expression
-from .keys import is_only_key
 from .recompile_changes import A_VIEW, NUMBER, WHOLE_NUMBER, RecompileAdvice, ValueChange
-from .source import parsed_statement
+from .source import is_only_key, parsed_statement
 
 
 @dataclass(frozen=True)

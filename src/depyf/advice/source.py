@@ -10,9 +10,11 @@ from functools import cached_property
 from ..frozen import frozen
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library
+from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import is_resume
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
 #: Torch's ids of branches on data.
 _OF_BRANCHES = ("GB0170", "GB0035")
 _BRANCHES = (ast.If, ast.While)
@@ -63,12 +65,8 @@ class Site:
         line = self.lines[self.statement.lineno - 1] if self.statement is not None else ""
         return line[: len(line) - len(line.lstrip())]
 
-    def segment(self, node: ast.expr) -> str:
-        """Return the text of an expression as the user wrote it, on one line."""
-        return one_line(ast.get_source_segment(self.text, node) or "", node)
 
-
-def last_name(node: ast.expr) -> str:
+def last_name(node: ast.AST) -> str:
     """Return the last name of a variable or attribute, ``seen`` of ``self.seen``; ``""`` for another expression."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
@@ -196,7 +194,53 @@ def function_at(tree: ast.Module, line: int) -> Function | None:
 
 def called(call: ast.Call) -> str:
     """Return the name that a call is written with, without what it is an attribute of."""
-    match call.func:
-        case ast.Name(name) | ast.Attribute(_, name):
-            return name
-    return ""
+    return last_name(call.func)
+
+
+def names_set(tree: ast.AST) -> set[str]:
+    """Return the variables that are set somewhere in a tree."""
+    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+
+
+def own_parts(statement: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a statement without those of the statements in it."""
+    for child in ast.iter_child_nodes(statement):
+        if not isinstance(child, (ast.stmt, ast.excepthandler, ast.match_case)):
+            yield from ast.walk(child)
+
+
+def loops_around(function: Function, line: int) -> list[Loop]:
+    """Return the loops of a function that repeat a line of it, the outermost first.
+
+    What a ``for`` goes over is computed once, and so is what is in an ``else``.
+    """
+    steps = list(path_to(function, line))
+    found: list[Loop] = [around for around, block, _ in steps if isinstance(around, Loop) and block is around.body]
+    last = steps[-1][-1] if steps else None
+    if isinstance(last, ast.While) and line < last.body[0].lineno:
+        found.append(last)
+    return found
+
+
+def is_only_key(subject: str, line: str) -> bool:
+    """Return whether a line uses a value as a key or an index, or a part of one, and for nothing else.
+
+    ``self.seen[self.step] = x`` does of ``self.step``, and ``self.seen[self.step] = self.step`` does not.
+
+    Args:
+        subject: the value, as another frame may name it: ``self.scheduler.step``.
+        line: as far as it is known.
+    """
+    statement = parsed_statement(line)
+    name = last_name(expression) if (expression := parsed_expression(subject)) is not None else ""
+    if statement is None or not name:
+        return False
+    keys = [key for each in ast.walk(statement) if isinstance(each, ast.Subscript) for key in _parts(each.slice)]
+    uses = [each for each in ast.walk(statement)
+            if isinstance(each, (ast.Name, ast.Attribute)) and last_name(each) == name]
+    return bool(uses) and all(any(use is key for key in keys) for use in uses)
+
+
+def _parts(key: ast.expr) -> list[ast.expr]:
+    """Return the parts of a key: ``layer`` and ``expert`` of ``counts[layer, expert]``."""
+    return [part for each in key.elts for part in _parts(each)] if isinstance(key, ast.Tuple) else [key]

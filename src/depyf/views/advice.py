@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from ..advice import Advice, on_break
-from ..advice.calls import bound_method, on_left_method
-from ..advice.libraries import SET_UP
+from ..advice.breaks import SET_UP, on_left_method
 from ..advice.recompile_changes import RecompileAdvice, ValueChange
 from ..advice.recompiles import on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
+from ..torch_text.met import bound_method
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
 from .changes import Change

@@ -12,11 +12,10 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from ..advice.calls import bound_method, is_step_of_scheduler
 from ..advice.source import parsed_statement
-from ..advice.texts import needs_value
 from ..records.model import GraphBreak
 from ..torch_text.libraries import is_library
+from ..torch_text.met import bound_method, is_step_of_scheduler, met
 from .markdown import code
 
 #: Longer calls are shown without their arguments.
@@ -290,7 +289,7 @@ def _numpy(broken: GraphBreak) -> str:
 
 
 def _text(broken: GraphBreak) -> str:
-    if not needs_value(broken.reason, broken.context):
+    if not met(broken).needs_text:
         return ""
     return "an f-string needs the value of a number, and torch keeps that open" if (
         broken.reason.startswith("BUILD_STRING")) else (

@@ -21,8 +21,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 
-from ..advice.source import last_name, one_line
-from ..advice.uses import names_set
+from ..advice.source import last_name, names_set, one_line
 from ..frozen import frozen
 from ..records.model import CacheEntry, Compilation, SourceLocation
 from ..torch_text.libraries import is_library

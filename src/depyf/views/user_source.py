@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from ..advice.loops import Loop, loops_around
-from ..advice.source import Sources, blocks
+from ..advice.source import Loop, Sources, blocks, loops_around
 from ..frozen import frozen
 from ..records.model import SourceFile, SourceLocation
 from ..torch_text.resumes import plain_name

@@ -1,0 +1,455 @@
+"""The facts at a graph break that the rows of :mod:`.breaks` require (:class:`Facts`) and name (:data:`NAMED`).
+
+They are read from the records: what torch met, what it knew of the variables, the break's stack. Only what no record
+can contain, as what the lines after the break do with a value, is read from the user's text.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Set
+from functools import cached_property
+
+from ..torch_text.met import met
+from .branches import unparsed
+from .source import Loop, Site, called, is_own, loops_around, names_set, own_parts
+from .tensor_values import Values
+
+#: Functions that take a number out of a tensor, as its method ``item`` does.
+_NUMBERS = frozenset({"int", "float", "bool"})
+#: Functions of ``random`` of which torch makes the call itself, and then holds the number as a tensor.
+_DRAWS = frozenset({"random", "randint", "randrange", "uniform"})
+#: Methods of a list, set or dictionary that change it.
+_CHANGING = frozenset({"append", "appendleft", "extend", "insert", "add", "update", "setdefault", "pop", "popleft",
+                       "popitem", "remove", "discard", "clear", "sort", "reverse"})
+#: Methods whose result has as many elements, and functions whose result only the data tells the size of.
+_SAME_SIZE = frozenset({"flatten", "squeeze", "view", "reshape", "cpu", "long", "int", "float", "detach", "clone"})
+_OF_DATA = frozenset({"nonzero", "where", "unique", "unique_consecutive", "masked_select", "argwhere",
+                      "repeat_interleave", "bincount"})
+_SIZES = frozenset({"shape", "size", "numel", "nelement"})
+#: Parts of lines of libraries that make modules, parameters and hooks.
+_SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
+
+
+#: A use of a value that only the data tells: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
+#: is looked up) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
+Use = tuple[str, ast.expr]
+
+
+class Facts:
+    """What is known at one break."""
+
+    def __init__(self, site: Site) -> None:
+        self.site, self.broken, self.function, self.where = site, site.broken, site.function, site.where
+        self.statement: ast.stmt = site.statement or ast.Pass()
+        self.met = met(site.broken)
+        self.values = Values(site.values)
+
+    def text(self, node: ast.AST | None) -> str:
+        """Return the text of an expression, its constants as the user wrote them; ``""`` for none."""
+        return unparsed(node, self.site.text) if node is not None else ""
+
+    # --- places -----------------------------------------------------------------------------------------
+    @property
+    def is_of_compiled(self) -> bool:
+        """Whether the line is in the function that torch compiled, as far as is known."""
+        return self.site.compiled_site is None or self.site.compiled_site.function is self.function
+
+    @property
+    def is_generator(self) -> bool:
+        """Whether the line is in a generator: of what one prints after the graph torch 2.13 loses the text."""
+        return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or ast.Pass()))
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        """The loops that repeat the line, the outermost first."""
+        return loops_around(self.function, self.where.line) if self.function and self.where else []
+
+    @property
+    def test(self) -> ast.expr | None:
+        """The test of the statement."""
+        return self.statement.test if isinstance(self.statement, (ast.If, ast.While, ast.Assert)) else None
+
+    @property
+    def loop_test(self) -> ast.expr | None:
+        """The test of the innermost loop, a ``while``."""
+        return self.loops[-1].test if self.loops and isinstance(self.loops[-1], ast.While) else None
+
+    @property
+    def ends_turn(self) -> bool:
+        """Whether a branch of the statement may end a turn of the loop, or the loop; also the test of a ``while``."""
+        return bool(self.loops) and (isinstance(self.statement, ast.While) or self.skips_rest or isinstance(
+            self.statement, ast.If) and any(isinstance(each, (ast.Break, ast.Return))
+                                            for part in self.statement.body for each in ast.walk(part)))
+
+    @property
+    def skips_rest(self) -> bool:
+        """Whether the branch goes to the next turn of the loop."""
+        return isinstance(self.statement, ast.If) and isinstance(self.statement.body[-1], ast.Continue)
+
+    @property
+    def sets_loop_test(self) -> bool:
+        """Whether the statement sets what the innermost loop, a ``while``, tests."""
+        return self.loop_test is not None and _reads(self.loop_test, names_set(self.statement))
+
+    @property
+    def sets_up(self) -> bool:
+        """Whether a line of a library makes modules, parameters or hooks."""
+        return self.where is not None and not is_own(self.where.filename) and any(
+            each in place.text for place in self.broken.stack[-1:] for each in _SETS_UP)
+
+    # --- calls ------------------------------------------------------------------------------------------
+    def calls(self, name: str) -> list[ast.Call]:
+        """Return the calls of a function or method of this name in the statement."""
+        return [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and called(each) == name]
+
+    @cached_property
+    def call(self) -> ast.Call | None:
+        """The call of the user's statement that torch names, or that draws a random number."""
+        drawn = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and _draws(each)]
+        return next(iter([*self.calls(self.met.last), *drawn]), None) if self.met.last else next(iter(drawn), None)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this call is the whole statement."""
+        return isinstance(self.statement, ast.Expr) and self.statement.value is self.call is not None
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the statement is the first of the function that torch compiled."""
+        body = self.function.body if self.function is not None else []
+        body = [each for each in body if not isinstance(each, ast.Expr) or not isinstance(each.value, ast.Constant)]
+        return body[:1] == [self.statement] and self.is_of_compiled
+
+    @property
+    def given_test(self) -> ast.expr | None:
+        """The part of the statement's test that has the call, where it reads nothing that the function makes."""
+        parts = [each for each in ast.walk(self.test or ast.Pass()) if isinstance(each, (ast.Compare, ast.Call))
+                 and any(inner is self.call for inner in ast.walk(each))]
+        return parts[0] if parts and not self.made_of(parts[0]) else None
+
+    @property
+    def copied(self) -> ast.expr | None:
+        """What ``copy.deepcopy`` copies."""
+        calls = self.calls("deepcopy")
+        return calls[0].args[0] if len(calls) == len(calls[0].args if calls else ()) == 1 else None
+
+    @property
+    def loss(self) -> ast.expr | None:
+        """What ``.backward()`` is called on."""
+        return next((each.func.value for each in self.calls("backward") if isinstance(each.func, ast.Attribute)), None)
+
+    def made_of(self, node: ast.expr | None) -> str:
+        """Return what an expression reads and compiled lines before it make or change, as Markdown; ``""`` for nothing.
+
+        (What a function is given that the compiled one calls may be made there.)
+        """
+        if self.function is None or node is None:
+            return ""
+        given = {each.arg for each in ast.walk(self.function.args) if isinstance(each, ast.arg)} - {"self", "cls"}
+        changed, parts = set() if self.is_of_compiled else given, set()
+        for each in ast.walk(self.function):
+            if not self.loops and getattr(each, "lineno", 0) >= self.statement.lineno:
+                continue  # (In a loop the lines after it come before it, too.)
+            match each:
+                case ast.Name(name, ast.Store()) | ast.Call(ast.Name("setattr"), [_, ast.Constant(str(name)), _]):
+                    changed.add(name)
+                case ast.Attribute(owner, name, ast.Store()):
+                    changed.add(name)
+                    parts.add(_last(owner))
+                case ast.Subscript(owner, _, ast.Store() | ast.Del()):
+                    changed.add(_last(owner))
+                case ast.Call(ast.Attribute(owner, method)) if method in _CHANGING or (
+                        method.endswith("_") and not method.startswith("_")):
+                    changed.add(_last(owner))
+        owners = {id(each.value) for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+        return ", ".join(dict.fromkeys(
+            f"`{self.text(each)}`" for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute)) and (
+                _last(each) in changed - names_set(node) or _last(each) in parts and id(each) not in owners)))
+
+    # --- values that only the data tells ----------------------------------------------------------------
+    @property
+    def is_number(self) -> bool:
+        """Whether torch needs a number out of a tensor."""
+        return self.met.name == "_local_scalar_dense" or self.broken.registry_id == "GB0124" or (
+            not self.broken.registry_id)
+
+    @property
+    def is_number_given(self) -> bool:
+        """Whether the number can be computed before the call: it is of nothing that the function makes."""
+        numbers = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and is_number(each)]
+        return self.is_of_compiled and not any(map(self.made_of, numbers))
+
+    @property
+    def next_test(self) -> str:
+        """Where a test on one of the next lines depends on the number."""
+        match self.statement:
+            case ast.Assign(_, ast.Call(ast.Name(), [ast.Name(name)], []) | ast.Call(ast.Attribute(
+                    ast.Name(name), "item"), [], [])) if self.values.is_given(name):
+                return ""  # (Of the number of an argument torch may compile a version for each value instead.)
+        return self.use("test")
+
+    def first(self, kind: str, of_size: bool = False) -> ast.expr | None:
+        """Return the first use of a kind.
+
+        Args:
+            kind: as in :data:`Use`.
+            of_size: of the size of what the statement computes, not of a number that it takes out of a tensor.
+        """
+        return next((node for each, node in self._uses(of_size) if each == kind), None)
+
+    def use(self, kind: str, of_size: bool = False) -> str:
+        """Return where the first use of a kind is, ``"line 30 (`token > 0`)"``; ``""`` for none."""
+        found = self.first(kind, of_size)
+        if found is None:
+            return ""
+        line = found.lineno if self.function is not None else self.where.line if self.where is not None else 0
+        return f"line {line} (`{self.text(found)}`)"
+
+    def _uses(self, of_size: bool) -> Iterator[Use]:
+        """Yield the uses in the statement, then those on the lines after it."""
+        first = self.statement
+        following = [each for each in ast.walk(self.function or ast.Pass()) if isinstance(each, ast.stmt)
+                     and each.lineno > (first.end_lineno or first.lineno)] if self.site.statement else []
+        names: set[str] = set()
+        sizes: set[str] = set()
+        texts: set[str] = set()
+        for statement in (first, *sorted(following, key=lambda each: each.lineno)):
+            if not isinstance(statement, (ast.Assert, ast.FunctionDef, ast.ClassDef)):  # (Torch traces assertions.)
+                yield from _uses_of_size(statement, names, sizes) if of_size else self._uses_of_number(statement, names)
+            made = [each for each in own_parts(statement)
+                    if _is_text(each) and (statement is first or _reads(each, names))]
+            yield from (("text", search) for search, key in _searches(statement)
+                        if any(key is each for each in made) or isinstance(key, ast.Name) and key.id in texts)
+            if made and isinstance(statement, ast.Assign):
+                texts |= names_set(statement)
+            match statement:
+                case ast.Assign(targets, value) if (
+                        statement is first and _is_of_data(value) if of_size else is_number(value, names)):
+                    names.update(each.id for target in targets for each in (
+                        target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name))
+                case ast.Assign(targets, value) if any(_is_size(each, names) for each in ast.walk(value)):
+                    sizes.update(each.id for each in targets if isinstance(each, ast.Name))
+                case ast.For(target, ast.Call(ast.Attribute(_, "tolist"))) if not of_size:
+                    names.update(each.id for each in ast.walk(target) if isinstance(each, ast.Name))
+                case ast.AugAssign() | ast.AnnAssign():
+                    pass
+                case _:
+                    names -= {each.id for each in own_parts(statement)
+                              if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+
+    def _uses_of_number(self, statement: ast.stmt, names: set[str]) -> Iterator[Use]:
+        if statement is not self.statement:
+            yield from (("test", test) for test in _tests(statement) if _reads(test, names))
+        for each in own_parts(statement):
+            match each:
+                case ast.Subscript(ast.Name(owner), index) if self.values.is_tensor(owner) and is_number(index, names):
+                    pass  # (A symbol may be the only index of a tensor.)
+                case ast.Subscript(_, index) if any(is_number(part, names) for part in _parts(index)):
+                    yield "fixed", each
+                case ast.keyword("size", value) if any(is_number(part, names) for part in ast.walk(value)):
+                    yield "fixed", value
+
+
+def _uses_of_size(statement: ast.stmt, names: set[str], sizes: set[str]) -> Iterator[Use]:
+    for test in _tests(statement):
+        if _reads(test, sizes) or any(_is_size(each, names) for each in ast.walk(test)):
+            yield "test", test
+    for each in own_parts(statement):
+        match each:
+            case ast.Call(ast.Attribute(owner, "tolist"), [], []) if _is_of_data(owner) or _last(owner) in names:
+                yield "numbers", each
+
+
+def _is_size(node: ast.AST, names: set[str]) -> bool:
+    match node:
+        case ast.Attribute(ast.Name(name), attribute) if attribute in _SIZES:
+            return name in names
+        case ast.Call(ast.Name("len"), [ast.Name(name)], []):
+            return name in names
+    return False
+
+
+def _is_text(node: ast.AST) -> bool:
+    """Return whether an expression is a text with places for values."""
+    match node:
+        case ast.JoinedStr(values):
+            return any(isinstance(each, ast.FormattedValue) for each in values)
+        case ast.Call(ast.Attribute(ast.Constant(str()), "format")) | ast.BinOp(ast.Constant(str()), ast.Mod()):
+            return True
+    return False
+
+
+def _searches(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the expressions of a statement that look something up, with the keys."""
+    for node in own_parts(statement):
+        match node:
+            case ast.Subscript(_, key) if isinstance(node.ctx, ast.Load) or isinstance(statement, ast.AugAssign):
+                yield node, key
+            case ast.Call(ast.Attribute(_, "get" | "pop" | "setdefault"), [key, *_]):
+                yield node, key
+            case ast.Compare(key, [ast.In() | ast.NotIn()]):
+                yield node, key
+
+
+def _parts(index: ast.expr) -> list[ast.expr | None]:
+    """Return what an index is made of: the bounds of a slice, the parts of a tuple."""
+    if isinstance(index, ast.Slice):
+        return [index.lower, index.upper]
+    return [part for each in index.elts for part in _parts(each)] if isinstance(index, ast.Tuple) else [index]
+
+
+def _last(node: ast.AST) -> str:
+    """Return the name under which an object is changed: ``seen`` of ``self.seen[k]``."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _draws(node: ast.AST) -> bool:
+    """Return whether a node is a call that draws a random number of Python's, as far as its text tells."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name(owner), name)) if name in _DRAWS:
+            return owner not in ("torch", "np", "numpy")
+    return False
+
+
+def _tests(statement: ast.stmt) -> Iterator[ast.expr]:
+    """Yield what a statement tests, but for whether there is a value, or of what type."""
+    found = [statement.test] if isinstance(statement, (ast.If, ast.While)) else []
+    for test in [*found, *(each.test for each in own_parts(statement) if isinstance(each, ast.IfExp))]:
+        match test:
+            case ast.Compare(_, [ast.Is() | ast.IsNot()]) | ast.Call(ast.Name("isinstance")):
+                pass
+            case _:
+                yield test
+
+
+def _is_of_data(node: ast.expr) -> bool:
+    """Return whether only the data tells the size of an expression: ``x[x > 0]``, ``x.nonzero().flatten()``."""
+    match node:
+        case ast.Subscript(owner, ast.Constant()):
+            return _is_of_data(owner)
+        case ast.Subscript(_, index):
+            return not isinstance(index, (ast.Slice, ast.Tuple))
+        case ast.Call(ast.Attribute(owner, name)) if name in _SAME_SIZE:
+            return _is_of_data(owner)
+        case ast.Call():
+            return called(node) in _OF_DATA and (called(node) != "where" or len(node.args) == 1)
+    return False
+
+
+def _reads(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
+
+
+def is_number(node: ast.AST | None, names: Set[str] = frozenset()) -> bool:
+    """Return whether an expression is a number out of a tensor: ``x.max().item() - 1``, ``int(x)``, a name of it."""
+    match node:
+        case ast.Name(name):
+            return name in names
+        case ast.BinOp(left, _, right):
+            return is_number(left, names) or is_number(right, names)
+        case ast.UnaryOp(_, inner):
+            return is_number(inner, names)
+        case ast.Call(ast.Name("max" | "min" | "abs" | "round"), arguments):
+            return any(is_number(each, names) for each in arguments)
+        case ast.Call(ast.Attribute(_, "item"), [], []):
+            return True
+        case ast.Call(ast.Name(name), [inner], []) if name in _NUMBERS:
+            return not isinstance(inner, ast.Constant)
+    return False
+
+
+# --- facts that sentences name ----------------------------------------------------------------------------
+def _compiled(at: Facts) -> str:
+    place = at.site.compiled_site
+    function = place.function if place is not None and place.function is not None else at.function
+    return function.name if function is not None else ""
+
+
+def _grown(at: Facts) -> str:
+    for each in (node for statement in at.loops[-1].body for node in ast.walk(statement)):
+        match each:
+            case ast.Call(ast.Attribute(owner, "append" | "extend")):
+                return (f"; so does what adds to `{at.text(owner)}` or takes all of it: each length of it would be "
+                        "another graph")
+    return ""
+
+
+def _logger(at: Facts) -> str:
+    within = at.broken.location.function.rpartition(".")[2] if at.broken.location is not None else ""
+    return {"isEnabledFor": within, "warning_once": "warning", "": within}.get(at.met.last, at.met.last)
+
+
+def _given(at: Facts) -> list[str]:
+    """Return tensors from outside through which gradients may flow on; torch 2.13 does not check that."""
+    return [f"`{each.name}`" for each in at.site.values
+            if each.source and each.requires_grad and each.type != "Parameter"]
+
+
+def _none(at: Facts) -> str:
+    """Return the argument that is ``None`` where the line takes a part of it: the only one that it takes parts of."""
+    names = {each.value.id for each in ast.walk(at.statement)
+             if isinstance(each, (ast.Subscript, ast.Attribute)) and isinstance(each.value, ast.Name)}
+    given = {each.arg for each in ast.walk(at.function.args) if isinstance(each, ast.arg)} if at.function else names
+    return names.pop() if at.met.is_none and len(names) == 1 and names <= given else ""
+
+
+def _library_method(at: Facts) -> str:
+    if not at.broken.skips_function or at.broken.depth != 1 or at.function is None:
+        return ""
+    return next((f"{node.name}.{at.function.name}" for node in ast.walk(at.site.module or ast.Pass())
+                 if isinstance(node, ast.ClassDef) and at.function in node.body), "")
+
+
+def _library_module(at: Facts) -> str:
+    path = at.where.filename.replace("\\", "/") if at.where is not None else ""
+    _, installed, path = path.rpartition("-packages/")
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") if installed else ""
+
+
+#: How each is read. A row of whose sentence one is ``""`` is silent, but for those whose names begin with ``also_``,
+#: which are clauses that may be left out.
+NAMED: Mapping[str, Callable[[Facts], str]] = {
+    "function": lambda at: at.function.name if at.function is not None else "",  # (that the line is in)
+    "compiled": _compiled,  # (what torch compiled, if that is known)
+    "passed_to": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
+        f"`{_compiled(at)}` and on to `{at.function.name}`"),
+    "line": lambda at: at.where.text.strip() if at.where is not None else "",
+    "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
+    "own_loop": lambda at: str(at.statement.lineno) if isinstance(at.statement, ast.For) else "",
+    "test": lambda at: at.text(at.test),
+    "loop_test": lambda at: at.text(at.loop_test),
+    "also_grown": _grown,
+    "call": lambda at: at.text(at.call),
+    "made": lambda at: at.made_of(at.call),
+    "given_test": lambda at: at.text(at.given_test),
+    "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in ast.walk(at.function or ast.Pass())
+                                                if _draws(each))),
+    "also_each_turn": lambda at: f", once for each turn of the loop at line {at.loops[-1].lineno}" if at.loops else "",
+    "also_as_tensor": lambda at: "" if isinstance(at.statement, (ast.If, ast.For)) else (
+        ", as a tensor if it is a number that changes"),
+    "copied": lambda at: at.text(at.copied),
+    "entered": lambda at: at.text(at.statement.items[0].context_expr) if (
+        isinstance(at.statement, ast.With) and len(at.statement.items) == 1) else "",
+    "entered_as": lambda at: at.text(at.statement.items[0].optional_vars) if isinstance(at.statement, ast.With) else "",
+    "iterated": lambda at: at.text(at.statement.iter) if isinstance(at.statement, ast.For) and isinstance(
+        at.statement.iter, ast.Name) and at.values.is_given(at.statement.iter.id) else "",
+    "logger": _logger,
+    "operator": lambda at: f"{at.met.module}.{at.met.name}" if at.met.module else "",
+    "fixed_use": lambda at: at.use("fixed"),
+    "next_test": lambda at: at.next_test,
+    "next_test_of_size": lambda at: at.use("test", of_size=True),
+    "numbers_of_size": lambda at: at.use("numbers", of_size=True),
+    "looked_up": lambda at: at.text(at.first("text")),
+    "none": _none,
+    "raised": lambda at: at.met.raised,
+    "loss": lambda at: at.text(at.loss),
+    "also_if_leaves": lambda at: (f"if {' and '.join(_given(at))} {'are' if _given(at)[1:] else 'is'} not computed of "
+                                  "what requires a gradient: ") if _given(at) else "",
+    "also_lost": lambda at: "; through such a tensor no gradient flows on, without an error" * bool(_given(at)),
+    "library_method": _library_method,
+    "library_class": lambda at: _library_method(at).partition(".")[0],
+    "library_module": _library_module,
+}
