@@ -99,6 +99,7 @@ linked: $(VENV)/.ready
 # The guard oracle (depyf.fits) against what torch then does, on changed calls of the zoo and of models.
 fits: $(VENV)/.ready
 	$(PY) benchmarks/fits.py --write docs/measured/fits.md
+	$(PY) benchmarks/fits_calls.py
 
 # Each compilation of the zoo and of ten models as a program that runs alone (depyf repro).
 repro: $(VENV)/.ready

@@ -77,9 +77,7 @@ def dumps(top: pathlib.Path) -> None:
         folder.mkdir()
         path = folder / f"{case.name}.py"
         path.write_text(case.before, encoding="utf-8")
-        with open(folder / "errors", "wb") as errors:
-            fix_programs.ForkedRunner(str(path), limit=60).start(
-                fix_programs.Spec(str(path), (), {}, str(folder)), errors.fileno())
+        fix_programs.ForkedRunner(str(path), 60, folder / "dump")({})
 
 
 def tally(folder: pathlib.Path) -> Tally:

@@ -11,26 +11,24 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import dataclasses
-import json
+import contextlib
 import os
 import pathlib
+import pickle
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
-import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from _shared import dated, table
 
-from depyf.fixing.running import Runner
+from depyf.fixing.forced import Conditions
+from depyf.fixing.outcome import Outcome
 from depyf.fixing.search import Found, Search
-from depyf.fixing.trial import Spec, run
+from depyf.fixing.trial import DUMP, Runner
 
 CORPUS = pathlib.Path(__file__).parents[1] / "tests" / "advice" / "corpus.txt"
 WANTED = 0.8
@@ -56,17 +54,18 @@ class Server:
     many times longer to fork.)"""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def status(self, spec: Spec, limit: float) -> int | None:
-        """The exit status of a trial; ``None`` where it took too long."""
+    def outcome(self, request: tuple[object, ...]) -> Outcome:
+        """What a trial comes to."""
         if self._process is None:
-            self._process = subprocess.Popen([sys.executable, __file__, "--serve"], text=True, stdin=subprocess.PIPE,
+            self._process = subprocess.Popen([sys.executable, __file__, "--serve"], stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE)
         assert self._process.stdin is not None and self._process.stdout is not None
-        print(json.dumps([dataclasses.asdict(spec), limit]), file=self._process.stdin, flush=True)
-        status: int | None = json.loads(self._process.stdout.readline())
-        return status
+        pickle.dump(request, self._process.stdin)
+        self._process.stdin.flush()
+        result: Outcome = pickle.load(self._process.stdout)
+        return result
 
     def close(self) -> None:
         if self._process is not None:
@@ -80,61 +79,40 @@ atexit.register(SERVER.close)
 
 def serve() -> None:
     """Runs the trials that standard input asks for."""
-
-    import depyf.capture.session
-    import depyf.link  # noqa: F401
-
-    for line in sys.stdin:
-        spec, limit = json.loads(line)
-        pid = os.fork()
-        if not pid:
-            trial(Spec(**spec))
-        print(json.dumps(ended(pid, limit)), flush=True)
+    replies = os.fdopen(os.dup(1), "wb")
+    with contextlib.suppress(EOFError):
+        while True:
+            program, limit, keep, texts, conditions = pickle.load(sys.stdin.buffer)
+            pickle.dump(Keeping(program, limit=limit, keep=keep)(texts, conditions), replies)
+            replies.flush()
 
 
-def trial(spec: Spec) -> None:
-    """Runs a trial in this process and ends it."""
-    status = 1
-    try:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(os.open(os.path.join(spec.folder, "errors"), os.O_WRONLY | os.O_APPEND), 2)
-        run(spec)
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    sys.stderr.flush()
-    os._exit(status)
+class Keeping(Runner):
+    """Runs a program. ``keep``: where the dump of the first run is copied to."""
+
+    def __init__(self, program: str, limit: float, keep: pathlib.Path | None = None) -> None:
+        super().__init__(program, (), limit)
+        self.keep = keep
+
+    @contextlib.contextmanager
+    def folder(self) -> Iterator[str]:
+        with super().folder() as folder:
+            yield folder
+            if self.keep is not None and not self.keep.exists():
+                shutil.copytree(pathlib.Path(folder) / DUMP, self.keep, ignore_dangling_symlinks=True)
 
 
-def ended(pid: int, limit: float) -> int | None:
-    end = time.monotonic() + limit
-    while time.monotonic() < end:
-        done, code = os.waitpid(pid, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(code)
-        time.sleep(0.02)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return None
+class ForkedRunner(Keeping):
+    """The same in the server."""
 
-
-class ForkedRunner(Runner):
-    """Runs a trial in a fork of the server. ``keep``: where the dump of the first one is copied to."""
-
-    keep: pathlib.Path | None = None
-
-    def start(self, spec: Spec, errors: int) -> int | None:
-        status = SERVER.status(spec, self.limit)
-        if status is not None and self.keep is not None and not self.keep.exists():
-            shutil.copytree(pathlib.Path(spec.folder) / "dump", self.keep, ignore_dangling_symlinks=True)
-        return status
+    def __call__(self, texts: Mapping[str, str], conditions: Conditions | None = None) -> Outcome:
+        return SERVER.outcome((self.program, self.limit, self.keep, dict(texts), conditions))
 
 
 def search(case: Case, folder: pathlib.Path, runs: int = 10, keep: pathlib.Path | None = None) -> Found:
     path = folder / f"{case.name}.py"
     path.write_text(case.before, encoding="utf-8")
-    runner = ForkedRunner(str(path), limit=60)
-    runner.keep = keep / case.name if keep is not None else None
+    runner = ForkedRunner(str(path), 60, keep / case.name if keep is not None else None)
     return Search(str(path), runner, runs).patch()
 
 

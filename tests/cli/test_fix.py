@@ -4,7 +4,7 @@ import pytest
 from pretended import Terminal
 
 from depyf import cli
-from depyf.fixing import running
+from depyf.fixing import trial
 from depyf.fixing.outcome import Outcome
 from depyf.records.model import Capture, Compilation, CompileId, GraphBreak, SourceFile, SourceLocation
 
@@ -16,14 +16,14 @@ def program(tmp_path, monkeypatch):
     path = tmp_path / "program.py"
     path.write_text(TEXT)
 
-    def trial(self, texts, conditions=None):
+    def pretended(self, texts, conditions=None):
         place = SourceLocation(str(path), 3, "f", "y = x * int(x)")
         broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call", registry_id="GB0124", stack=(place,))
         breaks = () if any("capture_scalar_outputs" in text for text in texts.values()) else (broken,)
         return Outcome(Capture(compilations=(Compilation(CompileId(0, 0), breaks=breaks),),
                                sources=(SourceFile(str(path), TEXT),)), [])
 
-    monkeypatch.setattr(running.Runner, "__call__", trial)
+    monkeypatch.setattr(trial.Runner, "__call__", pretended)
     return path
 
 

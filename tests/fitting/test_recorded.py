@@ -8,7 +8,11 @@ import sys
 import pytest
 
 from depyf import cli
-from depyf.fitting.given import known_names
+from depyf.fitting.conditions import tried
+from depyf.fitting.given import Given, described_call, known_names, known_state
+from depyf.fitting.oracle import fit
+from depyf.fitting.values import Symbol, TensorValue
+from depyf.fitting.written import arguments
 from depyf.records import store
 from depyf.records.model import (
     CacheEntry,
@@ -74,15 +78,16 @@ CALLS = [
     ("forward --args y", 2),
     ("forward --args x=f32[2,4] --sizes y.0=1", 2),
     ("forward --args x=f32[2,4] --sizes x.2=1", 2),
+    ("forward --args x=f32[2,4] --state gradmode=True", 2),
 ]
 
 
 def test_text(dump, capsys):
     told = []
-    for arguments, status in CALLS:
-        assert cli.main(["fits", dump, *arguments.split(" ")]) == status, arguments
+    for asked, status in CALLS:
+        assert cli.main(["fits", dump, *asked.split(" ")]) == status, asked
         shown = capsys.readouterr()
-        told.append(f"$ depyf fits dump {arguments}\n{shown.out}{shown.err}(exit status {status})\n")
+        told.append(f"$ depyf fits dump {asked}\n{shown.out}{shown.err}(exit status {status})\n")
     text = "\n".join(told)
     if os.environ.get("DEPYF_UPDATE_GOLDEN"):
         GOLDEN.write_text(text)
@@ -130,3 +135,65 @@ def test_a_keyword_argument_has_its_own_name():
     assert known_names(frame, {"x": 1, "input_ids": 2}) == {"x": 1, "kwargs['input_ids']": 2}
     with pytest.raises(ValueError, match="has no input_idz; did you mean input_ids"):
         known_names(frame, {"input_idz": 2})
+
+
+def test_names_of_attributes_and_sizes_that_no_version_asks_for():
+    frame = a_frame()
+    for name in ("self.depth", "x.shape[0]", "x.size()[0]", "n"):
+        assert list(known_names(frame, {name: 4})) == [name.replace("shape", "size()")]
+    with pytest.raises(ValueError, match=r"has no self.dpth; did you mean self.depth\?"):
+        known_names(frame, {"self.dpth": 4})
+
+
+def test_names_of_torchs_state():
+    frame = a_frame()
+    assert known_state(frame, {"grad_mode": True, "autocast": {}}) == {"grad_mode": True, "autocast": {}}
+    named = known_state(frame, {"torch.is_grad_enabled()": False, "torch.get_num_threads()": 2})  # (as explain says)
+    assert named == {"grad_mode": False, "num_threads": 2}
+    with pytest.raises(ValueError, match=r"has no gradmode; did you mean grad_mode\?"):
+        known_state(frame, {"gradmode": False})
+    with pytest.raises(ValueError, match="say it with the dtype"):
+        known_state(frame, {"torch.is_autocast_enabled('cpu')": True})
+
+
+def test_autocast_is_compared_by_device_and_dtype():
+    guard = Guard("check_global_state(autocast={'cpu': torch.bfloat16})", "", "GLOBAL_STATE", "")
+    for dtype, holds in (("torch.bfloat16", True), ("torch.float16", False)):
+        assert tried(guard, Given({}, {"autocast": {"cpu": Symbol(dtype, "torch.dtype")}})).holds is holds
+    assert tried(guard, Given({}, {"autocast": {}})).holds is False
+
+
+def test_what_was_given_is_not_taken_to_be_as_it_was():
+    """An object that cannot be written (``f=...``) decides nothing; with ``--same`` neither."""
+    entry = version(0, 8, ("L['f']", "check_same_object(L['f'], 'function')"),
+                    ("L['c']", "check_type(L['c'], 'Config')"), ("L['c'].width", "L['c'].width == 3"))
+    frame = a_frame((entry,))
+
+    def served(*texts):
+        return fit(frame, described_call(frame, arguments(["x=f32[8,4]", *texts])), same=True).served
+
+    assert served() is True
+    assert served("f=...") is None and served("c=...") is None and served("c.width=3") is True
+    assert served("c.width=4") is False
+
+
+def test_a_tensor_in_the_place_of_a_number_does_not_fit():
+    guard = Guard("L['xs'][1] == 1", "L['xs'][1]", "EQUALS_MATCH", "")
+    assert tried(guard, Given({"xs": [1, TensorValue((3,), (1,))]})).holds is False
+
+
+def test_tensors_made_in_inference_mode_have_versions_of_their_own():
+    raw = ("check_tensor(L['x'], Tensor, DispatchKeySet({}), torch.float32, device=None, requires_grad=False, "
+           "size=[3], stride=[1])")
+    text = "check_tensor(L['x'], dtype=torch.float32, device='cpu', size=(3,), stride=(1,), requires_grad=False)"
+    plain, inference = (Guard(text, "L['x']", "TENSOR_MATCH", raw.format(keys)) for keys in (
+        "CPU, BackendSelect, ADInplaceOrView, AutogradCPU", "CPU, BackendSelect, ADInplaceOrView"))
+    for written, in_inference in (("x=f32[3]", False), ("x=f32[3](inference=True)", True)):
+        given = Given(arguments([written]))
+        assert tried(plain, given).holds is not in_inference and tried(inference, given).holds is in_inference
+
+
+def a_frame(entries=ENTRIES):
+    text = CodeText("def forward(self, x, n=2.0): ...", "exact")
+    return Frame("Decoder_forward", "forward", None, text, True, ("self", "x", "n"), (), entries,
+                 signature="self, x, n=2.0", title="Decoder.forward")

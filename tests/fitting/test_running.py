@@ -173,7 +173,7 @@ def test_wrong_calls():
     compiled(torch.ones(2), torch.ones(2))
     with pytest.raises(ValueError, match="x has no dimension 1"):
         depyf.fits(compiled, torch.ones(2), torch.ones(2), sizes="x.1=3")
-    with pytest.raises(ValueError, match="^z: the call has no z; give z to it, or name what it has$"):
+    with pytest.raises(ValueError, match=r"^the call has no z. It has n, x, y\.$"):
         depyf.fits(compiled, torch.ones(2), torch.ones(2), sizes="z=3")
 
 
@@ -210,3 +210,14 @@ def test_a_function_that_torch_skips_since_a_compilation_failed():
     torch._dynamo.reset()
     compiled(torch.ones(3), False)
     assert depyf.fits(compiled, torch.ones(3), False).served
+
+
+def test_unknown_names_are_refused_with_the_closest():
+    compiled = eager(join)
+    compiled(torch.ones(2), torch.ones(3))
+    with pytest.raises(TypeError, match=r"'nn'; did you mean n\?"):
+        depyf.fits(compiled, torch.ones(2), torch.ones(3), nn=2)
+    with pytest.raises(ValueError, match="the call has no ys; did you mean y"):
+        depyf.fits(compiled, torch.ones(2), torch.ones(3), sizes=["ys.0=1,2"])
+    sizes = depyf.fits(compiled, torch.ones(2), torch.ones(3), sizes=["x.shape[0]=2,3"]).sizes["x.shape[0]"]
+    assert [answer.served for answer in sizes.values()] == [True, False]

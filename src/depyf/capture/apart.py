@@ -33,6 +33,10 @@ class ChildFailed(RuntimeError):
     """The child did not give a result; the message says why."""
 
 
+class ChildTooSlow(ChildFailed):
+    """The child did not end in time."""
+
+
 def why_not() -> str:
     """Return why nothing can be done apart here; ``""`` if it can."""
     return forking.why_not()
@@ -111,7 +115,7 @@ def _read(reading: int, until: float) -> bytes:
     while True:
         ready, _, _ = select.select([reading], [], [], max(0.0, until - time.monotonic()))
         if not ready:
-            raise ChildFailed("the process that it was tried in did not end in time")
+            raise ChildTooSlow("the process that it was tried in did not end in time")
         part = os.read(reading, 1 << 20)
         if not part:
             return b"".join(parts)

@@ -10,6 +10,7 @@ Torch compiles the last where it takes no frame of the callable itself (torch/_d
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import types
 from collections.abc import Mapping
@@ -111,6 +112,13 @@ def _bound(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, A
     """Return the parameters as the frame has them when it begins. Signatures that a program sets do not count."""
     plain = FunctionType(function.__code__, {}, function.__name__, function.__defaults__, function.__closure__)
     plain.__kwdefaults__ = function.__kwdefaults__
-    bound = inspect.signature(plain).bind(*args, **kwargs)
+    signature = inspect.signature(plain)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        unknown = [name for name in kwargs if name not in signature.parameters and f"{name!r}" in str(error)]
+        close = [f"; did you mean {each}?" for name in unknown
+                 for each in difflib.get_close_matches(name, signature.parameters, 1)]
+        raise TypeError(f"{function.__name__}: {error}{''.join(close)}") from None
     bound.apply_defaults()
     return dict(bound.arguments)

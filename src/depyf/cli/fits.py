@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 def fits(given: argparse.Namespace) -> int:
     """Run ``depyf fits``."""
     from ..fitting.asking import advice
-    from ..fitting.given import described_call, known_names
+    from ..fitting.given import described_call, known_names, known_state
     from ..fitting.oracle import fit, over_sizes, with_sizes
     from ..fitting.recorded import NoSuchFunction, frame_of
     from ..fitting.sizes import NotGiven
@@ -56,11 +56,15 @@ def fits(given: argparse.Namespace) -> int:
             return refused(f"{given.path} holds no rank {given.rank}")
         frame = frame_of(captures[folder], given.function)
         call = described_call(
-            frame, known_names(frame, arguments(given.args)), arguments(given.state))
+            frame, known_names(frame, arguments(given.args)), known_state(frame, arguments(given.state)))
         answer = fit(frame, call, given.same)
         sizes = over_sizes([numbers(each) for each in given.sizes], call,
                            lambda changed: fit(frame, changed, given.same))
     except NotGiven as error:
+        try:
+            known_names(frame, {error.path: None})
+        except ValueError as unknown:
+            return refused(unknown)
         return refused(f"{error} (--args {error.path}=f32[4,8])")
     except (RecordsError, NoSuchFunction, NotAValue, ValueError, OSError) as error:
         return refused(error)

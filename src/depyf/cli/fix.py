@@ -39,8 +39,8 @@ def fix(given: argparse.Namespace) -> int:
     """Run ``depyf fix``."""
     from ..fixing.left import left
     from ..fixing.patch import unified_diff
-    from ..fixing.running import Runner
     from ..fixing.search import Search
+    from ..fixing.trial import Runner
     from ..views.markdown import one_line
 
     if not os.path.isfile(given.program):

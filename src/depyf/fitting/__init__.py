@@ -52,13 +52,19 @@ def fits(compiled: Any, /, *args: Any, sizes: Sequence[str] = (), **kwargs: Any)
                                   "tells it without")
     from ..capture.called_frame import called_frame
     from ..capture.torch_private import cache_entries
+    from .given import unknown_name
     from .oracle import over_sizes, with_sizes
     from .running import RunningOracle
+    from .sizes import NotGiven
     from .written import numbers
 
-    oracle = RunningOracle(called_frame(compiled, args, kwargs), cache_entries.compiled_with(compiled))
+    frame = called_frame(compiled, args, kwargs)
+    oracle = RunningOracle(frame, cache_entries.compiled_with(compiled))
     asked = [numbers(each) for each in ([sizes] if isinstance(sizes, str) else sizes)]
-    return with_sizes(oracle.answer(), over_sizes(asked, oracle.given, oracle.changed_call))
+    try:
+        return with_sizes(oracle.answer(), over_sizes(asked, oracle.given, oracle.changed_call))
+    except NotGiven as error:
+        raise unknown_name("the call", error.path, frame.values) from None
 
 
 def dropped_guards() -> DroppedGuards:

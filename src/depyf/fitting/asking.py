@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import shlex
 
+from ..torch_text.guards import is_of_inference
 from .conditions import Finding, state_of
 from .given import parsed, words
 from .oracle import Fit, VersionFit
@@ -83,7 +84,8 @@ def _needed(finding: Finding) -> tuple[str, str]:
     name = finding.missing.partition(" (")[0]
     match parsed(finding.guard.expression):
         case ast.Call(ast.Name("check_tensor"), [subject], options):
-            return words(subject), str(_tensor({each.arg or "": each.value for each in options}))
+            return words(subject), str(_tensor({each.arg or "": each.value for each in options},
+                                                is_of_inference(finding.guard.raw)))
         case ast.Compare(left, [ast.Eq()], [right]) if words(left) == name:
             return name, _literal(right)
         case ast.Compare(left, [ast.Is()], [ast.Constant(None)]) if words(left) == name:
@@ -98,8 +100,13 @@ def _literal(node: ast.expr) -> str:
         return ""
 
 
-def _tensor(options: dict[str, ast.expr]) -> TensorValue:
-    """Return a tensor that a condition allows."""
+def _tensor(options: dict[str, ast.expr], inference: bool) -> TensorValue:
+    """Return a tensor that a condition allows.
+
+    Args:
+        options: of ``check_tensor``.
+        inference: it is made in inference mode.
+    """
     def literal(name: str, otherwise: object) -> object:
         try:
             return ast.literal_eval(options[name])
@@ -111,7 +118,7 @@ def _tensor(options: dict[str, ast.expr]) -> TensorValue:
     dtype = ast.unparse(options["dtype"]).removeprefix("torch.") if "dtype" in options else "float32"
     device, cls = literal("device", "cpu"), literal("cls", "Tensor")
     return TensorValue(shape, contiguous(shape), dtype, str(device), literal("requires_grad", False) is True,
-                       str(cls or "Tensor"))
+                       str(cls or "Tensor"), inference)
 
 
 def _word(name: str, value: str) -> str:

@@ -86,7 +86,7 @@ def _made(wanted: Any, old: Any) -> Any:
     if dtype is None or span * dtype.itemsize > _MOST_BYTES:
         raise _NotMade
     try:
-        with _unseen():
+        with _unseen(), torch.inference_mode(wanted.inference):
             made = torch.empty_strided(wanted.shape, wanted.stride, dtype=dtype, device=wanted.device)
             if wanted.cls == "Parameter":
                 return torch.nn.Parameter(made, wanted.requires_grad)

@@ -103,7 +103,8 @@ def _fixed(failing: Sequence[Finding], given: Given, nodes: dict[str, ast.expr])
 def _tensor_with(tensor: TensorValue, facets: Sequence[Facet]) -> TensorValue | None:
     """Return the tensor as the conditions want it: sizes first, as the layout follows them."""
     parts = {facet.part for facet in facets}
-    fields = {facet.part: facet.wanted for facet in facets if facet.part in ("dtype", "device", "requires_grad", "cls")}
+    fields = {facet.part: facet.wanted for facet in facets if facet.part in (
+        "dtype", "device", "requires_grad", "cls", "inference")}
     result = dataclasses.replace(tensor, **fields)
     shape, stride = list(result.shape), list(result.stride)
     for facet in facets:

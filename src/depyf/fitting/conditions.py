@@ -19,6 +19,7 @@ from typing import Any
 
 from ..records.model import Guard
 from ..torch_text.guard_failures import comparison
+from ..torch_text.guards import is_of_inference
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import user_expression
 from .given import UNKNOWN, Given, parsed, symbol_of, words
@@ -103,6 +104,8 @@ def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
         case ast.Call(ast.Name("check_type"), [subject, ast.Constant(str(wanted))], []):
             value = value_of(subject, given)
             met = type_name(value)
+            if not met:
+                raise Undecided(words(subject))
             return _compared(guard, _same_type(met, wanted), f"type({words(subject)})", wanted, met,
                              _conversion(subject, value, wanted))
         case ast.Call(ast.Name("check_same_object"), [subject, *named], []):
@@ -118,18 +121,18 @@ def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
 
 def _of_expression(guard: Guard, tree: ast.expr, given: Given) -> Finding:
     evaluator = _Evaluator(given)
-    holds = bool(evaluator.value(tree))
     facets: tuple[Facet, ...] = ()
+    of_one_type = True
     match tree:
         case ast.Compare(left, [ast.Eq()], [right]):
             value, other = evaluator.value(left), evaluator.value(right)
             if guard.kind in _OF_ONE_TYPE:
-                holds = holds and type_name(value) == type_name(other)
+                of_one_type = "" in (type_name(value), type_name(other)) or type_name(value) == type_name(other)
             if _is_path(left) and not _is_path(right):
                 facets = (_facet(left, other),)
         case ast.Compare(left, [ast.Is()], [ast.Constant(None)]) if _is_path(left):
             facets = (_facet(left, None),)
-    if holds:
+    if of_one_type and bool(evaluator.value(tree)):
         return Finding(guard, True)
 
     def seen(expression: str) -> str:
@@ -179,9 +182,11 @@ def _as_shape(text: str) -> str:
 def _of_tensor(guard: Guard, subject: ast.expr, options: dict[str, ast.expr], given: Given) -> Finding:
     value = value_of(subject, given)
     path = words(subject)
+    if isinstance(value, Opaque) and value.type_name in ("", f"torch.{_constant(options.get('cls')) or 'Tensor'}"):
+        raise Undecided(path)  # (a tensor of which more counts than can be written)
     if not isinstance(value, TensorValue):
         return _compared(guard, False, f"type({path})", "a tensor", type_name(value))
-    differences = list(_tensor_differences(value, subject, options))
+    differences = list(_tensor_differences(value, subject, options, is_of_inference(guard.raw)))
     if not differences:
         return Finding(guard, True)
     name, wanted, met, _ = differences[0]
@@ -189,7 +194,7 @@ def _of_tensor(guard: Guard, subject: ast.expr, options: dict[str, ast.expr], gi
 
 
 def _tensor_differences(
-    value: TensorValue, node: ast.expr, options: dict[str, ast.expr]
+    value: TensorValue, node: ast.expr, options: dict[str, ast.expr], inference: bool
 ) -> Iterator[tuple[str, str, str, Facet]]:
     """Yield what of a tensor is not as a condition wants it, in torch's order: subject, wanted, met, facet."""
     path = words(node)
@@ -197,6 +202,9 @@ def _tensor_differences(
     if cls != value.cls:
         yield f"type({path})", cls, value.cls, Facet(path, "cls", 0, cls, node)
     device = _constant(options.get("device")) or value.device
+    if inference != value.inference:
+        yield (f"{path}.is_inference()", str(inference), str(value.inference),
+               Facet(path, "inference", 0, inference, node))
     if device != value.device and f"{device}:0" != value.device:
         yield f"{path}.device", repr(device), repr(value.device), Facet(path, "device", 0, device, node)
     dtype = ast.unparse(options["dtype"]).removeprefix("torch.")
@@ -257,7 +265,7 @@ def _of_state(guard: Guard, options: dict[str, ast.expr], given: Given) -> Findi
     for name, node in options.items():
         if name in given.state:
             wanted, met = ast.unparse(node), given.state[name]
-            if wanted not in (str(met), repr(met)):
+            if wanted not in (str(met), repr(met), shown(met, 1000)):
                 return _compared(guard, False, name.replace("_", " "), wanted, shown(met),
                                  (Facet(name, "state", 0, _state_value(node)),))
     missing = [name for name in options if name not in given.state]
@@ -396,11 +404,14 @@ class _Evaluator:
             except Undecided as undecided:
                 values.append(UNKNOWN)
                 missing = missing or undecided
-        for operator, value, other in zip(operators, values, values[1:]):
+        for node, operator, value, other in zip((left, *rights), operators, values, values[1:]):
             if value is UNKNOWN or other is UNKNOWN:
                 continue
-            if not self._two(operator, value, other):
-                return False
+            try:
+                if not self._two(operator, value, other):
+                    return False
+            except Undecided as undecided:
+                raise Undecided(f"{words(node)} ({undecided})") from None
         if missing is not None:
             raise missing
         return True

@@ -82,10 +82,10 @@ class Described:
         kind = type(value)
         if value is None or kind in (bool, int, float, complex, str, bytes):
             return value
-        if kind in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided:
+        if kind in (torch.Tensor, torch.nn.Parameter) and _plain(value):
             return TensorValue(tuple(map(int, value.shape)), tuple(map(int, value.stride())),
                                str(value.dtype).removeprefix("torch."), str(value.device), value.requires_grad,
-                               kind.__name__)
+                               kind.__name__, value.is_inference())
         if kind is torch.dtype:
             return Symbol(str(value), "torch.dtype")
         if kind is torch.device:
@@ -95,6 +95,12 @@ class Described:
         if kind is dict and len(value) <= _MOST_ITEMS:
             return {self.describe(key): self.describe(item) for key, item in value.items()}
         return Opaque(_type_name(value))
+
+
+def _plain(tensor: Any) -> bool:
+    """Return whether shape, strides, dtype, device and gradient are all that torch's guards see of a tensor."""
+    return (tensor.layout is sys.modules["torch"].strided
+            and not (tensor.is_conj() or tensor.is_neg() or tensor.is_quantized))
 
 
 def _type_name(value: Any) -> str:
@@ -108,4 +114,6 @@ def state() -> dict[str, Any]:
     return {
         "grad_mode": torch.is_grad_enabled(), "default_dtype": Symbol(str(torch.get_default_dtype()), "torch.dtype"),
         "num_threads": torch.get_num_threads(),
+        "autocast": {device: Symbol(str(torch.get_autocast_dtype(device)), "torch.dtype") for device in ("cpu", "cuda")
+                     if torch.is_autocast_enabled(device)},
         "deterministic_algorithms": torch.are_deterministic_algorithms_enabled()}

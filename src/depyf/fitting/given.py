@@ -6,16 +6,19 @@ import ast
 import difflib
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ..records.model import Frame
+from ..torch_text.guard_failures import STATES
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import in_user_words
 from .values import Symbol
 
 #: Marks a name that has no value.
 UNKNOWN = object()
+#: So many names are listed where one is unknown.
+_MOST_NAMES = 40
 #: Looks a value up in a running program; ``UNKNOWN`` where that cannot be done.
 Look = Callable[[ast.expr], Any]
 
@@ -45,6 +48,11 @@ class Given:
         """Return the value of an expression of torch's (``L['x']``); ``UNKNOWN`` if it is not given as a whole."""
         name = words(node)
         return self.values[name] if name in self.values else self._look(node)
+
+    def names(self, expression: str) -> bool:
+        """Return whether an expression in the user's words is of something that was given."""
+        return any(expression == name or expression.startswith((f"{name}.", f"{name}[", f"{name} "))
+                   for name in self.values)
 
     def may_know(self, names: frozenset[str]) -> bool:
         """Return whether any of these locals or globals could be given: most conditions of a model are on others."""
@@ -101,6 +109,7 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: a name is neither a parameter nor read by a condition; the message has the closest ones.
     """
+    title = frame.title or frame.name
     tree = _signature(frame)
     packed = tree.kwarg.arg if tree is not None and tree.kwarg is not None else ""
     trees = [parsed(guard.expression) for entry in frame.entries for guard in entry.guards]
@@ -116,14 +125,51 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
         root = re.split(r"[.\[(]", name, maxsplit=1)[0]
         if root in keys and root not in parameters:
             result[f"{packed}[{root!r}]{name[len(root):]}"] = value
-        elif root in known or not known or not root.isidentifier():
+        elif not (root in known or not known or not root.isidentifier()):
+            raise unknown_name(title, root, {*known - {packed}, *keys})
+        elif name == root or name in (paths := _paths(nodes)):
             result[name] = value
+        elif name.replace(".shape[", ".size()[") in paths:
+            result[name.replace(".shape[", ".size()[")] = value
         else:
-            names = sorted({*known - {packed}, *keys})
-            close = difflib.get_close_matches(root, names, 1)
-            meant = f"; did you mean {close[0]}?" if close else "."
-            raise ValueError(f"{frame.title or frame.name} has no {root}{meant} It has {', '.join(names)}.")
+            raise unknown_name(f"what versions of {title} ask for", name, {each for each in paths if each != root
+                                                                       and _root(each) == root})
     return result
+
+
+def known_state(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of torch by their names in ``check_global_state``.
+
+    They may be written as the calls that say them, ``torch.is_grad_enabled()``.
+
+    Raises:
+        ValueError: torch guards no such setting; the message has the closest ones.
+    """
+    calls = {call: name for name, call in STATES.items()}
+    trees = [parsed(guard.expression) for entry in frame.entries for guard in entry.guards
+             if guard.kind == "GLOBAL_STATE"]
+    known = {*STATES, "autocast", *(each.arg for tree in trees if isinstance(tree, ast.Call) for each in tree.keywords
+                                    if each.arg)}
+    named = {calls.get(name, name): value for name, value in values.items()}
+    for name in named:
+        if name not in known:
+            if name.startswith("torch.is_autocast_enabled("):
+                raise ValueError(f"{name}: say it with the dtype, autocast={{'cpu': torch.bfloat16}}, or autocast={{}}")
+            raise unknown_name("what torch guards", name, known | calls.keys())
+    return named
+
+
+def unknown_name(owner: str, name: str, known: Collection[str]) -> ValueError:
+    """Return the error for a name that nothing has; its message has the closest one, and those that there are."""
+    close = difflib.get_close_matches(name, known, 1)
+    meant = f"; did you mean {close[0]}?" if close else "."
+    there = f" It has {', '.join(sorted(known)[:_MOST_NAMES])}{', ...' if len(known) > _MOST_NAMES else ''}."
+    return ValueError(f"{owner} has no {name}{meant}{there if known else ''}")
+
+
+def _paths(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return what conditions are on, in the user's words, with what these are read from."""
+    return {words(node) for node in nodes if isinstance(node, ast.Attribute | ast.Subscript)}
 
 
 def _defaults(frame: Frame) -> dict[str, Any]:

@@ -120,7 +120,8 @@ def _version(entry: CacheEntry, given: Given, assumed: frozenset[str]) -> Versio
     name = f"{entry.compile_id.frame}/{entry.compile_id.recompile}"
     findings = [tried(guard, given) for guard in entry.guards]
     failed = [finding for finding in findings if finding.holds is False]
-    undecided = [finding for finding in findings if finding.holds is None and finding.guard.expression not in assumed]
+    undecided = [finding for finding in findings if finding.holds is None
+                 and (finding.guard.expression not in assumed or given.names(finding.missing))]
     if failed:
         return VersionFit(name, False, failure(failed[0]), smallest_change(entry.guards, given), not undecided)
     return VersionFit(name, None if undecided else True, undecided=_grouped(undecided),

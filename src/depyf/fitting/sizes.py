@@ -1,4 +1,4 @@
-"""Sizes of a call that are asked for: ``x.0`` is dimension 0 of ``x``, ``n`` a number."""
+"""Sizes of a call that are asked for: ``x.0`` (or ``x.shape[0]``) is dimension 0 of ``x``, ``n`` a number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .given import Given
 from .values import TensorValue
 from .written import NotAValue
 
-_DIMENSION = re.compile(r"(?P<path>.+)\.(?P<index>-?\d+)$")
+_DIMENSION = re.compile(r"(?P<path>.+?)\.(?:(?:shape|size\(\))\[(?=-?\d+\]$))?(?P<index>-?\d+)\]?$")
 
 
 class NotGiven(NotAValue):

@@ -22,6 +22,7 @@ class TensorValue:
         dtype: ``"float32"``.
         device: ``"cpu"``, ``"cuda:0"``.
         cls: ``"Tensor"``, ``"Parameter"``.
+        inference: it was made in inference mode.
     """
 
     shape: tuple[int, ...]
@@ -30,6 +31,7 @@ class TensorValue:
     device: str = "cpu"
     requires_grad: bool = False
     cls: str = "Tensor"
+    inference: bool = False
 
     def __str__(self) -> str:
         text = f"{_SHORT.get(self.dtype, self.dtype)}[{', '.join(map(str, self.shape))}]"
@@ -37,6 +39,7 @@ class TensorValue:
             *([] if self.stride == contiguous(self.shape) else [f"stride={self.stride}"]),
             *([] if self.device == "cpu" else [f"device={self.device!r}"]),
             *(["grad=True"] if self.requires_grad else []),
+            *(["inference=True"] if self.inference else []),
             *([] if self.cls == "Tensor" else [f"cls={self.cls!r}"])]
         return f"{text}({', '.join(options)})" if options else text
 
@@ -58,12 +61,12 @@ class Symbol:
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Opaque:
-    """An object of which only the type is known."""
+    """An object of which only the type is known, or with the type ``""`` not even that."""
 
     type_name: str
 
     def __str__(self) -> str:
-        return f"an object of type {self.type_name.rpartition('.')[2]}"
+        return f"an object of type {self.type_name.rpartition('.')[2]}" if self.type_name else "..."
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:

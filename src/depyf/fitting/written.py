@@ -4,6 +4,7 @@
     x="f32[3, 4](grad=True, device='cuda:0', stride=(1, 3))"
     n=4  flag=True  mode='train'  xs=[f32[2], f32[3]]  d={'a': i64[]}  y=x
     self.training=False                an attribute, by the name that guards files call it
+    config=...                         something that cannot be written: conditions on it are undecided
     {"x": {"dtype": "float32", "shape": [3, 4], "requires_grad": true}, "n": 4}       the same as JSON
 
 What is not given of a tensor is the most common: contiguous, on the CPU, no gradient.
@@ -18,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..torch_text.parsed import parsed_expression
-from .values import DTYPES, Symbol, TensorValue, contiguous
+from .values import DTYPES, Opaque, Symbol, TensorValue, contiguous
 
 _EXAMPLE = "write it like x=f32[3,4], n=4, flag=True, mode='train' or xs=[f32[2],f32[2]]"
 _NAMES = set(DTYPES.values()) | set(DTYPES)
@@ -106,6 +107,8 @@ class _Reader:
                 return device(name)
             case ast.Name("inf" | "nan" as name):
                 return float(name)
+            case ast.Constant(value) if value is ...:
+                return Opaque("")
             case ast.Name(name) if name in self._known:
                 return self._known[name]
         try:
@@ -131,19 +134,21 @@ def tensor(dtype: str, shape: Sequence[Any], options: Mapping[str, Any], text: s
     Args:
         dtype: short or long.
         shape: its sizes.
-        options: ``grad`` (or ``requires_grad``), ``device``, ``stride``, ``cls``.
+        options: ``grad`` (or ``requires_grad``), ``device``, ``stride``, ``cls``, ``inference``.
         text: what to call it in a message.
     """
     if not all(type(size) is int and size >= 0 for size in shape):
         raise NotAValue(f"{text!r}: sizes are whole numbers, 0 or more: f32[3,4]")
-    unknown = [name for name in options if name not in ("grad", "requires_grad", "device", "stride", "cls")]
+    known = ("grad", "requires_grad", "device", "stride", "cls", "inference")
+    unknown = [name for name in options if name not in known]
     if unknown:
-        raise NotAValue(f"{text!r}: {unknown[0]} is not known; of a tensor give grad, device, stride or cls")
+        raise NotAValue(f"{text!r}: {unknown[0]} is not known; of a tensor give grad, device, stride, cls or inference")
     stride = tuple(options.get("stride") or contiguous(shape))
     if len(stride) != len(shape):
         raise NotAValue(f"{text!r} has {len(shape)} sizes and {len(stride)} strides")
     return TensorValue(tuple(shape), stride, DTYPES.get(dtype, dtype), str(options.get("device", "cpu")),
-                       bool(options.get("grad", options.get("requires_grad", False))), options.get("cls", "Tensor"))
+                       bool(options.get("grad", options.get("requires_grad", False))), options.get("cls", "Tensor"),
+                       bool(options.get("inference", False)))
 
 
 def _from_json(text: str) -> dict[str, Any]:

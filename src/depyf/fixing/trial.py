@@ -1,90 +1,137 @@
-"""One run of a program, with other texts in the place of some of its files; no file is changed.
+"""Trials: runs of a program with other texts in the place of some of its files; no file is changed.
 
-    python -m depyf.fixing.trial SPEC      SPEC: JSON with program, arguments, texts, folder, conditions
-
-It leaves in the folder: the dump, the calls of compiled functions with their results and the generated calls
-(``calls.pkl``), what was printed (``stdout``).
+Each run is a fork of this process, in which torch is loaded but has done nothing, so it begins as a new Python does.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import atexit
+import contextlib
 import functools
+import gc
 import importlib.machinery
-import json
+import io
 import linecache
 import os
-import pickle
 import random
 import sys
+import tempfile
 import threading
+import traceback
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import budgets, reading
+from ..recorded_runs import captures_of
+from ..records.store import RecordsError
+from .forced import Conditions
 from .generated import Generator
+from .outcome import Outcome
 
-DUMP, CALLS, PRINTED = "dump", "calls.pkl", "stdout"
+DUMP, PRINTED, ERRORS = "dump", "stdout", "stderr"
+#: Of standard error, what is shown of a program that failed.
+_SHOWN = 2000
 
 
-@dataclasses.dataclass(frozen=True)
-class Spec:
-    """A run to be made.
+class Runner:
+    """Runs a program, each time in a process of its own.
 
-    Attributes:
+    Args:
         program: its file.
-        arguments: what follows in ``sys.argv``.
-        texts: by the real path of a file, the text to take for it.
-        folder: where what is left goes.
-        conditions: of the change that is judged (``forced.Conditions``): nothing is compiled, and calls of what would
-            be are repeated with other inputs; ``None``: the program runs as it is.
+        arguments: its arguments.
+        limit: seconds that a run may take.
     """
 
-    program: str
-    arguments: tuple[str, ...]
-    texts: Mapping[str, str]
-    folder: str
-    conditions: Mapping[str, Any] | None = None
+    def __init__(self, program: str, arguments: Sequence[str] = (), limit: float = 600) -> None:
+        self.program, self.arguments, self.limit = program, tuple(arguments), limit
 
-    def text(self, path: str) -> str:
-        """Return the text of a file in this run."""
-        return self.texts[path] if path in self.texts else reading.text(path, budgets.CODE)
+    def folder(self) -> contextlib.AbstractContextManager[str]:
+        """Return where a run leaves its dump and what it prints."""
+        return tempfile.TemporaryDirectory(prefix="depyf_fix_")
 
+    def __call__(self, texts: Mapping[str, str], conditions: Conditions | None = None) -> Outcome:
+        """Run the program with these texts in the place of its files.
 
-def run(spec: Spec) -> None:
-    """Run the program in this process, which is for it alone."""
-    import torch
+        Args:
+            texts: by real path.
+            conditions: of a change that is judged by generated calls: nothing is compiled, and calls of what would be
+                are repeated with other inputs; ``None``: the program runs as it is.
+        """
+        import torch._dynamo  # noqa: F401
 
-    from ..prepare import prepare_debug
+        from .. import link, prepare  # noqa: F401
+        from ..capture import apart
 
-    observed: list[tuple[str, Any]] = []
-    generator = None
-    if spec.conditions is not None:
-        generator = Generator({path: spec.text(path) for path in spec.conditions}, spec.conditions)
-    file = os.open(os.path.join(spec.folder, PRINTED), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.dup2(file, 1)
-    os.close(file)
-    take_texts(spec.texts)
-    torch.manual_seed(0)
-    random.seed(0)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(0)
-    torch.compile = watched(torch.compile, generator.call if generator is not None else noting(observed))
-    sys.argv = [spec.program, *spec.arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(spec.program)))
-    path = os.path.realpath(spec.program)
-    module = types.ModuleType("__main__")
-    module.__file__ = spec.program
-    sys.modules["__main__"] = module
-    try:
-        with prepare_debug(os.path.join(spec.folder, DUMP), page=False, link=False, files="now"):
-            exec(compile(spec.text(path), path, "exec", dont_inherit=True), vars(module))
-    finally:
+        gc.freeze()  # (what lives now is not gone through in each fork, which would copy its memory)
+        status: int | None
+        with self.folder() as folder:
+            try:
+                status, observed, generated = apart.in_child(
+                    lambda: self._run(texts, folder, conditions), self.limit, judging=False)
+            except apart.ChildFailed as failed:
+                status, observed, generated = None if isinstance(failed, apart.ChildTooSlow) else 1, [], []
+            capture = None
+            with contextlib.suppress(RecordsError, OSError, StopIteration):
+                capture = next(iter(captures_of(os.path.join(folder, DUMP)).values()))
+            return Outcome(capture, observed, _text(folder, PRINTED), status, _text(folder, ERRORS)[-_SHOWN:],
+                           generated)
+
+    def _run(self, texts: Mapping[str, str], folder: str, conditions: Conditions | None) -> tuple[int, Any, Any]:
+        """Run the program in this process, which is for it alone.
+
+        Returns:
+            Its exit status, the calls of its compiled functions with their results, and the generated calls.
+        """
+        import torch
+
+        from ..prepare import prepare_debug
+
+        def text(path: str) -> str:
+            return texts[path] if path in texts else reading.text(path, budgets.CODE)
+
+        generator = Generator({path: text(path) for path in conditions}, conditions) if conditions is not None else None
+        observed: list[tuple[str, Any]] = []
+        torch.manual_seed(0)
+        random.seed(0)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(0)
+        torch.compile = watched(torch.compile, generator.call if generator is not None else noting(observed))
+        take_texts(texts)
+        sys.argv = [self.program, *self.arguments]
+        sys.path.insert(0, os.path.dirname(os.path.abspath(self.program)))
+        path = os.path.realpath(self.program)
+        module = types.ModuleType("__main__")
+        module.__file__ = self.program
+        sys.modules["__main__"] = module
+        atexit._clear()
+        for number, name in ((1, PRINTED), (2, ERRORS)):
+            os.dup2(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
+        sys.stdin, sys.stdout, sys.stderr = open(0), io.TextIOWrapper(open(1, "wb", closefd=False)), open(
+            2, "w", buffering=1, closefd=False)
+        status = 0
+        try:
+            with prepare_debug(os.path.join(folder, DUMP), page=False, link=False, files="now"):
+                exec(compile(text(path), path, "exec", dont_inherit=True), vars(module))
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        except BaseException:  # noqa: BLE001  (it is the outcome)
+            traceback.print_exc()
+            status = 1
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        atexit._run_exitfuncs()
         sys.stdout.flush()
-        calls = generator.finished() if generator is not None else []
-        with open(os.path.join(spec.folder, CALLS), "wb") as data:
-            pickle.dump((observed, calls), data)
+        return status, observed, generator.finished() if generator is not None else []
+
+
+def _text(folder: str, name: str) -> str:
+    try:
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def take_texts(texts: Mapping[str, str]) -> None:
@@ -161,11 +208,3 @@ def noting(observed: list[tuple[str, Any]]) -> OnCall:
     return on_call
 
 
-def main() -> None:
-    """Run what a file asks for."""
-    with open(sys.argv[1], encoding="utf-8") as file:
-        run(Spec(**json.load(file)))
-
-
-if __name__ == "__main__":
-    main()

@@ -83,7 +83,7 @@ _OF_A_TENSOR: tuple[tuple[str, str, Callable[[str], str]], ...] = (
 _KEYS_OF_DISPATCH = (
     r"dispatch key set mismatch\. expected DispatchKeySet\((?P<expected>.*?)\), actual DispatchKeySet\((?P<seen>.*?)\)")
 #: Names of torch's global state, in the words of its functions.
-_STATES = {
+STATES = {
     "grad_mode": "torch.is_grad_enabled()", "default_dtype": "torch.get_default_dtype()",
     "num_threads": "torch.get_num_threads()",
     "deterministic_algorithms": "torch.are_deterministic_algorithms_enabled()",
@@ -292,7 +292,7 @@ def _of_state(condition: str, seen: Seen) -> Comparison | None:
 def _question_of_state(name: str) -> str:
     """Return the call that says what a part of torch's state is; ``""`` for one that has none."""
     autocast = re.fullmatch(_AUTOCAST, name)
-    return f"torch.is_autocast_enabled('{autocast['device']}')" if autocast is not None else _STATES.get(name, "")
+    return f"torch.is_autocast_enabled('{autocast['device']}')" if autocast is not None else STATES.get(name, "")
 
 
 def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:

@@ -285,6 +285,15 @@ def _tensor(match: re.Match[str]) -> str:
     return text if is_expression(match["source"] if plain else text) else f"torch_guard({match.group(0)!r})"
 
 
+def is_of_inference(raw: str) -> bool:
+    """Return whether a condition, as torch prints it, is on a tensor that was made in inference mode.
+
+    Such a tensor has no key of autograd (c10/core/InferenceMode.h).
+    """
+    tensor = _TENSOR.match(raw)
+    return tensor is not None and "Autograd" not in tensor["keys"]
+
+
 def _tuple(items: str) -> str:
     parts = [part.strip() for part in items.split(",") if part.strip()]
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
