@@ -6,7 +6,7 @@ import { code, count, h, outside, pieces, prose, seconds, short } from "./dom.js
 export function overview(run, state, app) {
   const summary = run.summary;
   const view = h("section", { class: "view overview", "aria-label": "Overview" }, h("div", { class: "column" },
-    verdict(run), head(run, summary),
+    verdict(run), head(run, summary), first(run),
     run.units.length ? h("section", { id: "functions" }, h("h2", {}, "Functions"),
                          run.units.map((unit) => flow(run, unit, app))) : null,
     withoutFunction(run, app),
@@ -30,6 +30,14 @@ function verdict(run) {
   if (!run.verdict?.length) return null;
   return h("section", { class: "card bad verdict", "aria-label": "what was not compiled" },
     run.verdict.map((sentence) => h("p", {}, pieces(sentence))));
+}
+
+/** The changes that save most, of a run with more than a few. */
+function first(run) {
+  if (!run.first?.length) return null;
+  return h("section", { class: "card first", "aria-label": "what to change first" },
+    h("h2", {}, "What to change first"),
+    h("ol", {}, run.first.map((text) => h("li", {}, pieces(text)))));
 }
 
 function head(run, summary) {

@@ -34,12 +34,15 @@ from depyf.records.model import (
 )
 from depyf.torch_text.libraries import is_library
 from depyf.views.advice import Adviser
+from depyf.views.as_json.explain import document
 from depyf.views.changes import with_stack_names
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.changes import as_comment
 from depyf.views.dump.guards.versions import deciding, versions
 from depyf.views.dump.saved import saved_for_backward
 from depyf.views.index.index import index
+from depyf.views.markdown import plain, unmarked
+from depyf.views.page.data import run_data
 from depyf.views.run_index import RunIndex
 from depyf.views.user_source import UserSource
 from depyf.views.verdict import verdict
@@ -943,8 +946,14 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
         compiled(f)(torch.ones(9))
         compiled(loop)(torch.ones(9))
 
-    lines = index(capture_program(branches)).splitlines()
+    capture = capture_program(branches)
+    lines = index(capture).splitlines()
     at = lines.index("## What to change first")
     assert lines[at + 2].startswith("The first 3 of 5 changes")
     assert lines[at + 4].startswith("* compile what one turn of the loop") and "runs in plain Python)" in lines[at + 4]
     assert all("write `y = torch.where(" in each for each in lines[at + 5:at + 7])
+    # The page and the JSON begin with the same.
+    on_page = ["".join(text for _, text in each) for each in run_data(capture)["first"]]
+    in_json = document({"": capture}, "dump")["runs"][0]["first_changes"]
+    texts = [each.removeprefix("* ") for each in lines[at + 4:at + 7]]
+    assert on_page == list(map(plain, texts)) and in_json == list(map(unmarked, texts))

@@ -11,6 +11,7 @@ from ..advice import in_order
 from ..compile_arguments import of_function
 from ..findings import findings, is_lost
 from ..index.sections.context import SectionContext
+from ..index.sections.first import first_changes
 from ..index.totals import Totals, seconds_by_phase
 from ..markdown import plain, unmarked
 from ..verdict import verdict, why_plain
@@ -29,6 +30,7 @@ def _run(folder: str, run: SectionContext) -> dict[str, Any]:
     return {
         "rank": rank_of(folder), "environment": dict(capture.environment), "ended": NOT_ENDED not in capture.notes,
         "verdict": [unmarked(sentence) for sentence in verdict(run)],
+        "first_changes": [unmarked(text) for text in first_changes(run, run.advice, run.place)[0]],
         "totals": {
             "functions": totals.functions, "versions": totals.versions, "graphs": totals.graphs,
             "breaks": totals.breaks, "recompiles": totals.recompiles,

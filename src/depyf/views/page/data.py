@@ -21,8 +21,9 @@ from ...provenance import sources
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..grouping import breaks_by_reason, not_compiled
+from ..index.sections.first import first_changes
 from ..index.totals import seconds_by_phase
-from ..markdown import spans
+from ..markdown import code, spans
 from ..verdict import verdict
 from .events import (
     break_data,
@@ -66,12 +67,13 @@ def run_data(
     lost = [lost_data(run, members) for members in not_compiled(capture.compilations)]
     compilations = [compilation_data(run, compilation) for compilation in capture.compilations]
     symbols = symbols_data(run)
+    first, _ = first_changes(run.index, run.advice, lambda place: code(run.index.short_place(place)))
     _traced(run)
     documents = _sources(run)
     short = run.short_names()
     return {
         "environment": dict(capture.environment), "notes": list(capture.notes), "summary": summary_data(run),
-        "verdict": [spans(sentence) for sentence in verdict(run.index)],
+        "verdict": [spans(sentence) for sentence in verdict(run.index)], "first": list(map(spans, first)),
         "backends": sorted({graph.backend for graph in capture.graphs if graph.backend}),
         "files": [{"path": name, "short": short[name], "doc": documents.get(name, -1)} for name in run.file_names],
         "places": [number for place in run.places for number in (run.file_numbers[place[0]], place[1])],
