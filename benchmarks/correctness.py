@@ -1,15 +1,17 @@
 """``depyf.compare`` on programs that are wrong and on programs that are right (``make correctness``).
 
-    python benchmarks/correctness.py [--only wrong right] [--names NAME ...] [--every N] [--refuse-forks]
+    python benchmarks/correctness.py [--only wrong right] [--names NAME ...] [--every N]
+                                   [--modes forked copies]
                                    [--write docs/measured/correctness.md]
 
-Each program runs in a process of its own. A wrong one is judged at the call where it goes wrong: it is found if what
-runs is said to be different, and its place is named if the part and the name in the report are those that were planted
-(those of a real error: what its issue says; where the fault is in what a backend gives back, the part alone). A right
-one runs twice: plain, and with each compiled call judged. A judged call that is said to be different is a false alarm;
-results, printed text, warnings, random numbers, cache entries with their order and guards, counters, frame counts,
-sizes that torch has seen, settings, imported modules, threads, open files and signal handlers of the two runs must be
-the same.
+Each program runs in a process of its own, and is judged in two ways: in forked processes, and on copies in its process,
+as where CUDA is in use (there no part at fault is named). A wrong one is judged at the call where it goes wrong: it is
+found if what runs is said to be different, and its place is named if the part and the name in the report are those that
+were planted (those of a real error: what its issue says; where the fault is in what a backend gives back, the part
+alone). A right one runs twice: plain, and with each compiled call judged. A judged call that is said to be different is
+a false alarm; results, printed text, warnings, random numbers, cache entries with their order and guards, counters,
+frame counts, sizes that torch has seen, settings, imported modules, threads, open files and signal handlers of the two
+runs must be the same.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ from depyf.comparing.reachable import Reachable
 from depyf.comparing.tensors import Tolerance
 
 LIMIT = 900
-REFUSED = "--refuse-forks" in sys.argv
+MODES = ("forked", "copies")
 
 
 class Compile:
@@ -92,12 +94,12 @@ def without_ids(text: Any) -> str:
     return re.sub(r"0x[0-9a-f]+|\b\d{7,}\b", "ID", str(text))
 
 
-def observed(program: Any, every: int) -> tuple[Outcome, dict[str, Any], Checked | None]:
+def observed(program: Any, every: int, mode: str) -> tuple[Outcome, dict[str, Any], Checked | None]:
     """Run a program and return what it left, what torch keeps, and what was found in the judged calls."""
     from right_programs import seeded
 
     seeded()
-    refuse_forks()
+    judge_in(mode)
     checks = CheckedCalls(every) if every else None
     result = Outcome()
     printed = io.StringIO()
@@ -123,16 +125,16 @@ def observed(program: Any, every: int) -> tuple[Outcome, dict[str, Any], Checked
     return result, torch_state(), checked
 
 
-def refuse_forks() -> None:
-    """In the process of a program: have depyf run calls on copies, if that is what is measured."""
-    if REFUSED:
+def judge_in(mode: str) -> None:
+    """In the process of a program: have depyf run calls in forked processes, or on copies."""
+    if mode == "copies":
         apart.why_not = lambda: "forks are refused"
 
 
-def judge_right(program: Any) -> dict[str, Any]:
+def judge_right(program: Any, mode: str) -> dict[str, Any]:
     """Run a right program plain and with each call judged."""
     # (Read when both are done: what is read may change classes of the program, of which the next would begin.)
-    runs = [apart.in_child(lambda every=every: pickle.dumps(observed(program, every)), LIMIT, judging=False)
+    runs = [apart.in_child(lambda every=every: pickle.dumps(observed(program, every, mode)), LIMIT, judging=False)
             for every in (0, 1)]
     (plain, state, _), (watched, after, checked) = map(pickle.loads, runs)
     exact = Tolerance(0.0, 0.0)
@@ -144,10 +146,10 @@ def judge_right(program: Any) -> dict[str, Any]:
             "not judged": checked.not_judged, "left": left, "plain": plain.extra, "judging": checked.seconds}
 
 
-def judge_wrong(program: Any) -> dict[str, Any]:
+def judge_wrong(program: Any, mode: str) -> dict[str, Any]:
     """Judge a wrong program at the call where it goes wrong."""
     def work() -> tuple[Comparison | None, str]:
-        refuse_forks()
+        judge_in(mode)
         return program.judge()
 
     result, wrong = apart.in_child(work, LIMIT, judging=False)
@@ -160,15 +162,15 @@ def judge_wrong(program: Any) -> dict[str, Any]:
             "fault": str(fault) if fault else str(result and result.running)}
 
 
-def run(wanted: Sequence[Any], judge: Any, show: Any) -> list[dict[str, Any]]:
+def run(wanted: Sequence[Any], judge: Any, show: Any, mode: str) -> list[dict[str, Any]]:
     rows = []
     for program in wanted:
         begun = time.perf_counter()
         try:
-            row = judge(program)
+            row = judge(program, mode)
         except apart.ChildFailed as error:
             row = {"name": program.name, "kind": program.kind, "error": str(error)}
-        row["seconds"] = time.perf_counter() - begun
+        row |= {"seconds": time.perf_counter() - begun, "mode": mode}
         rows.append(row)
         print(show(row), flush=True)
     return rows
@@ -199,44 +201,62 @@ def document(wrong: list[dict[str, Any]], right: list[dict[str, Any]], measured:
              f"{measured}, `python benchmarks/correctness.py --write docs/measured/correctness.md` "
              f"(`make correctness`), torch {torch.__version__}, Python {platform.python_version()}.", "",
              (__doc__ or "").split("\n\n", 2)[2].strip(), ""]
-    real = [row for row in wrong if row.get("reproduces")]
-    found, named = [row for row in real if row["found"]], [row for row in real if row["named"]]
-    if real:
-        lines += ["## Wrong programs", "",
-                  f"**{len(found)} of {len(real)} found ({len(found) / len(real):.0%}); the place named in "
-                  f"{len(named)} ({len(named) / len(real):.0%}).** A median of "
-                  f"{sorted(row['seconds'] for row in real)[len(real) // 2]:.1f} s each, compilations included.", ""]
-        kinds = collections.Counter(row["kind"] for row in real)
-        lines += [table(["the fault is in", "programs", "found", "named"], [
-            [kind, number, sum(row["found"] for row in real if row["kind"] == kind),
-             sum(row["named"] for row in real if row["kind"] == kind)] for kind, number in kinds.items()])]
-        lines += ["", table(["program", "fault in", "found", "named", "the report's first words"], [
-            [row["name"], row["kind"], "yes" if row["found"] else "NO", "yes" if row["named"] else "NO",
-             f"`{row['fault'].splitlines()[0][:110].replace('`', '')}`"] for row in real])]
-        absent = [row for row in wrong if not row.get("reproduces")]
-        if absent:
-            lines += [f"Left out, as they do not go wrong here: {', '.join(row['name'] for row in absent)}.", ""]
-    if right:
-        errors = [row for row in right if "error" in row]
-        good = [row for row in right if "error" not in row]
-        alarms, left = [row for row in good if row["alarms"]], [row for row in good if row["left"]]
-        judged, calls = sum(row["judged"] for row in good), sum(row["calls"] for row in good)
-        plain, judging = sum(row["plain"] for row in good), sum(row["judging"] for row in good)
-        in_part = sum(row["in part"] for row in good)
-        lines += ["## Right programs", "",
-                  f"**{len(good)} programs, {judged} of {calls} compiled calls judged, {in_part} of them in part: "
-                  f"{len(alarms)} false alarms; "
-                  f"{len(left)} programs that left anything else than without judging.** The programs take "
-                  f"{plain:.0f} s in all, compilations included; judging each call took {judging:.0f} s more "
-                  f"({1000 * judging / max(judged, 1):.0f} ms a call).", ""]
-        lines += [table(["kind", "programs", "calls judged", "false alarms", "state changed", "not judged"], [
-            [kind, len(rows), sum(row["judged"] for row in rows), sum(bool(row["alarms"]) for row in rows),
-             sum(bool(row["left"]) for row in rows), sum(sum(row["not judged"].values()) for row in rows)]
-            for kind in dict.fromkeys(row["kind"] for row in good)
-            for rows in [[row for row in good if row["kind"] == kind]]])]
-        for row in (*alarms, *left, *errors):
-            lines.append(f"* {row['name']}: `{' '.join(show_right(row).split())[:400]}`")
+    for mode in MODES:
+        title = {"forked": "in forked processes", "copies": "on copies in the program's process"}[mode]
+        lines += _on_wrong([row for row in wrong if row["mode"] == mode], title, mode == "forked")
+        lines += _on_right([row for row in right if row["mode"] == mode], title)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _on_wrong(wrong: list[dict[str, Any]], title: str, each: bool) -> list[str]:
+    real = [row for row in wrong if row.get("reproduces")]
+    if not real:
+        return []
+    found, named = [row for row in real if row["found"]], [row for row in real if row["named"]]
+    median = sorted(row["seconds"] for row in real)[len(real) // 2]
+    lines = [f"## Wrong programs, {title}", "",
+             f"**{len(found)} of {len(real)} found ({len(found) / len(real):.0%}).** The place is named in "
+             f"{len(named)}. A median of {median:.1f} s each, compilations included.", ""]
+    kinds = collections.Counter(row["kind"] for row in real)
+    lines += [table(["the fault is in", "programs", "found", "named"], [
+        [kind, number, sum(row["found"] for row in real if row["kind"] == kind),
+         sum(row["named"] for row in real if row["kind"] == kind)] for kind, number in kinds.items()]), ""]
+    if each:
+        lines += [table(["program", "fault in", "found", "named", "the report's first words"], [
+            [row["name"], row["kind"], "yes" if row["found"] else "NO", "yes" if row["named"] else "NO",
+             f"`{row['fault'].splitlines()[0][:110].replace('`', '')}`"] for row in real]), ""]
+    else:
+        lines += [f"* not found: {row['name']}" for row in real if not row["found"]]
+    absent = [row for row in wrong if "error" not in row and not row["reproduces"]]
+    if absent and each:
+        lines += [f"Left out, as they do not go wrong here: {', '.join(row['name'] for row in absent)}.", ""]
+    return [*lines, *(f"* {row['name']}: {row['error']}" for row in wrong if "error" in row)]
+
+
+def _on_right(right: list[dict[str, Any]], title: str) -> list[str]:
+    if not right:
+        return []
+    errors = [row for row in right if "error" in row]
+    good = [row for row in right if "error" not in row]
+    alarms, left = [row for row in good if row["alarms"]], [row for row in good if row["left"]]
+    judged, calls = sum(row["judged"] for row in good), sum(row["calls"] for row in good)
+    plain, judging = sum(row["plain"] for row in good), sum(row["judging"] for row in good)
+    in_part = sum(row["in part"] for row in good)
+    lines = [f"## Right programs, {title}", "",
+             f"**{len(good)} programs, {judged} of {calls} compiled calls judged, {in_part} of them in part: "
+             f"{sum(len(row['alarms']) for row in good)} false alarms, in {len(alarms)} programs; "
+             f"{len(left)} programs left anything else than without judging.** The programs take "
+             f"{plain:.0f} s in all, compilations included; judging each call took {judging:.0f} s more "
+             f"({1000 * judging / max(judged, 1):.0f} ms a call).", ""]
+    lines += [table(["kind", "programs", "calls judged", "in part", "false alarms", "state changed", "not judged"], [
+        [kind, len(rows), sum(row["judged"] for row in rows), sum(row["in part"] for row in rows),
+         sum(len(row["alarms"]) for row in rows),
+         sum(bool(row["left"]) for row in rows), sum(sum(row["not judged"].values()) for row in rows)]
+        for kind in dict.fromkeys(row["kind"] for row in good)
+        for rows in [[row for row in good if row["kind"] == kind]]]), ""]
+    for row in (*alarms, *left, *errors):
+        lines.append(f"* {row['name']}: `{' '.join(show_right(row).split())[:400]}`")
+    return [*lines, ""]
 
 
 def main() -> int:
@@ -244,7 +264,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=("wrong", "right"), default=["wrong", "right"])
     parser.add_argument("--names", nargs="+", default=[])
     parser.add_argument("--every", type=int, default=1, help="one program in so many")
-    parser.add_argument("--refuse-forks", action="store_true", help="judge on copies in the program's process")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--rows", type=pathlib.Path, help="keep what was found in this file")
     parser.add_argument("--add", type=pathlib.Path, help="take what an earlier run kept, too")
     parser.add_argument("--write", type=pathlib.Path)
@@ -264,8 +284,12 @@ def main() -> int:
         wanted = [each for each in programs if not given.names or any(name in each.name for name in given.names)]
         return wanted[::given.every]
 
-    wrong = run(chosen(wrong_programs.programs()), judge_wrong, show_wrong) if "wrong" in given.only else []
-    right = run(chosen(right_programs.programs()), judge_right, show_right) if "right" in given.only else []
+    wrong, right = [], []
+    for mode in given.modes:
+        if "wrong" in given.only:
+            wrong += run(chosen(wrong_programs.programs()), judge_wrong, show_wrong, mode)
+        if "right" in given.only:
+            right += run(chosen(right_programs.programs()), judge_right, show_right, mode)
     if given.rows:
         given.rows.write_bytes(pickle.dumps((wrong, right, dated())))
     measured = dated()
