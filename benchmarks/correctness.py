@@ -71,7 +71,10 @@ def torch_state() -> dict[str, Any]:
     import torch._dynamo.convert_frame as frames
     from torch._dynamo import pgo
 
-    entries = [(code, cache_entries.entries(code)) for code in cache_entries.known_codes()]
+    # (In the order of their names: a code object that was only judged may have been known first.)
+    entries = sorted(((code, own) for code in cache_entries.known_codes() if (own := cache_entries.entries(code))),
+                     key=lambda each: (each[0].co_filename, each[0].co_firstlineno, each[0].co_name, str(
+                         each[1][0].name)))
     return {
         "entries": [(code.co_name, code.co_firstlineno, [entry.name for entry in own]) for code, own in entries],
         "guards": [without_ids(str(entry.guard_manager)) for _, own in entries for entry in own],
@@ -139,7 +142,9 @@ def judge_right(program: Any, mode: str) -> dict[str, Any]:
     (plain, state, _), (watched, after, checked) = map(pickle.loads, runs)
     exact = Tolerance(0.0, 0.0)
     left = [str(each) for each in disagreements(watched, plain, exact)]
-    left += [f"{name}: {after[name]} instead of {value}"[:300] for name, value in state.items() if after[name] != value]
+    # (What judges in the program's process is imported there.)
+    left += [f"{name}: {after[name]} instead of {value}"[:300] for name, value in state.items()
+             if after[name] != value and not (name == "modules" and mode == "copies")]
     return {"name": program.name, "kind": program.kind, "backend": program.backend, "calls": checked.calls,
             "judged": checked.judged, "alarms": [(each.number, str(each.result)) for each in checked.different],
             "equal": checked.equal, "in part": checked.in_part, "partly": checked.partly,

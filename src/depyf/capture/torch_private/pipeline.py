@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import os
 import sys
@@ -50,7 +51,7 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
             known[id(original)] = len(cached_versions.cache_entries(original))
             compiled[id(original)] = (original, set())
 
-    with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory:
+    with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory, _uncounted():
         undo = hooks.on_bytecode(on_bytecode)
         try:
             for name in names:
@@ -68,6 +69,40 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
                     os.environ[name] = value
             for code, _ in compiled.values():
                 _forget(code, known[id(code)])
+
+
+@contextlib.contextmanager
+def _uncounted() -> Iterator[None]:
+    """Give torch's numbers and counts of compilations, and the sizes that it has seen, back at the end."""
+    undo: list[Callable[[], None]] = []
+    with contextlib.suppress(private_api.MissingPrivateApi, AttributeError):
+        numbers = private_api.FRAME_NUMBERS.get()
+        frames, compilations = numbers.FRAME_COUNTER, dict(numbers.FRAME_COMPILE_COUNTER)
+        undo += [lambda: setattr(numbers, "FRAME_COUNTER", frames),
+                 lambda: _refill(numbers.FRAME_COMPILE_COUNTER, compilations)]
+    with contextlib.suppress(private_api.MissingPrivateApi):
+        counters = private_api.COUNTERS.get()
+        counts = {name: dict(each) for name, each in counters.items()}
+
+        def count_as_before() -> None:
+            for name in list(counters):
+                _refill(counters[name], counts.get(name, {}))
+
+        undo.append(count_as_before)
+    with contextlib.suppress(Exception):  # (torch reads its files for it, if it has not)
+        sizes = private_api.SIZES_SEEN.get()()
+        seen = copy.deepcopy(dict(sizes))
+        undo.append(lambda: _refill(sizes, seen))
+    try:
+        yield
+    finally:
+        for each in undo:
+            each()
+
+
+def _refill(mapping: Any, items: dict[Any, Any]) -> None:
+    mapping.clear()
+    mapping.update(items)
 
 
 @contextlib.contextmanager

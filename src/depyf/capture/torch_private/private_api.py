@@ -602,6 +602,19 @@ FX_CACHE_WRITE = PrivateApi(
 AOT_CACHE_WRITE = PrivateApi(
     ("torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache._write_to_local_cache",),
     "the same for AOTAutograd's cache", "2.6", FX_CACHE_WRITE.lost, takes("key", "content"))
+FRAME_NUMBERS = PrivateApi(
+    ("torch._dynamo.convert_frame",),
+    "the number of the next compilation, as it was before one that is only judged", "2.0",
+    "calls that are judged in the program's process leave gaps in the numbers of compilations",
+    has("FRAME_COUNTER", "FRAME_COMPILE_COUNTER"))
+COUNTERS = PrivateApi(
+    ("torch._dynamo.utils:counters",),
+    "torch's counts of what it compiled, for the same", "2.0",
+    "calls that are judged in the program's process count in torch's counters", is_a(dict))
+SIZES_SEEN = PrivateApi(
+    ("torch._dynamo.pgo:get_code_state",),
+    "the sizes that torch has seen, for the same", "2.6",
+    "calls that are judged in the program's process may have later ones compiled for dynamic shapes earlier")
 PROFILE_WRITE = PrivateApi(
     ("torch._dynamo.pgo:put_code_state",),
     "the same for sizes that were seen", "2.6", FX_CACHE_WRITE.lost)
