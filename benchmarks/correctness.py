@@ -143,10 +143,11 @@ def judge_right(program: Any, mode: str) -> dict[str, Any]:
     exact = Tolerance(0.0, 0.0)
     left = [str(each) for each in disagreements(watched, plain, exact)]
     if mode == "copies":
-        # (What judges is imported, and torch tries first the guard that failed most often.)
+        # (What judges is imported, torch tries first the guard that failed most often, and numbers its names on.)
         for each in (state, after):
             del each["modules"]
-            each["guards"] = [sorted(text.splitlines()) for text in each["guards"]]
+            each["guards"] = [
+                sorted(re.sub(r"___\d+", "", text).splitlines()) for text in each["guards"]]
     left += [f"{name}: {after[name]} instead of {value}"[:300] for name, value in state.items()
              if after[name] != value]
     return {"name": program.name, "kind": program.kind, "backend": program.backend, "calls": checked.calls,
