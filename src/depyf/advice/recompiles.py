@@ -29,6 +29,7 @@ class Facts:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
         is_tested: that version holds under conditions on it, other than that it is 2 or more.
+        broken_at: the place, as Markdown, where the version that leaves it open breaks the graph, and no earlier one.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
         equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
             open in the first version.
@@ -45,6 +46,7 @@ class Facts:
     fixed_at: str = ""
     is_open: bool = False
     is_tested: bool = False
+    broken_at: str = ""
     others: str = ""
     equal_at_first: bool = False
     dynamic: str = ""
@@ -269,6 +271,8 @@ ROWS = (
     Row("size", _is_static, "`dynamic=False` is set, so each size has a version of its own"),
     Row("size number", _all(_is_opened, _is_range), "a condition on it that torch tested while it compiled tells its "
         "values apart, and each outcome has a version of its own: the program asks for both"),
+    Row("size number", _all(_is_opened, lambda change, at: bool(at.broken_at)), _OPENED + "; the version that does "
+        "breaks the graph at {broken_at}, where an earlier one does not"),
     Row("size number", _all(_can_be_opened_first, lambda change, at: not at.is_tested), _OPENED + "; with "
         "`dynamic=True` in `torch.compile` the first version does, which spares one version", True),
     Row("size number", _can_be_opened_first, _OPENED + "; with `dynamic=True` in `torch.compile` the first version "
@@ -285,8 +289,8 @@ ROWS = (
     Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
         "its own"),
     Row("number", _is_of_module, "torch holds whole numbers of modules for fixed; with "
-        "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open, where nothing needs its "
-        "value while torch compiles (as an index, a key or a `range` does)", True),
+        "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
+        "where nothing needs its value while torch compiles (as an index, a key or a `range` does)", True),
     Row("number", _is_counted, "the compiled function changes it itself ({cause}), so that each call needs another "
         "version; where nothing else in the function reads it, move that line to the caller, which is not compiled",
         True),
@@ -296,7 +300,8 @@ ROWS = (
     Row("number", _is_static_in_vain, "`dynamic=False` is set, so each number has a version of its own; without it "
         "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
-    Row("number string constant", _always, "each of its values has a version of its own; there is nothing to gain as "
+    Row("number", _always, "each of its values has a version of its own"),
+    Row("string constant", _always, "each of its values has a version of its own; there is nothing to gain as "
         "long as there are fewer than " + _LIMIT),
     Row("condition", _always, "the outcome of this condition is a part of the version, so each outcome that calls "
         "have needs one: the program, or what torch computes for it, asks for both"),
@@ -316,9 +321,9 @@ ROWS = (
         "makes share it), and so has what is called and is no Python function"),
     Row("object", _always, "the version holds for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
-    Row("length", _grows, "each length has a version of its own, and it grows from call to call ({lengths}), so that "
-        "no version serves the next call; where the function only adds to it, do that in the caller, which is not "
-        "compiled", True),
+    Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
+        "({lengths}); where the function itself adds to it, no version serves the next call: do that in the caller, "
+        "which is not compiled", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version holds for several "
@@ -338,7 +343,7 @@ ROWS = (
     Row("training", _always, "training and evaluation have a version each: two in all, so there is nothing to gain"),
     Row("inference", _always, "tensors made in `torch.inference_mode()` and others have a version each: two in all"),
     Row("state", _is_set_in_program, "torch looks at this state when the function is called, and each state has a "
-        "version; the program sets it at {set_at}"),
+        "version; calls of the program that set it: {set_at}"),
     Row("state", _always, "torch looks at this state when the function is called, and each state has a version"),
 )
 
@@ -350,8 +355,7 @@ def on_change(change: ValueChange, at: Facts) -> RecompileAdvice | None:
     if row is None:
         return None
     lengths = " → ".join(map(str, at.lengths[:4])) + (" → ..." if len(at.lengths) > 4 else "")
-    text = row.text.replace("{lengths}", lengths)
-    for field, value in (("fixed_at", at.fixed_at), ("others", at.others), ("set_at", at.set_at),
-                         ("cause", f"`{change.cause.strip()}`")):
-        text = text.replace(f"{{{field}}}", value)
+    text = row.text.replace("{lengths}", lengths).replace("{cause}", f"`{change.cause.strip()}`")
+    for field in ("fixed_at", "broken_at", "others", "set_at"):
+        text = text.replace(f"{{{field}}}", getattr(at, field))
     return RecompileAdvice(text, row.is_remedy)

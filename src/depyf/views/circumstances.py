@@ -31,6 +31,7 @@ class _Versions:
     Attributes:
         fixed: the place of the line that fixes each, ``None`` where that is not known.
         opened, tested: those that a version leaves open, and those of them that conditions were tested on.
+        broken: the place of a break that the version which leaves each open has, and the versions before it do not.
         limit: the function reached the recompile limit.
         moved: what is in another place of its owner than in an earlier version.
         values: what each version wanted, and what calls had, by subject.
@@ -39,6 +40,7 @@ class _Versions:
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
     opened: set[str] = field(default_factory=set)
     tested: set[str] = field(default_factory=set)
+    broken: dict[str, SourceLocation] = field(default_factory=dict)
     limit: bool = False
     moved: set[str] = field(default_factory=set)
     values: dict[str, set[str]] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class Circumstances:
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
             is_tested=subject in versions.tested, others=self._others(compilation),
+            broken_at=code(self.run.short_place(broken)) if (broken := versions.broken.get(subject)) else "",
             equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
@@ -101,6 +104,7 @@ class Circumstances:
 
     def _read(self, members: Iterable[Compilation]) -> _Versions:
         result = _Versions()
+        before: dict[SourceLocation, None] | None = None
         for each in members:
             names = self.run.stack_names(each)
             for change in self.run.changes(each):
@@ -113,10 +117,14 @@ class Circumstances:
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
             asked = [decision for decision in each.symbols if decision.kind == "guarded"]
             result.fixed.update({name: decision.location for name, decision in fixed.items()})
+            breaks = dict.fromkeys(one.location for one in each.breaks if one.location is not None)
+            new = [location for location in breaks if before is not None and location not in before]
+            before = breaks | (before or {})
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
                     result.opened.add(name)
+                    result.broken.update({name: new[0]} if new else {})
                     if any(decision.symbol in SYMBOL.findall(one.symbol) for one in asked):
                         result.tested.add(name)
         return result
