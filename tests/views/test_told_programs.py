@@ -127,6 +127,74 @@ def test_a_stance_under_which_calls_run_in_plain_python(stance, said, capture_pr
     assert ("nothing skipped" in text) == (not said)
 
 
+def advised(capture):
+    """The advice on the recompiles of a run."""
+    return Adviser(RunIndex(capture)).on(capture.compilations)
+
+
+class Adapted(torch.nn.Module):
+    """A module that adapters are attached to (diffusers #9279), with a bias that comes and goes."""
+
+    def __init__(self, name, is_registered):
+        super().__init__()
+        if not is_registered:
+            setattr(self, name, None)
+        elif name == "lora":
+            self.register_module(name, None)
+        else:
+            self.register_parameter(name, None)
+        self.name = name
+
+    def forward(self, x):
+        added = getattr(self, self.name)
+        return x * 2 if added is None else x + (added(x) if self.name == "lora" else added)
+
+
+@new_enough
+@pytest.mark.parametrize("name", ["lora", "bias"])
+def test_what_is_attached_is_in_another_place_than_none(name, capture_program):
+    def program(compiled, is_registered=False):
+        model = Adapted(name, is_registered)
+        function = compiled(model)
+        for added in (None, torch.nn.Linear(2, 2) if name == "lora" else torch.nn.Parameter(torch.ones(2)), None):
+            setattr(model, name, added)
+            function(torch.ones(1, 2))
+
+    capture = capture_program(program)
+    (advice,) = advised(capture)
+    assert advice.startswith(f"`self.{name}`: a module or parameter is in another place") and "register_" in advice
+    again = capture_program(functools.partial(program, is_registered=True))
+    assert (len(capture.compilations), len(again.compilations)) == (3, 2)
+
+
+@new_enough
+@pytest.mark.parametrize(("dynamic", "first"), [
+    (False, "`x.shape[0]`: `dynamic=False` is set, so each size has a version of its own; without it"),
+    (None, "`x.shape[0]`: torch compiles a version of its own for size 0 and for size 1")])
+def test_batch_sizes_from_1_on(dynamic, first, capture_program):
+    """TensorRT-LLM #6142: what is said of 1 held for all of them."""
+    def program(compiled):
+        function = compiled(lambda x: x.sum(-1), dynamic=dynamic)
+        for size in (1, 2, 4, 8):
+            function(torch.ones(size, 2))
+
+    assert advised(capture_program(program))[0].startswith(first)
+
+
+@new_enough
+@pytest.mark.parametrize("make", [
+    lambda coef: lambda x: x * coef, lambda coef: lambda x: functools.partial(torch.mul, other=coef)(x)])
+def test_a_number_of_a_function_that_is_made_anew_is_open(make, capture_program):
+    """A step that is made for each call (tensordict #1667)."""
+    def program(compiled):
+        function = compiled(lambda x, step: step(x))
+        for coef in (0.25, 0.5, 0.75):
+            function(torch.ones(2), make(coef))
+
+    (advice,) = advised(capture_program(program))
+    assert advice.startswith("`coef`: torch leaves it open from its second value on; with `dynamic=True`")
+
+
 @new_enough
 def test_a_model_that_breaks_in_a_loop_is_said_first(capture_program):
     capture = capture_program(told_programs.break_in_a_loop)
