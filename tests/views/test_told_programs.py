@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import sys
+import types
 
 import pytest
 
@@ -1025,3 +1026,19 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     in_json = document({"": capture}, "dump")["runs"][0]["first_changes"]
     texts = [each.removeprefix("* ") for each in lines[at + 4:at + 7]]
     assert on_page == list(map(plain, texts)) and in_json == list(map(unmarked, texts))
+
+
+@new_enough
+@pytest.mark.parametrize("counted", ["Counts.calls += 1", "held.calls = held.calls + 1"])
+def test_a_counter_is_known_by_what_compiled_code_sets(counted, capture_program):
+    """Of a class, as in the reports, and of an object that a global name holds."""
+    names = {"torch": torch, "Counts": type("Counts", (), {"calls": 0}), "held": types.SimpleNamespace(calls=0)}
+    exec(f"def count(x):\n    {counted}\n    return x * 2", names)
+
+    def program(compiled):
+        function = compiled(names["count"])
+        for _ in range(3):
+            function(torch.ones(1))
+
+    (advice,) = advised(capture_program(program))
+    assert "the compiled function changes it itself, so that each call needs another version" in advice

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
 from ..torch_text.parsed import parsed_expression
 from .recompile_changes import A_VIEW, NUMBER, WHOLE_NUMBER, RecompileAdvice, ValueChange
-from .source import is_only_key, parsed_statement
+from .source import is_only_key
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Facts:
         lengths: the lengths that versions hold, in their order.
         values: how many values of it the versions of the function met.
         is_moved: torch found it no longer where an earlier version read it: a module is in another place than ``None``.
+        is_set: the code of a version sets it.
         is_own: it is a variable of the function, which has no other name before its call.
     """
 
@@ -56,6 +57,7 @@ class Facts:
     lengths: tuple[int, ...] = ()
     values: int = 0
     is_moved: bool = False
+    is_set: bool = False
     is_own: bool = False
 
 
@@ -187,11 +189,7 @@ def _limit(change: ValueChange, at: Facts) -> bool:
 
 
 def _is_counted(change: ValueChange, at: Facts) -> bool:
-    """Return whether the line that torch guards the value for sets it: ``self.n += 1``."""
-    match parsed_statement(change.cause):
-        case ast.AugAssign(target) | ast.Assign([target]) if not at.is_open:
-            return _last(ast.unparse(target)) == _last(change.subject)
-    return False
+    return at.is_set and not at.is_open
 
 
 def _is_key(change: ValueChange, at: Facts) -> bool:
@@ -291,9 +289,8 @@ ROWS = (
     Row("number", _is_of_module, "torch holds whole numbers of modules for fixed; with "
         "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
         "where nothing needs its value while torch compiles (as an index, a key or a `range` does)", True),
-    Row("number", _is_counted, "the compiled function changes it itself ({cause}), so that each call needs another "
-        "version; where nothing else in the function reads it, move that line to the caller, which is not compiled",
-        True),
+    Row("number", _is_counted, "the compiled function changes it itself, so that each call needs another version; "
+        "where nothing else in the function reads it, do that in the caller, which is not compiled", True),
     Row("number", _is_whole_of_global, "torch holds a whole number for fixed that it reaches from a global name, so "
         "each value has a version of its own; as an argument of the function torch leaves it open from its second "
         "value on, where nothing needs its value while torch compiles", True),

@@ -13,9 +13,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..advice.recompile_changes import NUMBER
 from ..advice.recompiles import PRESENCE, Facts, setters_of
 from ..advice.source import is_own, last_name
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
 from .fixed_symbols import fixed_symbols
@@ -52,6 +54,7 @@ class Circumstances:
     def __init__(self, run: RunIndex) -> None:
         self.run = run
         self._versions: dict[tuple[int, int], _Versions] = {}
+        self._stored: dict[tuple[int, int], set[str]] = {}
 
     def facts(self, compilation: Compilation, change: Change) -> Facts:
         """Return the facts about what changed at a recompile."""
@@ -69,6 +72,7 @@ class Circumstances:
             of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
             values=len(versions.values.get(change.subject, ())),
+            is_set=NUMBER.fullmatch(change.now) is not None and self._is_set(compilation, change.subject),
             is_moved=in_words(first.source, names) in versions.moved, is_own=self._is_own(compilation, first))
 
     def constraint(self, compilation: Compilation) -> str:
@@ -87,6 +91,14 @@ class Circumstances:
             return ""
         return (f"{'; '.join(dict.fromkeys(said))}: change that line so that it takes other sizes, or write "
                 "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and each size has a version of its own")
+
+    def _is_set(self, compilation: Compilation, subject: str) -> bool:
+        """Return whether the code of a version sets an attribute or a key of that name."""
+        key, name = compilation.compile_id.frame_key, _last_part(parsed_expression(subject))
+        if name and key not in self._stored:
+            self._stored[key] = {each for version in self.run.versions_beside(compilation)
+                                 for each in _stored(version.entry.transformed.source.text)}
+        return name in self._stored.get(key, ())
 
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
@@ -160,6 +172,24 @@ class Circumstances:
                   for node in ast.walk(self.run.source.tree(path) or ast.Module([], []))
                   if isinstance(node, ast.Call) and last_name(node.func) in setters]
         return some(list(dict.fromkeys(places)), MOST) if places else ""
+
+
+def _stored(text: str) -> Iterator[str]:
+    """Yield the names of the attributes and keys that code sets: ``calls`` of ``Layer.calls = 2``."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            yield from filter(None, map(_last_part, node.targets))
+
+
+def _last_part(node: ast.expr | None) -> str:
+    match node:
+        case ast.Attribute(_, name) | ast.Subscript(_, ast.Constant(str(name))):
+            return name
+    return ""
 
 
 def _named(
