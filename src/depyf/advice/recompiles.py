@@ -251,7 +251,7 @@ ROWS = (
         "the call of this method a statement of its own whose arguments are computed before it", True),
     # Sizes and numbers.
     Row("size", _all(_is_special, lambda change, at: not at.fixed_at), "torch compiles a version of its own for "
-        "size 0 and for size 1, one each: there is nothing to gain here"),
+        "size 0 and for size 1, one each"),
     Row("size", lambda change, at: at.of_parameter and not _is_static(change, at), "torch keeps the sizes of "
         "parameters fixed, whatever is marked or passed as `dynamic`; with "
         "`torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of modules that are called, "
@@ -297,19 +297,16 @@ ROWS = (
     Row("number", _is_static_in_vain, "`dynamic=False` is set, so each number has a version of its own; without it "
         "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
-    Row("number", _always, "each of its values has a version of its own"),
-    Row("string constant", _always, "each of its values has a version of its own; there is nothing to gain as "
-        "long as there are fewer than " + _LIMIT),
+    Row("number string constant", _always, "each of its values has a version of its own"),
     Row("condition", _always, "the outcome of this condition is a part of the version, so each outcome that calls "
         "have needs one: the program, or what torch computes for it, asks for both"),
-    Row("bool", _always, "each of its two values has a version: two in all, so there is nothing to gain"),
+    Row("bool", _always, "each of its two values has a version: two in all"),
     # What is there or not, what it is.
     Row("none", lambda change, at: at.is_moved, "a module or parameter is in another place of its owner than a `None` "
         "that was assigned before it, so torch needs another version where it becomes `None` again; with "
         "`register_module(name, None)` (or `register_parameter`) in `__init__` in place of the assignment of `None` it "
         "does not", True),
-    Row("none", _always, _EACH + ", so there is nothing to gain"),
-    Row("key keywords", _always, _EACH),
+    Row("none key keywords", _always, _EACH),
     Row("packed", _always, "calls with another number of keyword arguments have a version of their own"),
     Row("attribute", _always, "torch reads it from where it was when the version was compiled; assigned as a module, "
         "parameter or buffer it is elsewhere, and deleted it is nowhere: each of these has a version"),
@@ -337,7 +334,7 @@ ROWS = (
     Row("dtype ndim device", _always, "each has a version of its own: what torch compiles depends on it"),
     Row("requires_grad", _always, "tensors with gradients and tensors without have a version each: two in all"),
     Row("grad", _always, "tensors that have a `.grad` and tensors that have none have a version each: two in all"),
-    Row("training", _always, "training and evaluation have a version each: two in all, so there is nothing to gain"),
+    Row("training", _always, "training and evaluation have a version each: two in all"),
     Row("inference", _always, "tensors made in `torch.inference_mode()` and others have a version each: two in all"),
     Row("state", _is_set_in_program, "torch looks at this state when the function is called, and each state has a "
         "version; calls of the program that set it: {set_at}"),
