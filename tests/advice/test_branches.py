@@ -120,6 +120,16 @@ def test_a_gradient_that_the_run_needs_prevents_a_rewriting(body, why):
     assert not on_break(site(body)).leaves and candidates(site(body, learned))  # (a trial compares the gradients)
 
 
+@pytest.mark.parametrize(("body", "call"), [
+    ("assert n > 0, f'{n}' if k else ''", "torch._assert_async(n > 0, 'text')"),
+    ("if x.isnan().any():\n    raise ValueError('nan')", "torch._assert_async(~x.isnan().any(), 'text')"),
+    ("if self.bad(x):\n    raise ValueError('nan')", "torch._assert_async(fine, 'text')"),
+])
+def test_a_check_is_of_what_is_true_where_nothing_is_raised(body, call):
+    """(transformers #37944, Lightning's `self.log`: the test of the branch is the opposite.)"""
+    assert f"`{call}`" in on_break(site(body)).change
+
+
 def test_a_branch_that_does_nothing_is_taken_out():
     assert on_break(site("if x.sum() > 0:\n    pass")).change.startswith("take the branch out")
 

@@ -65,6 +65,8 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (SIZE, Facts(is_open=True, dynamic="True"), "torch leaves it open from its second value on, so", False),
     (SIZE, Facts(is_open=True, equal_at_first=True), "torch leaves it open from its second value on, so", False),
     (SIZE, Facts(is_open=True, others="`y`"), "torch leaves it open from its second value on, so", False),
+    (SIZE, Facts(is_open=True, broken_at="`m.py:9`"), "torch leaves it open from its second value on; the version that does "
+     "breaks the graph at `m.py:9`", False),
     (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it at `m.py:8` needs its value", False),
     (SIZE, Facts(fixed_at="`m.py:8`", limit=True), "what is computed with it at `m.py:8` needs its value", True),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "some versions leave it open; in others", False),
@@ -85,9 +87,9 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a condition on it", False),
     (ValueChange("self.n", ("1",), "2", owner="module", cause="y = x * self.n"), Facts(), "torch holds whole", True),
     (ValueChange("self.i", ("1",), "2", owner="module", cause="k = keys[self.i]"), Facts(), "it is a key or an", False),
-    (ValueChange("Layer.n", ("1",), "2", cause="Layer.n += 1"), Facts(), "the compiled function changes it", True),
+    (ValueChange("Layer.n", ("1",), "2"), Facts(is_set=True), "the compiled function changes it", True),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch holds a whole number for fixed", True),
-    (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and it", True),
+    (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and in", True),
     (ValueChange("len(log)", ("0",), "1"), Facts(lengths=(0,)), "when it is empty there is a version of its own", False),
     (ValueChange("len(log)", ("2",), "1"), Facts(lengths=(2, 1)), "each length that calls have needs", False),
     (ValueChange("torch.is_grad_enabled()", ("True",), "False"), Facts(set_at="`m.py:3`"), "torch looks at this", False),
@@ -160,7 +162,7 @@ def test_the_place_where_the_program_sets_torchs_state():
     question = "torch.are_deterministic_algorithms_enabled()"
     members = again((question, question, "False", "True"))
     (advice,) = Adviser(RunIndex(Capture(compilations=members, sources=(SourceFile("m.py", text),)))).on(members)
-    assert advice.endswith("the program sets it at `m.py:4`")
+    assert advice.endswith("calls of the program that set it: `m.py:4`")
 
 
 def test_what_is_missing_now_and_then_is_said_once():

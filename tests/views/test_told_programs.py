@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import sys
+import types
 
 import pytest
 
@@ -125,6 +126,74 @@ def test_a_stance_under_which_calls_run_in_plain_python(stance, said, capture_pr
     text = index(capture_program(program))
     assert (f"The program set the stance `{stance}`: " in text) == bool(said) and said in text
     assert ("nothing skipped" in text) == (not said)
+
+
+def advised(capture):
+    """The advice on the recompiles of a run."""
+    return Adviser(RunIndex(capture)).on(capture.compilations)
+
+
+class Adapted(torch.nn.Module):
+    """A module that adapters are attached to (diffusers #9279), with a bias that comes and goes."""
+
+    def __init__(self, name, is_registered):
+        super().__init__()
+        if not is_registered:
+            setattr(self, name, None)
+        elif name == "lora":
+            self.register_module(name, None)
+        else:
+            self.register_parameter(name, None)
+        self.name = name
+
+    def forward(self, x):
+        added = getattr(self, self.name)
+        return x * 2 if added is None else x + (added(x) if self.name == "lora" else added)
+
+
+@new_enough
+@pytest.mark.parametrize("name", ["lora", "bias"])
+def test_what_is_attached_is_in_another_place_than_none(name, capture_program):
+    def program(compiled, is_registered=False):
+        model = Adapted(name, is_registered)
+        function = compiled(model)
+        for added in (None, torch.nn.Linear(2, 2) if name == "lora" else torch.nn.Parameter(torch.ones(2)), None):
+            setattr(model, name, added)
+            function(torch.ones(1, 2))
+
+    capture = capture_program(program)
+    (advice,) = advised(capture)
+    assert advice.startswith(f"`self.{name}`: a module or parameter is in another place") and "register_" in advice
+    again = capture_program(functools.partial(program, is_registered=True))
+    assert (len(capture.compilations), len(again.compilations)) == (3, 2)
+
+
+@new_enough
+@pytest.mark.parametrize(("dynamic", "first"), [
+    (False, "`x.shape[0]`: `dynamic=False` is set, so each size has a version of its own; without it"),
+    (None, "`x.shape[0]`: torch compiles a version of its own for size 0 and for size 1")])
+def test_batch_sizes_from_1_on(dynamic, first, capture_program):
+    """TensorRT-LLM #6142: what is said of 1 held for all of them."""
+    def program(compiled):
+        function = compiled(lambda x: x.sum(-1), dynamic=dynamic)
+        for size in (1, 2, 4, 8):
+            function(torch.ones(size, 2))
+
+    assert advised(capture_program(program))[0].startswith(first)
+
+
+@new_enough
+@pytest.mark.parametrize("make", [
+    lambda coef: lambda x: x * coef, lambda coef: lambda x: functools.partial(torch.mul, other=coef)(x)])
+def test_a_number_of_a_function_that_is_made_anew_is_open(make, capture_program):
+    """A step that is made for each call (tensordict #1667)."""
+    def program(compiled):
+        function = compiled(lambda x, step: step(x))
+        for coef in (0.25, 0.5, 0.75):
+            function(torch.ones(2), make(coef))
+
+    (advice,) = advised(capture_program(program))
+    assert advice.startswith("`coef`: torch leaves it open from its second value on; with `dynamic=True`")
 
 
 @new_enough
@@ -957,3 +1026,19 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     in_json = document({"": capture}, "dump")["runs"][0]["first_changes"]
     texts = [each.removeprefix("* ") for each in lines[at + 4:at + 7]]
     assert on_page == list(map(plain, texts)) and in_json == list(map(unmarked, texts))
+
+
+@new_enough
+@pytest.mark.parametrize("counted", ["Counts.calls += 1", "held.calls = held.calls + 1"])
+def test_a_counter_is_known_by_what_compiled_code_sets(counted, capture_program):
+    """Of a class, as in the reports, and of an object that a global name holds."""
+    names = {"torch": torch, "Counts": type("Counts", (), {"calls": 0}), "held": types.SimpleNamespace(calls=0)}
+    exec(f"def count(x):\n    {counted}\n    return x * 2", names)
+
+    def program(compiled):
+        function = compiled(names["count"])
+        for _ in range(3):
+            function(torch.ones(1))
+
+    (advice,) = advised(capture_program(program))
+    assert "the compiled function changes it itself, so that each call needs another version" in advice

@@ -25,7 +25,7 @@ _WHY = "a graph holds both sides of `torch.where`, but no branch on a value that
 _COST = "both sides are computed at each call"
 _WHY_NOT = ("in a graph `torch.where` would compute both sides at each call, so both have to be free of effects and of "
             "one type, shape and dtype")
-_LEFT = "the graph ends here; what comes before and after the branch is compiled"
+_LEFT = "the graph ends here; what computes with tensors before and after the branch is compiled by itself"
 _GIVEN_UP = "torch gives up the function for it, which then runs in plain Python"
 #: With more conditions than these a rewriting is no advice.
 _FEW = 2
@@ -61,11 +61,11 @@ def on_branch(site: Site) -> Advice | None:
     """Return the advice on a statement that branches on a value in a tensor; ``None`` where it holds no branch."""
     node = site.statement
     if isinstance(node, ast.Assert):
-        return _on_check("AssertionError")
+        return _on_check(site, "AssertionError", node.test)
     if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse and isinstance(node.body[0], ast.Raise):
         raised = node.body[0].exc
         name = called(raised) if isinstance(raised, ast.Call) else ""
-        return _on_check(name or "exception")
+        return _on_check(site, name or "exception", ast.UnaryOp(ast.Not(), node.test))
     if isinstance(node, ast.If) and all(isinstance(each, ast.Pass) for each in (*node.body, *node.orelse)):
         return Advice("branch", "take the branch out: it does nothing, unless its test raises an exception",
                       "the test alone ends the graph", "none")
@@ -333,7 +333,7 @@ def _unknown_of_sides(site: Site, sides: Sequence[ast.expr], values: Values) -> 
     kinds = [values.infer(side) for side in sides]
     for side, kind in zip(sides, kinds):
         if kind.is_python:
-            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and would become a tensor")
+            raise Unproven(f"`{unparsed(side, site.text)}` is a value of Python's, and `torch.where` gives a tensor")
         if kind.effect:
             raise Unproven(f"`{unparsed(side, site.text)}` {kind.effect}, which has to happen on one side only")
         yield from kind.unknown
@@ -436,11 +436,24 @@ def _guarded_division(choice: Choice) -> Choice | None:
 
 
 # --- checks -------------------------------------------------------------------------------------------
-def _on_check(raised: str) -> Advice:
-    """Return the advice on a check of values that raises an exception of this name."""
+def _on_check(site: Site, raised: str, holds: ast.expr) -> Advice:
+    """Return the advice on a check of values that raises an exception of this name.
+
+    Args:
+        site: the statement.
+        raised: the exception.
+        holds: what is true where nothing is raised.
+    """
+    try:
+        test, unknown = truth(holds, Values(site.values), lambda node: unparsed(node, site.text))
+        call, where = unparsed(test, site.text), ""
+    except Unproven:
+        unknown = [""]
+    if unknown:
+        call, where = "fine", ", where `fine` is a tensor of one truth value, true where nothing is to be raised"
     return Advice(
         "check", f"where a `RuntimeError` may come in the place of the {raised}, and its text needs no values, call "
-        "`torch._assert_async(test, 'text')` with the test as a tensor; otherwise check it in the caller",
+        f"`torch._assert_async({call}, 'text')`{where}; otherwise check it in the caller",
         "a graph has no branch on a value that only the data tells, and this check is an operation of the graph",
         "another type of exception reaches the caller; on a GPU it comes later")
 

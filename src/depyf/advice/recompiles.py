@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
 from ..torch_text.parsed import parsed_expression
 from .recompile_changes import A_VIEW, NUMBER, WHOLE_NUMBER, RecompileAdvice, ValueChange
-from .source import is_only_key, parsed_statement
+from .source import is_only_key
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Facts:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
         is_tested: that version holds under conditions on it, other than that it is 2 or more.
+        broken_at: the place, as Markdown, where the version that leaves it open breaks the graph, and no earlier one.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
         equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
             open in the first version.
@@ -39,12 +40,14 @@ class Facts:
         lengths: the lengths that versions hold, in their order.
         values: how many values of it the versions of the function met.
         is_moved: torch found it no longer where an earlier version read it: a module is in another place than ``None``.
+        is_set: the code of a version sets it.
         is_own: it is a variable of the function, which has no other name before its call.
     """
 
     fixed_at: str = ""
     is_open: bool = False
     is_tested: bool = False
+    broken_at: str = ""
     others: str = ""
     equal_at_first: bool = False
     dynamic: str = ""
@@ -54,6 +57,7 @@ class Facts:
     lengths: tuple[int, ...] = ()
     values: int = 0
     is_moved: bool = False
+    is_set: bool = False
     is_own: bool = False
 
 
@@ -185,11 +189,7 @@ def _limit(change: ValueChange, at: Facts) -> bool:
 
 
 def _is_counted(change: ValueChange, at: Facts) -> bool:
-    """Return whether the line that torch guards the value for sets it: ``self.n += 1``."""
-    match parsed_statement(change.cause):
-        case ast.AugAssign(target) | ast.Assign([target]) if not at.is_open:
-            return _last(ast.unparse(target)) == _last(change.subject)
-    return False
+    return at.is_set and not at.is_open
 
 
 def _is_key(change: ValueChange, at: Facts) -> bool:
@@ -251,7 +251,7 @@ ROWS = (
         "the call of this method a statement of its own whose arguments are computed before it", True),
     # Sizes and numbers.
     Row("size", _all(_is_special, lambda change, at: not at.fixed_at), "torch compiles a version of its own for "
-        "size 0 and for size 1, one each: there is nothing to gain here"),
+        "size 0 and for size 1, one each"),
     Row("size", lambda change, at: at.of_parameter and not _is_static(change, at), "torch keeps the sizes of "
         "parameters fixed, whatever is marked or passed as `dynamic`; with "
         "`torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of modules that are called, "
@@ -269,6 +269,8 @@ ROWS = (
     Row("size", _is_static, "`dynamic=False` is set, so each size has a version of its own"),
     Row("size number", _all(_is_opened, _is_range), "a condition on it that torch tested while it compiled tells its "
         "values apart, and each outcome has a version of its own: the program asks for both"),
+    Row("size number", _all(_is_opened, lambda change, at: bool(at.broken_at)), _OPENED + "; the version that does "
+        "breaks the graph at {broken_at}, where an earlier one does not"),
     Row("size number", _all(_can_be_opened_first, lambda change, at: not at.is_tested), _OPENED + "; with "
         "`dynamic=True` in `torch.compile` the first version does, which spares one version", True),
     Row("size number", _can_be_opened_first, _OPENED + "; with `dynamic=True` in `torch.compile` the first version "
@@ -285,29 +287,26 @@ ROWS = (
     Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
         "its own"),
     Row("number", _is_of_module, "torch holds whole numbers of modules for fixed; with "
-        "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open, where nothing needs its "
-        "value while torch compiles (as an index, a key or a `range` does)", True),
-    Row("number", _is_counted, "the compiled function changes it itself ({cause}), so that each call needs another "
-        "version; where nothing else in the function reads it, move that line to the caller, which is not compiled",
-        True),
+        "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
+        "where nothing needs its value while torch compiles (as an index, a key or a `range` does)", True),
+    Row("number", _is_counted, "the compiled function changes it itself, so that each call needs another version; "
+        "where nothing else in the function reads it, do that in the caller, which is not compiled", True),
     Row("number", _is_whole_of_global, "torch holds a whole number for fixed that it reaches from a global name, so "
         "each value has a version of its own; as an argument of the function torch leaves it open from its second "
         "value on, where nothing needs its value while torch compiles", True),
     Row("number", _is_static_in_vain, "`dynamic=False` is set, so each number has a version of its own; without it "
         "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
-    Row("number string constant", _always, "each of its values has a version of its own; there is nothing to gain as "
-        "long as there are fewer than " + _LIMIT),
+    Row("number string constant", _always, "each of its values has a version of its own"),
     Row("condition", _always, "the outcome of this condition is a part of the version, so each outcome that calls "
         "have needs one: the program, or what torch computes for it, asks for both"),
-    Row("bool", _always, "each of its two values has a version: two in all, so there is nothing to gain"),
+    Row("bool", _always, "each of its two values has a version: two in all"),
     # What is there or not, what it is.
     Row("none", lambda change, at: at.is_moved, "a module or parameter is in another place of its owner than a `None` "
         "that was assigned before it, so torch needs another version where it becomes `None` again; with "
         "`register_module(name, None)` (or `register_parameter`) in `__init__` in place of the assignment of `None` it "
         "does not", True),
-    Row("none", _always, _EACH + ", so there is nothing to gain"),
-    Row("key keywords", _always, _EACH),
+    Row("none key keywords", _always, _EACH),
     Row("packed", _always, "calls with another number of keyword arguments have a version of their own"),
     Row("attribute", _always, "torch reads it from where it was when the version was compiled; assigned as a module, "
         "parameter or buffer it is elsewhere, and deleted it is nowhere: each of these has a version"),
@@ -316,9 +315,9 @@ ROWS = (
         "makes share it), and so has what is called and is no Python function"),
     Row("object", _always, "the version holds for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
-    Row("length", _grows, "each length has a version of its own, and it grows from call to call ({lengths}), so that "
-        "no version serves the next call; where the function only adds to it, do that in the caller, which is not "
-        "compiled", True),
+    Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
+        "({lengths}); where the function itself adds to it, no version serves the next call: do that in the caller, "
+        "which is not compiled", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version holds for several "
@@ -335,10 +334,10 @@ ROWS = (
     Row("dtype ndim device", _always, "each has a version of its own: what torch compiles depends on it"),
     Row("requires_grad", _always, "tensors with gradients and tensors without have a version each: two in all"),
     Row("grad", _always, "tensors that have a `.grad` and tensors that have none have a version each: two in all"),
-    Row("training", _always, "training and evaluation have a version each: two in all, so there is nothing to gain"),
+    Row("training", _always, "training and evaluation have a version each: two in all"),
     Row("inference", _always, "tensors made in `torch.inference_mode()` and others have a version each: two in all"),
     Row("state", _is_set_in_program, "torch looks at this state when the function is called, and each state has a "
-        "version; the program sets it at {set_at}"),
+        "version; calls of the program that set it: {set_at}"),
     Row("state", _always, "torch looks at this state when the function is called, and each state has a version"),
 )
 
@@ -350,8 +349,7 @@ def on_change(change: ValueChange, at: Facts) -> RecompileAdvice | None:
     if row is None:
         return None
     lengths = " → ".join(map(str, at.lengths[:4])) + (" → ..." if len(at.lengths) > 4 else "")
-    text = row.text.replace("{lengths}", lengths)
-    for field, value in (("fixed_at", at.fixed_at), ("others", at.others), ("set_at", at.set_at),
-                         ("cause", f"`{change.cause.strip()}`")):
-        text = text.replace(f"{{{field}}}", value)
+    text = row.text.replace("{lengths}", lengths).replace("{cause}", f"`{change.cause.strip()}`")
+    for field in ("fixed_at", "broken_at", "others", "set_at"):
+        text = text.replace(f"{{{field}}}", getattr(at, field))
     return RecompileAdvice(text, row.is_remedy)

@@ -226,7 +226,8 @@ class Adviser:
             remedies_only: leave out what only says why there are so many versions.
         """
         subjects: dict[RecompileAdvice, dict[str, int]] = {}
-        changes = [(change, each) for each in compilations for change in self.run.changes(each)[:1]]
+        changes = [(change, each) for each in compilations if each.outcome not in ("skipped", "failed")
+                   for change in self.run.changes(each)[:1]]  # (without a version nothing is known of the change)
         of_function = {change.subject for change, each in changes if not resumed_function(each.function)}
         for change, compilation in changes:
             # (A resume function gets what its function got: advice on that is enough.)

@@ -13,9 +13,11 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..advice.recompile_changes import NUMBER
 from ..advice.recompiles import PRESENCE, Facts, setters_of
 from ..advice.source import is_own, last_name
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
 from .fixed_symbols import fixed_symbols
@@ -31,6 +33,7 @@ class _Versions:
     Attributes:
         fixed: the place of the line that fixes each, ``None`` where that is not known.
         opened, tested: those that a version leaves open, and those of them that conditions were tested on.
+        broken: the place of a break that the version which leaves each open has, and the versions before it do not.
         limit: the function reached the recompile limit.
         moved: what is in another place of its owner than in an earlier version.
         values: what each version wanted, and what calls had, by subject.
@@ -39,6 +42,7 @@ class _Versions:
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
     opened: set[str] = field(default_factory=set)
     tested: set[str] = field(default_factory=set)
+    broken: dict[str, SourceLocation] = field(default_factory=dict)
     limit: bool = False
     moved: set[str] = field(default_factory=set)
     values: dict[str, set[str]] = field(default_factory=dict)
@@ -50,6 +54,7 @@ class Circumstances:
     def __init__(self, run: RunIndex) -> None:
         self.run = run
         self._versions: dict[tuple[int, int], _Versions] = {}
+        self._stored: dict[tuple[int, int], set[str]] = {}
 
     def facts(self, compilation: Compilation, change: Change) -> Facts:
         """Return the facts about what changed at a recompile."""
@@ -62,10 +67,12 @@ class Circumstances:
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
             is_tested=subject in versions.tested, others=self._others(compilation),
+            broken_at=code(self.run.short_place(broken)) if (broken := versions.broken.get(subject)) else "",
             equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
             values=len(versions.values.get(change.subject, ())),
+            is_set=NUMBER.fullmatch(change.now) is not None and self._is_set(compilation, change.subject),
             is_moved=in_words(first.source, names) in versions.moved, is_own=self._is_own(compilation, first))
 
     def constraint(self, compilation: Compilation) -> str:
@@ -85,6 +92,14 @@ class Circumstances:
         return (f"{'; '.join(dict.fromkeys(said))}: change that line so that it takes other sizes, or write "
                 "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and each size has a version of its own")
 
+    def _is_set(self, compilation: Compilation, subject: str) -> bool:
+        """Return whether the code of a version sets an attribute or a key of that name."""
+        key, name = compilation.compile_id.frame_key, _last_part(parsed_expression(subject))
+        if name and key not in self._stored:
+            self._stored[key] = {each for version in self.run.versions_beside(compilation)
+                                 for each in _stored(version.entry.transformed.source.text)}
+        return name in self._stored.get(key, ())
+
     def _is_own(self, compilation: Compilation, failure: GuardFailure) -> bool:
         """Return whether what failed is a variable of a function that a resume function goes on with."""
         root, frame = failure.source.partition(".")[0].partition("[")[0], self.run.frame_of(compilation)
@@ -101,6 +116,7 @@ class Circumstances:
 
     def _read(self, members: Iterable[Compilation]) -> _Versions:
         result = _Versions()
+        before: dict[SourceLocation, None] | None = None
         for each in members:
             names = self.run.stack_names(each)
             for change in self.run.changes(each):
@@ -113,10 +129,14 @@ class Circumstances:
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
             asked = [decision for decision in each.symbols if decision.kind == "guarded"]
             result.fixed.update({name: decision.location for name, decision in fixed.items()})
+            breaks = dict.fromkeys(one.location for one in each.breaks if one.location is not None)
+            new = [location for location in breaks if before is not None and location not in before]
+            before = breaks | (before or {})
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
                     result.opened.add(name)
+                    result.broken.update({name: new[0]} if new else {})
                     if any(decision.symbol in SYMBOL.findall(one.symbol) for one in asked):
                         result.tested.add(name)
         return result
@@ -152,6 +172,24 @@ class Circumstances:
                   for node in ast.walk(self.run.source.tree(path) or ast.Module([], []))
                   if isinstance(node, ast.Call) and last_name(node.func) in setters]
         return some(list(dict.fromkeys(places)), MOST) if places else ""
+
+
+def _stored(text: str) -> Iterator[str]:
+    """Yield the names of the attributes and keys that code sets: ``calls`` of ``Layer.calls = 2``."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            yield from filter(None, map(_last_part, node.targets))
+
+
+def _last_part(node: ast.expr | None) -> str:
+    match node:
+        case ast.Attribute(_, name) | ast.Subscript(_, ast.Constant(str(name))):
+            return name
+    return ""
 
 
 def _named(

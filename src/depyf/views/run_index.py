@@ -246,7 +246,7 @@ class RunIndex:
         A module, a parameter or a buffer that is assigned to an attribute is kept in another dictionary of its module.
         """
         new = self.version(compilation)
-        known = new.facts.get(f"type({change.subject})") if new is not None else None
+        known = new.facts.get(f"type({change.subject})", new.facts.get(change.subject)) if new is not None else None
         now = self._value(compilation.compile_id, change.subject) or (known.text if known is not None else "")
         inner = [fact for fact in (new.facts if new is not None else ()) if f"{change.subject}." in fact]
         if inner and not now:
