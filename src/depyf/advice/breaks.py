@@ -44,7 +44,6 @@ EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "attribute": ("GB0467", ("setattr() on unsupported type",)),
     "exception": ("GB0088 GB0021", ("Observed exception", "BUILD_STRING type error")),
     "fails": ("GB4315", ("RuntimeError when making fake tensor call",)),
-    "super": ("GB0006", ("Attempted to call a super() attribute that is not a function",)),
     "backward": ("GB0123", ("Unsupported Tensor.backward()",)),
     "gradients": ("GB9186", ("using `torch.autograd.grad`",)),
     "recurrent": ("GB0014", ("Attempted to wrap RNN",)),
@@ -218,7 +217,9 @@ RULES: tuple[Rule, ...] = (
          "end what is compiled before this line, and do what it does with the number in plain Python",
          "the number is a symbol of the graph, and the line needs its value", _OUTSIDE,
          facts=lambda at: at.is_of_compiled),
-    Rule("tolist", "tolist operator", edit=edits.listed),
+    Rule("tolist", "tolist",
+         f"if `{{listed}}` has one dimension: write `[value.item() for value in {{listed}}]`, and set `{SCALARS}`",
+         "torch traces `.item()` of each element then, and no `.tolist()` of floating point", "the loop is unrolled"),
     Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
          cost="{next_test} depends on it, and breaks the graph next", next_break="{next_test}",
          facts=lambda at: at.is_number),
@@ -308,7 +309,6 @@ RULES: tuple[Rule, ...] = (
     Rule("fails", "fails", "if the line fails in plain Python, too: mend it, or test for such input before the call",
          "torch ran it on tensors without values, of the same sizes and dtypes, and met this error",
          facts=lambda at: not at.met.is_custom),
-    Rule("exception", "super", edit=edits.args_set),
 
     # Gradients, modules, classes.
     Rule("trace_autograd_ops", "gradients", why=f"{_TRACED}; a compiled graph of AOTAutograd (`aot_eager`, `inductor`) "

@@ -436,6 +436,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "entered_as": lambda at: at.text(at.statement.items[0].optional_vars) if isinstance(at.statement, ast.With) else "",
     "iterated": lambda at: at.text(at.statement.iter) if isinstance(at.statement, ast.For) and isinstance(
         at.statement.iter, ast.Name) and at.values.is_given(at.statement.iter.id) else "",
+    "listed": lambda at: next((at.text(each.func.value) for each in at.calls("tolist")
+                               if isinstance(each.func, ast.Attribute)), ""),
     "logger": _logger,
     "operator": lambda at: f"{at.met.module}.{at.met.name}" if at.met.module else "",
     "fixed_use": lambda at: at.use("fixed"),
