@@ -311,6 +311,32 @@ def test_a_function_that_the_compiled_one_calls_is_called_by_nobody_else(line, c
     assert on_break(Sources([SourceFile("m.py", text)]).site(broken)).change.startswith(change)
 
 
+@pytest.mark.parametrize(("registry_id", "context", "line", "change"), [
+    ("GB0363", "Opaque object type: <class 'torch._C.Generator'>.", "g = torch.Generator()", "draw what the `torch.Gen"),
+    ("GB0055", "call_function args: LazyVariableTracker(realized: UserDefinedObjectVariable(Generator))",
+     "y = torch.rand(3, generator=g)", "draw what the `torch.Generator` gives before"),
+    ("GB0055", "call_function args: UserDefinedObjectVariable(Thing)", "y = torch.rand(3, thing)", None),
+    ("GB0207", "TensorVariable()", "best = sorted(xs, key=g)", "call `sorted(xs, key=g)` before the compiled function"),
+])
+def test_what_torch_traces_of_no_object_is_done_before_the_call(registry_id, context, line, change):
+    reason = "sort with non-constant keys" if registry_id == "GB0207" else ""
+    advice = on_break(broken_at(f"def f(x, xs):\n    {line}\n    return x\n", 2, registry_id, reason, context=context))
+    assert advice is None if change is None else advice.change.startswith(change)
+
+
+def test_the_break_of_an_optimizer_is_left():
+    """``step`` has a graph of its own, also where a scheduler of learning rates wraps it."""
+    text = "def f(o):\n    o.step()\n"
+    own = SourceLocation("/home/a/model.py", 2, "f", "o.step()")
+    inside = (own, SourceLocation("/a/site-packages/torch/optim/optimizer.py", 79, "_use_grad"))
+    asked = GraphBreak(CompileId(0, 0), "", registry_id="GB0025", stack=inside)
+    wrapped = GraphBreak(
+        CompileId(0, 0), "", "the function `SGD.step` in file `/a/site-packages/torch/optim/lr_scheduler.py`",
+        context="module: torch.optim.sgd, qualname: SGD.step, skip", registry_id="GB0007", stack=(own,))
+    for broken in (asked, wrapped):
+        assert on_break(Sources([SourceFile(own.filename, text)]).site(broken)).leaves
+
+
 def test_nothing_is_said_of_a_print_in_a_generator():
     """Neither can it return what it shows, nor does torch 2.13 print it after the graph."""
     explanation = "Dynamo does not know how to trace builtin operator `print` with argument types ['str'] (has_kwargs False)"

@@ -36,9 +36,11 @@ EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "asked": ("GB0025", ("Call to `torch._dynamo.graph_break()`",)),
     "disabled": ("GB0098 GB0099", ("Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
     "copy": ("GB4198", ("Attempted to copy.deepcopy a tensor",)),
-    "skipped": ("GB0007 GB0008 GB0156 GB0208 GB0294", (
+    "skipped": ("GB0007 GB0008 GB0156 GB0207 GB0208 GB0294", (
         "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped",
-        "Unsupported method call", "attempted to trace numpy function")),
+        "Unsupported method call", "sort with non-constant keys", "attempted to trace numpy function")),
+    "generator": ("GB0363 GB7650 GB0055", ("An opaque object was created", "torch.Generator method",
+                                            "Failed to convert args/kwargs to proxy")),
     "context": ("GB0142", ("Unsupported context manager",)),
     "iterator": ("GB0811 GB4347", ("missing tp_iter", "Missing tp_iternext")),
     "attribute": ("GB0467", ("setattr() on unsupported type",)),
@@ -98,7 +100,7 @@ class Rule:
     Attributes:
         name: of the rule.
         events: keys of :data:`EVENTS`; ``"*"``: any.
-        change, why, cost, elsewhere, next_break: the sentence, as in :class:`~.model.Advice`.
+        change, why, cost, elsewhere, next_break, leaves: the sentence, as in :class:`~.model.Advice`.
         facts: whether the facts hold.
         setting: a line that sets an option of torch, which is the change.
         edit: gives the advice instead, or ``None``.
@@ -114,6 +116,7 @@ class Rule:
     edit: Callable[[Facts], Advice | None] | None = None
     elsewhere: bool = False
     next_break: str = ""
+    leaves: bool = False
 
     def advice(self, at: Facts) -> Advice | None:
         """Return the advice of the row; ``None`` where a fact of its sentence is not known."""
@@ -126,7 +129,8 @@ class Rule:
             return None
         change, why, cost, after = (each.format(**known) for each in sentence)
         settings = (self.setting,) if self.setting else ()
-        return Advice(self.name, change, why, cost, settings=settings, elsewhere=self.elsewhere, next_break=after)
+        return Advice(self.name, change, why, cost, settings=settings, elsewhere=self.elsewhere, next_break=after,
+                      leaves=self.leaves)
 
 
 def _site(propose: Callable[[Site], Advice | None]) -> Callable[[Facts], Advice | None]:
@@ -148,9 +152,14 @@ def _gives_no_symbol(at: Facts) -> bool:
         at.met.name not in _GIVE_SYMBOLS or at.met.overload == "out")
 
 
-def _in_recurrent_module(at: Facts) -> bool:
+def _is_in(at: Facts, path: str) -> bool:
     where = at.broken.location
-    return where is not None and where.filename.replace("\\", "/").endswith("torch/nn/modules/rnn.py")
+    return where is not None and where.filename.replace("\\", "/").endswith(path)
+
+
+def _steps(at: Facts) -> bool:
+    """Return whether the graph ends before the ``step`` of one of torch's optimizers, or of a scheduler around it."""
+    return _is_in(at, "torch/optim/optimizer.py") or is_step_of_scheduler(at.broken)
 
 
 def _computes_loss(at: Facts) -> bool:
@@ -201,7 +210,7 @@ RULES: tuple[Rule, ...] = (
     Rule("packed", "operator", f"give the module the padded batch, not the packed one, and set `{_RNN}`",
          "torch does not trace packed sequences: the size of each step is in a tensor",
          "the padding is computed, too: last states are others, and so is all that a bidirectional module returns; "
-         f"{_UNROLLED}", facts=_in_recurrent_module),
+         f"{_UNROLLED}", facts=lambda at: _is_in(at, "torch/nn/modules/rnn.py")),
     Rule("text_as_key", "item operator", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.is_number),
     Rule("number", "item", edit=edits.detached),
     Rule("element", "operator symbol", facts=lambda at: at.is_number, edit=edits.element),
@@ -253,6 +262,9 @@ RULES: tuple[Rule, ...] = (
     Rule("warning", "skipped", why="torch then warns after the graph instead of ending it here",
          cost="the warning comes when the graph is done", setting=f"{REORDER}(warnings.warn)",
          facts=lambda at: at.met.last == "warn"),
+    Rule("optimizer", "asked skipped", "leave the line as it is: torch compiles `step` by itself",
+         "torch's optimizers end the graph before `step`, so that its own has no gradients and changes parameters in "
+         "place", "the line is no part of the graph around it", facts=_steps, leaves=True),
     Rule("graph_break", "asked", edit=edits.taken_out),
     Rule("disable", "disabled", edit=edits.enabled),
 
@@ -263,8 +275,7 @@ RULES: tuple[Rule, ...] = (
     Rule("reading", "skipped", "call `{call}` before and after the call of `{compiled}`, not in it",
          "torch does not trace it; passed to `{compiled}` as an argument, what it reads would tell nothing of that",
          "what is measured is all of `{compiled}`, not a part of it", facts=lambda at: at.met.last in _READING),
-    # (Torch's documents have the program so; or the break follows from another one.)
-    Rule("", "skipped", facts=lambda at: is_step_of_scheduler(at.broken) or bound_method(at.broken)),
+    Rule("", "skipped", facts=lambda at: bound_method(at.broken)),  # (The break follows from another one.)
     Rule("context", "context skipped builtin",
          "write `with {entered} as {entered_as}:` around the call of `{compiled}`, not in it, and pass it what its "
          "lines need of `{entered_as}`", _ENTERED, "the context then holds for all of the function"),
@@ -288,6 +299,10 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
          "{passed_to}{also_as_tensor}", _NOT_TRACED, _PARAMETER),
+    Rule("generator", "generator",
+         "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
+         "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,
+         facts=lambda at: "Generator" in at.broken.context),
     Rule("generator", "iterator", "pass a list: call the function with `list({iterated})`",
          "torch can unroll a loop over a list, not over a generator that runs already",
          "all items are made before the call"),
