@@ -190,7 +190,8 @@ class Adviser:
                 breaks = [broken for each in of_step for broken in each.breaks
                           if broken.skips_function or self._is_at(path_from_frame(broken, each), step)]
                 advised = {broken: self.on_break(broken) for broken in breaks}
-                known = {broken: advice for broken, advice in advised.items() if advice is not None and not advice.leaves}
+                known = {broken: advice for broken, advice in advised.items()
+                         if advice is not None and not advice.leaves}
                 return known if len(known) == len(advised) else {}
         return {}
 
