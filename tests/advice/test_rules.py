@@ -281,6 +281,8 @@ def test_what_depends_on_an_attribute_that_the_function_sets_is_not_evaluated_be
      "evaluate `lib.cond() < p` before the compiled function is called, and pass the result to `f`"),
     ("    for t in range(lib.cond()):\n        x = x + 1\n", 2,
      "call `lib.cond()` before the compiled function is called, and pass the result to `f`"),
+    ("    y = [lib.cond(v) for v in p]\n", 2, "divide `f` at this line"),
+    ("    y = sum(v for v in lib.cond(p))\n", 2, "call `lib.cond(p)` before the compiled function is called, and pass"),
     ("    for t in range(3):\n        x = x * lib.cond()\n", 3,
      "call `lib.cond()` before the compiled function is called, once for each turn of the loop at line 2, and pass the "
      "result to `f`, as a tensor if it is a number that changes"),
@@ -294,7 +296,7 @@ def test_a_call_in_a_loop_or_a_test(lines, line, change):
         f"def f(x, p):\n{lines}    return x\n", line, "GB0007", "Attempted to call function marked as skipped",
         "Dynamo does not know how to trace the builtin function `lib.cond`."))
     assert advice.rule == "skipped" and advice.change.startswith(change)
-    assert ("as a tensor" in advice.change) == ("x * lib" in lines)
+    assert ("as a tensor" in advice.change) == ("x * lib" in lines or "sum(" in lines)
 
 
 @pytest.mark.parametrize(("line", "change"), [
@@ -315,12 +317,16 @@ def test_a_function_that_the_compiled_one_calls_is_called_by_nobody_else(line, c
     ("GB0363", "Opaque object type: <class 'torch._C.Generator'>.", "g = torch.Generator()", "draw what the `torch.Gen"),
     ("GB0055", "call_function args: LazyVariableTracker(realized: UserDefinedObjectVariable(Generator))",
      "y = torch.rand(3, generator=g)", "draw what the `torch.Generator` gives before"),
-    ("GB0055", "call_function args: UserDefinedObjectVariable(Thing)", "y = torch.rand(3, thing)", None),
+    ("GB0055", "call_function args: LocalGeneratorObjectVariable()", "y = torch.rand(3, thing)", None),
+    ("GB0142", "Attempted SETUP_WITH on UserDefinedObjectVariable(lock)", "with xs.lock:", "write `with xs.lock:` around"),
+    ("GB0142", "Attempted SETUP_WITH on UserDefinedObjectVariable(R)", "with R(x) as r:", "write `with R(x) as r:` around"),
+    ("GB0142", "Attempted SETUP_WITH on UserDefinedObjectVariable(lock)", "x = 2\n    with R(x):", None),
     ("GB0207", "TensorVariable()", "best = sorted(xs, key=g)", "call `sorted(xs, key=g)` before the compiled function"),
 ])
 def test_what_torch_traces_of_no_object_is_done_before_the_call(registry_id, context, line, change):
     reason = "sort with non-constant keys" if registry_id == "GB0207" else ""
-    advice = on_break(broken_at(f"def f(x, xs):\n    {line}\n    return x\n", 2, registry_id, reason, context=context))
+    text = f"def f(x, xs):\n    {line}\n" + "        pass\n" * line.endswith(":") + "    return x\n"
+    advice = on_break(broken_at(text, 2 + line.count("\n"), registry_id, reason, context=context))
     assert advice is None if change is None else advice.change.startswith(change)
 
 

@@ -129,6 +129,12 @@ class Facts:
         return parts[0] if parts and not self.made_of(parts[0]) else None
 
     @property
+    def entered(self) -> ast.expr | None:
+        """The context that the statement enters, if it is one."""
+        items = self.statement.items if isinstance(self.statement, ast.With) else []
+        return items[0].context_expr if len(items) == 1 else None
+
+    @property
     def copied(self) -> ast.expr | None:
         """What ``copy.deepcopy`` copies."""
         calls = self.calls("deepcopy")
@@ -148,6 +154,8 @@ class Facts:
             return ""
         given = {each.arg for each in ast.walk(self.function.args) if isinstance(each, ast.arg)} - {"self", "cls"}
         changed, parts = set() if self.is_of_compiled else given, set()
+        changed |= {name for each in own_parts(self.statement) if isinstance(each, ast.comprehension)
+                    for name in names_set(each.target)}
         for each in ast.walk(self.function):
             if not self.loops and getattr(each, "lineno", 0) >= self.statement.lineno:
                 continue  # (In a loop the lines after it come before it, too.)
@@ -431,8 +439,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_as_tensor": lambda at: "" if isinstance(at.statement, (ast.If, ast.For)) else (
         ", as a tensor if it is a number that changes"),
     "copied": lambda at: at.text(at.copied),
-    "entered": lambda at: at.text(at.statement.items[0].context_expr) if (
-        isinstance(at.statement, ast.With) and len(at.statement.items) == 1) else "",
+    "entered": lambda at: at.text(at.entered),
     "entered_as": lambda at: at.text(at.statement.items[0].optional_vars) if isinstance(at.statement, ast.With) else "",
     "iterated": lambda at: at.text(at.statement.iter) if isinstance(at.statement, ast.For) and isinstance(
         at.statement.iter, ast.Name) and at.values.is_given(at.statement.iter.id) else "",
