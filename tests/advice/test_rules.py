@@ -403,6 +403,18 @@ def test_a_number_of_the_data_that_has_to_be_known_is_taken_outside(lines, chang
                     ).change.startswith(change)
 
 
+@pytest.mark.parametrize(("line", "change"), [
+    ("for i in k: counts[i] += 1", "compile what one turn of the loop at line 2 computes"), ("y = names[i]", "compute the number before"),
+    ("y = names[k[0]]", "compute the number before"), ("y = F.interpolate(x, size=(i, i))", "compute the number before"),
+    ("y = torch.split(x, k.tolist())", "set `torch"), ("y = x[m]", "set `torch"), ("y = torch.zeros(n[0])", "set `torch")])
+def test_a_tensor_that_has_to_be_a_number_is_an_index_or_a_size(line, change):
+    """With a symbol for it torch 2.13 breaks the graph there, or ends in an error."""
+    values = [tensor("i", (), "int64"), tensor("k", ("3",), "int64"), tensor("m", ("4",), "bool"), tensor("x")]
+    advice = on_break(broken_at(f"def f(x, i, k, m, n, names, counts):\n    {line}\n", 2, "GB0033",
+                                "Data dependent operator", context="aten._local_scalar_dense.default", values=values))
+    assert advice.change.startswith(change)
+
+
 @pytest.mark.parametrize(("line", "values", "expected"), [
     ("y = x / x.max().item()", [("x", ("4",), "float32")], "y = x / x.max().detach()"),
     ("x -= float(x.mean())", [("x", ("4",), "float16")], "x -= x.mean().detach()"),

@@ -77,7 +77,7 @@ _DRAWN = "torch holds a random number as a tensor while it traces; a number from
 _NEEDS_NUMBER = ("{fixed_use} needs it as an index or a size; with a symbol of the graph there (the setting "
                  "`capture_scalar_outputs`) torch 2.13 may end in an error")
 #: (A symbol for the number, or `.format`, would be no help: torch 2.13 goes on as if the text were not there.)
-_IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{function}` is called"
+_IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{compiled}` is called"
 _NO_TEXT = ("outside of a graph the number has a value; inside, torch makes its text only when the graph is done, and "
             "would look up what is no text yet")
 _PASSED = "what the compiled function itself needs of what is looked up has to be passed to it"
@@ -191,12 +191,12 @@ RULES: tuple[Rule, ...] = (
     Rule("", "branch item number", facts=_is_drawn),
     Rule("rest", "branch item symbol",
          "compile what follows the test in a turn of the loop at line {loop}: a function of its own with "
-         "`@torch.compile`, called in the loop; the test `{test}` and `{function}` itself stay in plain "
+         "`@torch.compile`, called in the loop; the test `{test}` and {plain} itself stay in plain "
          "Python{also_grown}", "whether a turn goes on depends on values in a tensor; what it then computes is a graph "
          "by itself", "one call of compiled code for each turn that goes on",
          facts=lambda at: at.ends_turn and at.skips_rest),
     Rule("turn", "branch item symbol",
-         f"{_TURN}the test `{{test}}` and `{{function}}` itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
+         f"{_TURN}the test `{{test}}` and {{plain}} itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.ends_turn),
     Rule("turn", "operator size symbol", f"{_TURN}the test `{{loop_test}}` stays in plain Python", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.sets_loop_test),
@@ -221,11 +221,13 @@ RULES: tuple[Rule, ...] = (
     Rule("number_outside", "item operator",
          "end what is compiled before this line: return the tensor, take the number in plain Python, and pass it to a "
          "compiled function of the rest", _NEEDS_NUMBER, "two compiled functions in place of one",
-         facts=lambda at: at.is_number),
+         facts=lambda at: at.is_number and not at.loops),
+    Rule("number_outside", "item operator", f"{_TURN}{{plain}} itself, which takes the number, stays in plain Python",
+         _NEEDS_NUMBER, _EACH_TURN, facts=lambda at: at.is_number),
     Rule("number_outside", "symbol",
          "end what is compiled before this line, and do what it does with the number in plain Python",
          "the number is a symbol of the graph, and the line needs its value", _OUTSIDE,
-         facts=lambda at: at.is_of_compiled),
+         facts=lambda at: at.is_of_compiled and not at.loops),
     Rule("tolist", "tolist",
          f"if `{{listed}}` has one dimension: write `[value.item() for value in {{listed}}]`, and set `{SCALARS}`",
          "torch traces `.item()` of each element then, and no `.tolist()` of floating point", "the loop is unrolled"),
@@ -236,7 +238,7 @@ RULES: tuple[Rule, ...] = (
          cost="a branch or a key that depends on the number may end the graph again", facts=lambda at: at.is_number),
 
     # Shapes that the data tells.
-    Rule("shape", "size", "keep the line out of `{function}`: run it outside of what is compiled",
+    Rule("shape", "size", "keep the line out of `{compiled}`: run it outside of what is compiled",
          "torch cannot tell the shape of what `{operator}` returns (`capture_dynamic_output_shape_ops` changes nothing "
          "there)", _OUTSIDE, facts=_gives_no_symbol),
     Rule("numbers_of_size", "size",
@@ -269,7 +271,7 @@ RULES: tuple[Rule, ...] = (
     Rule("disable", "disabled", edit=edits.enabled),
 
     # Calls that torch does not trace.
-    Rule("deepcopy", "copy skipped", "make the copy of `{copied}` where `{function}` is called, and pass both",
+    Rule("deepcopy", "copy skipped", "make the copy of `{copied}` where `{compiled}` is called, and pass both",
          "torch does not trace `copy.deepcopy` of a tensor", "the copy is made outside of the graph",
          facts=lambda at: _is_in(at, "/copy.py") and not at.made_of(at.copied)),
     Rule("reading", "skipped", "call `{call}` before and after the call of `{compiled}`, not in it",
@@ -282,13 +284,13 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: not at.made_of(at.entered)),
     Rule("context", "context skipped builtin", "write `with {entered}:` around the call of `{compiled}`, not in it",
          _ENTERED, "the context then holds for all of the function", facts=lambda at: not at.made_of(at.entered)),
-    Rule("skipped", "skipped builtin", "move `{call}` before the call of `{function}`", _NOT_TRACED,
+    Rule("skipped", "skipped builtin", "move `{call}` before the call of `{compiled}`", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
          "move `{call}` out of what is compiled, with the conditions that it is under: before the call of "
          "`{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it needs what it "
          "does; else divide the function there", _NOT_TRACED, "it runs at another time", facts=lambda at: at.is_whole),
-    Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and `{{function}}` itself stay in plain Python", _NOT_TRACED,
+    Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _NOT_TRACED,
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
     Rule("skipped", "skipped builtin",
          "evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result to "
@@ -313,11 +315,11 @@ RULES: tuple[Rule, ...] = (
     Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),
     Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
          "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
-    Rule("raise", "exception", "test for it where `{function}` is called, before the call",
+    Rule("raise", "exception", "test for it where `{compiled}` is called, before the call",
          "a graph cannot raise; a call that does not come to this line is compiled whole",
          "none, as long as the test needs nothing that the function computes",
          facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
-    Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{function}`, "
+    Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{compiled}`, "
          "test for them before the call; if it does not: it works with what has no value while torch traces (as an "
          "address, or the name of a tensor's class), so do it before the call",
          "torch gives up a function in which an exception comes that it does not catch",
@@ -367,7 +369,8 @@ def on_break(site: Site) -> Advice | None:
             return None
         advice = rule.advice(at)
         if advice is not None:
-            if advice.names_setting or advice.elsewhere or site.where is None or is_own(site.where.filename):
+            alone = advice.elsewhere or advice.names_setting and not advice.next_break
+            if alone or site.where is None or is_own(site.where.filename):
                 return advice
             is_fixed = True  # (It is a line of a library, which nobody changes.)
     return None
