@@ -85,6 +85,9 @@ _SYMBOL = "the number is then a symbol of the graph"
 _SIZE_SYMBOL = "the size of the result is then a symbol of the graph"
 _NOT_TRACED = "torch does not trace `{call}`"
 _PARAMETER = "`{function}`, and each compiled function that calls it, has one more parameter"
+_TEST_BEFORE = ("evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result "
+                "to {passed_to}: `True` or `False`")
+_VERSIONS = f"a version for each combination of results; {_PARAMETER}"
 _OUTSIDE = "what follows the line is no part of the graph"
 _ENTERED = "torch does not trace how this context is entered and left"
 _TRACED = "torch then traces the backward pass into the same graph"
@@ -176,15 +179,8 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.sets_up, elsewhere=True),
 
     # Random numbers, loops that the data ends, branches.
-    Rule("drawn", "branch item number",
-         "evaluate `{given_test}` before the compiled function is called, once for each turn of the loop at line "
-         "{loop}, and pass the outcomes to {passed_to}: a list of `True` and `False`", _DRAWN,
-         f"a version for each combination of outcomes; {_PARAMETER}",
+    Rule("drawn", "branch item number", _TEST_BEFORE, _DRAWN, _VERSIONS,
          facts=lambda at: _is_drawn(at) and at.loop_test is None),
-    Rule("drawn", "branch item number",
-         "evaluate `{given_test}` before the compiled function is called, and pass the result to {passed_to}: `True` "
-         "or `False`", _DRAWN, f"a version for each of the two; {_PARAMETER}",
-         facts=lambda at: _is_drawn(at) and not at.loops),
     Rule("drawn", "branch item number",
          "call {draws} before the compiled function is called{also_each_turn}, and pass what they give to {passed_to}",
          _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes", facts=_is_drawn),
@@ -292,9 +288,7 @@ RULES: tuple[Rule, ...] = (
          "does; else divide the function there", _NOT_TRACED, "it runs at another time", facts=lambda at: at.is_whole),
     Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _NOT_TRACED,
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
-    Rule("skipped", "skipped builtin",
-         "evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result to "
-         "{passed_to}: `True` or `False`", _NOT_TRACED, f"a version for each of the two; {_PARAMETER}"),
+    Rule("skipped", "skipped builtin", _TEST_BEFORE, _NOT_TRACED, _VERSIONS),
     Rule("skipped", "skipped builtin",
          "divide `{compiled}` at this line: compile what comes before it and what comes after it as functions of "
          "their own, and call `{call}` between them", f"{_NOT_TRACED}, and what is compiled makes or changes "
