@@ -36,15 +36,16 @@ EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "asked": ("GB0025", ("Call to `torch._dynamo.graph_break()`",)),
     "disabled": ("GB0098 GB0099", ("Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
     "copy": ("GB4198", ("Attempted to copy.deepcopy a tensor",)),
-    "skipped": ("GB0007 GB0008 GB0156 GB0208 GB0294", (
+    "skipped": ("GB0007 GB0008 GB0156 GB0207 GB0208 GB0294", (
         "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped",
-        "Unsupported method call", "attempted to trace numpy function")),
+        "Unsupported method call", "sort with non-constant keys", "attempted to trace numpy function")),
+    "generator": ("GB0363 GB7650 GB0055", ("An opaque object was created", "torch.Generator method",
+                                            "Failed to convert args/kwargs to proxy")),
     "context": ("GB0142", ("Unsupported context manager",)),
     "iterator": ("GB0811 GB4347", ("missing tp_iter", "Missing tp_iternext")),
     "attribute": ("GB0467", ("setattr() on unsupported type",)),
     "exception": ("GB0088 GB0021", ("Observed exception", "BUILD_STRING type error")),
     "fails": ("GB4315", ("RuntimeError when making fake tensor call",)),
-    "super": ("GB0006", ("Attempted to call a super() attribute that is not a function",)),
     "backward": ("GB0123", ("Unsupported Tensor.backward()",)),
     "gradients": ("GB9186", ("using `torch.autograd.grad`",)),
     "recurrent": ("GB0014", ("Attempted to wrap RNN",)),
@@ -76,7 +77,7 @@ _DRAWN = "torch holds a random number as a tensor while it traces; a number from
 _NEEDS_NUMBER = ("{fixed_use} needs it as an index or a size; with a symbol of the graph there (the setting "
                  "`capture_scalar_outputs`) torch 2.13 may end in an error")
 #: (A symbol for the number, or `.format`, would be no help: torch 2.13 goes on as if the text were not there.)
-_IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{function}` is called"
+_IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{compiled}` is called"
 _NO_TEXT = ("outside of a graph the number has a value; inside, torch makes its text only when the graph is done, and "
             "would look up what is no text yet")
 _PASSED = "what the compiled function itself needs of what is looked up has to be passed to it"
@@ -84,6 +85,9 @@ _SYMBOL = "the number is then a symbol of the graph"
 _SIZE_SYMBOL = "the size of the result is then a symbol of the graph"
 _NOT_TRACED = "torch does not trace `{call}`"
 _PARAMETER = "`{function}`, and each compiled function that calls it, has one more parameter"
+_TEST_BEFORE = ("evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result "
+                "to {passed_to}: `True` or `False`")
+_VERSIONS = f"a version for each combination of results; {_PARAMETER}"
 _OUTSIDE = "what follows the line is no part of the graph"
 _ENTERED = "torch does not trace how this context is entered and left"
 _TRACED = "torch then traces the backward pass into the same graph"
@@ -99,7 +103,7 @@ class Rule:
     Attributes:
         name: of the rule.
         events: keys of :data:`EVENTS`; ``"*"``: any.
-        change, why, cost, elsewhere, next_break: the sentence, as in :class:`~.model.Advice`.
+        change, why, cost, elsewhere, next_break, leaves: the sentence, as in :class:`~.model.Advice`.
         facts: whether the facts hold.
         setting: a line that sets an option of torch, which is the change.
         edit: gives the advice instead, or ``None``.
@@ -115,6 +119,7 @@ class Rule:
     edit: Callable[[Facts], Advice | None] | None = None
     elsewhere: bool = False
     next_break: str = ""
+    leaves: bool = False
 
     def advice(self, at: Facts) -> Advice | None:
         """Return the advice of the row; ``None`` where a fact of its sentence is not known."""
@@ -127,7 +132,8 @@ class Rule:
             return None
         change, why, cost, after = (each.format(**known) for each in sentence)
         settings = (self.setting,) if self.setting else ()
-        return Advice(self.name, change, why, cost, settings=settings, elsewhere=self.elsewhere, next_break=after)
+        return Advice(self.name, change, why, cost, settings=settings, elsewhere=self.elsewhere, next_break=after,
+                      leaves=self.leaves)
 
 
 def _site(propose: Callable[[Site], Advice | None]) -> Callable[[Facts], Advice | None]:
@@ -149,9 +155,14 @@ def _gives_no_symbol(at: Facts) -> bool:
         at.met.name not in _GIVE_SYMBOLS or at.met.overload == "out")
 
 
-def _in_recurrent_module(at: Facts) -> bool:
+def _is_in(at: Facts, path: str) -> bool:
     where = at.broken.location
-    return where is not None and where.filename.replace("\\", "/").endswith("torch/nn/modules/rnn.py")
+    return where is not None and where.filename.replace("\\", "/").endswith(path)
+
+
+def _steps(at: Facts) -> bool:
+    """Return whether the graph ends before the ``step`` of one of torch's optimizers, or of a scheduler around it."""
+    return _is_in(at, "torch/optim/optimizer.py") or is_step_of_scheduler(at.broken)
 
 
 def _computes_loss(at: Facts) -> bool:
@@ -168,27 +179,20 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.sets_up, elsewhere=True),
 
     # Random numbers, loops that the data ends, branches.
-    Rule("drawn", "branch item number",
-         "evaluate `{given_test}` before the compiled function is called, once for each turn of the loop at line "
-         "{loop}, and pass the outcomes to {passed_to}: a list of `True` and `False`", _DRAWN,
-         f"a version for each combination of outcomes; {_PARAMETER}",
+    Rule("drawn", "branch item number", _TEST_BEFORE, _DRAWN, _VERSIONS,
          facts=lambda at: _is_drawn(at) and at.loop_test is None),
-    Rule("drawn", "branch item number",
-         "evaluate `{given_test}` before the compiled function is called, and pass the result to {passed_to}: `True` "
-         "or `False`", _DRAWN, f"a version for each of the two; {_PARAMETER}",
-         facts=lambda at: _is_drawn(at) and not at.loops),
     Rule("drawn", "branch item number",
          "call {draws} before the compiled function is called{also_each_turn}, and pass what they give to {passed_to}",
          _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes", facts=_is_drawn),
     Rule("", "branch item number", facts=_is_drawn),
     Rule("rest", "branch item symbol",
          "compile what follows the test in a turn of the loop at line {loop}: a function of its own with "
-         "`@torch.compile`, called in the loop; the test `{test}` and `{function}` itself stay in plain "
+         "`@torch.compile`, called in the loop; the test `{test}` and {plain} itself stay in plain "
          "Python{also_grown}", "whether a turn goes on depends on values in a tensor; what it then computes is a graph "
          "by itself", "one call of compiled code for each turn that goes on",
          facts=lambda at: at.ends_turn and at.skips_rest),
     Rule("turn", "branch item symbol",
-         f"{_TURN}the test `{{test}}` and `{{function}}` itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
+         f"{_TURN}the test `{{test}}` and {{plain}} itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.ends_turn),
     Rule("turn", "operator size symbol", f"{_TURN}the test `{{loop_test}}` stays in plain Python", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.sets_loop_test),
@@ -202,7 +206,7 @@ RULES: tuple[Rule, ...] = (
     Rule("packed", "operator", f"give the module the padded batch, not the packed one, and set `{_RNN}`",
          "torch does not trace packed sequences: the size of each step is in a tensor",
          "the padding is computed, too: last states are others, and so is all that a bidirectional module returns; "
-         f"{_UNROLLED}", facts=_in_recurrent_module),
+         f"{_UNROLLED}", facts=lambda at: _is_in(at, "torch/nn/modules/rnn.py")),
     Rule("text_as_key", "item operator", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.is_number),
     Rule("number", "item", edit=edits.detached),
     Rule("element", "operator symbol", facts=lambda at: at.is_number, edit=edits.element),
@@ -213,12 +217,16 @@ RULES: tuple[Rule, ...] = (
     Rule("number_outside", "item operator",
          "end what is compiled before this line: return the tensor, take the number in plain Python, and pass it to a "
          "compiled function of the rest", _NEEDS_NUMBER, "two compiled functions in place of one",
-         facts=lambda at: at.is_number),
+         facts=lambda at: at.is_number and not at.loops),
+    Rule("number_outside", "item operator", f"{_TURN}{{plain}} itself, which takes the number, stays in plain Python",
+         _NEEDS_NUMBER, _EACH_TURN, facts=lambda at: at.is_number),
     Rule("number_outside", "symbol",
          "end what is compiled before this line, and do what it does with the number in plain Python",
          "the number is a symbol of the graph, and the line needs its value", _OUTSIDE,
-         facts=lambda at: at.is_of_compiled),
-    Rule("tolist", "tolist operator", edit=edits.listed),
+         facts=lambda at: at.is_of_compiled and not at.loops),
+    Rule("tolist", "tolist",
+         f"if `{{listed}}` has one dimension: write `[value.item() for value in {{listed}}]`, and set `{SCALARS}`",
+         "torch traces `.item()` of each element then, and no `.tolist()` of floating point", "the loop is unrolled"),
     Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
          cost="{next_test} depends on it, and breaks the graph next", next_break="{next_test}",
          facts=lambda at: at.is_number),
@@ -226,7 +234,7 @@ RULES: tuple[Rule, ...] = (
          cost="a branch or a key that depends on the number may end the graph again", facts=lambda at: at.is_number),
 
     # Shapes that the data tells.
-    Rule("shape", "size", "keep the line out of `{function}`: run it outside of what is compiled",
+    Rule("shape", "size", "keep the line out of `{compiled}`: run it outside of what is compiled",
          "torch cannot tell the shape of what `{operator}` returns (`capture_dynamic_output_shape_ops` changes nothing "
          "there)", _OUTSIDE, facts=_gives_no_symbol),
     Rule("numbers_of_size", "size",
@@ -252,34 +260,35 @@ RULES: tuple[Rule, ...] = (
     Rule("warning", "skipped", why="torch then warns after the graph instead of ending it here",
          cost="the warning comes when the graph is done", setting=f"{REORDER}(warnings.warn)",
          facts=lambda at: at.met.last == "warn"),
+    Rule("optimizer", "asked skipped", "leave the line as it is: torch compiles `step` by itself",
+         "torch's optimizers end the graph before `step`, so that its own has no gradients and changes parameters in "
+         "place", "the line is no part of the graph around it", facts=_steps, leaves=True),
     Rule("graph_break", "asked", edit=edits.taken_out),
     Rule("disable", "disabled", edit=edits.enabled),
 
     # Calls that torch does not trace.
-    Rule("deepcopy", "copy skipped", "make the copy of `{copied}` where `{function}` is called, and pass both",
+    Rule("deepcopy", "copy skipped", "make the copy of `{copied}` where `{compiled}` is called, and pass both",
          "torch does not trace `copy.deepcopy` of a tensor", "the copy is made outside of the graph",
-         facts=lambda at: not at.made_of(at.copied)),
+         facts=lambda at: _is_in(at, "/copy.py") and not at.made_of(at.copied)),
     Rule("reading", "skipped", "call `{call}` before and after the call of `{compiled}`, not in it",
          "torch does not trace it; passed to `{compiled}` as an argument, what it reads would tell nothing of that",
          "what is measured is all of `{compiled}`, not a part of it", facts=lambda at: at.met.last in _READING),
-    # (Torch's documents have the program so; or the break follows from another one.)
-    Rule("", "skipped", facts=lambda at: is_step_of_scheduler(at.broken) or bound_method(at.broken)),
+    Rule("", "skipped", facts=lambda at: bound_method(at.broken)),  # (The break follows from another one.)
     Rule("context", "context skipped builtin",
          "write `with {entered} as {entered_as}:` around the call of `{compiled}`, not in it, and pass it what its "
-         "lines need of `{entered_as}`", _ENTERED, "the context then holds for all of the function"),
+         "lines need of `{entered_as}`", _ENTERED, "the context then holds for all of the function",
+         facts=lambda at: not at.made_of(at.entered)),
     Rule("context", "context skipped builtin", "write `with {entered}:` around the call of `{compiled}`, not in it",
-         _ENTERED, "the context then holds for all of the function"),
-    Rule("skipped", "skipped builtin", "move `{call}` before the call of `{function}`", _NOT_TRACED,
+         _ENTERED, "the context then holds for all of the function", facts=lambda at: not at.made_of(at.entered)),
+    Rule("skipped", "skipped builtin", "move `{call}` before the call of `{compiled}`", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
          "move `{call}` out of what is compiled, with the conditions that it is under: before the call of "
          "`{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it needs what it "
          "does; else divide the function there", _NOT_TRACED, "it runs at another time", facts=lambda at: at.is_whole),
-    Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and `{{function}}` itself stay in plain Python", _NOT_TRACED,
+    Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _NOT_TRACED,
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
-    Rule("skipped", "skipped builtin",
-         "evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result to "
-         "{passed_to}: `True` or `False`", _NOT_TRACED, f"a version for each of the two; {_PARAMETER}"),
+    Rule("skipped", "skipped builtin", _TEST_BEFORE, _NOT_TRACED, _VERSIONS),
     Rule("skipped", "skipped builtin",
          "divide `{compiled}` at this line: compile what comes before it and what comes after it as functions of "
          "their own, and call `{call}` between them", f"{_NOT_TRACED}, and what is compiled makes or changes "
@@ -287,6 +296,10 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
          "{passed_to}{also_as_tensor}", _NOT_TRACED, _PARAMETER),
+    Rule("generator", "generator",
+         "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
+         "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,
+         facts=lambda at: any(each in at.broken.context for each in ("(Generator)", "C.Generator", "torch.Generator"))),
     Rule("generator", "iterator", "pass a list: call the function with `list({iterated})`",
          "torch can unroll a loop over a list, not over a generator that runs already",
          "all items are made before the call"),
@@ -296,11 +309,11 @@ RULES: tuple[Rule, ...] = (
     Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),
     Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
          "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
-    Rule("raise", "exception", "test for it where `{function}` is called, before the call",
+    Rule("raise", "exception", "test for it where `{compiled}` is called, before the call",
          "a graph cannot raise; a call that does not come to this line is compiled whole",
          "none, as long as the test needs nothing that the function computes",
          facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
-    Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{function}`, "
+    Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{compiled}`, "
          "test for them before the call; if it does not: it works with what has no value while torch traces (as an "
          "address, or the name of a tensor's class), so do it before the call",
          "torch gives up a function in which an exception comes that it does not catch",
@@ -308,7 +321,6 @@ RULES: tuple[Rule, ...] = (
     Rule("fails", "fails", "if the line fails in plain Python, too: mend it, or test for such input before the call",
          "torch ran it on tensors without values, of the same sizes and dtypes, and met this error",
          facts=lambda at: not at.met.is_custom),
-    Rule("exception", "super", edit=edits.args_set),
 
     # Gradients, modules, classes.
     Rule("trace_autograd_ops", "gradients", why=f"{_TRACED}; a compiled graph of AOTAutograd (`aot_eager`, `inductor`) "
@@ -351,7 +363,8 @@ def on_break(site: Site) -> Advice | None:
             return None
         advice = rule.advice(at)
         if advice is not None:
-            if advice.names_setting or advice.elsewhere or site.where is None or is_own(site.where.filename):
+            alone = advice.elsewhere or advice.names_setting and not advice.next_break
+            if alone or site.where is None or is_own(site.where.filename):
                 return advice
             is_fixed = True  # (It is a line of a library, which nobody changes.)
     return None

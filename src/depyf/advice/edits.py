@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
@@ -82,7 +81,7 @@ def printed_after(site: Site, call: ast.Call, shown: Sequence[ast.expr]) -> Advi
     return replace(advice, change=f"{advice.change}, and set `{setting}`", settings=(setting,))
 
 
-# --- texts, exceptions ------------------------------------------------------------------------------------
+# --- texts ------------------------------------------------------------------------------------------------
 def formatted(at: Facts) -> Advice | None:
     """Return the advice on an f-string of a number that torch keeps open: ``.format``, whose text it makes later.
 
@@ -125,35 +124,6 @@ def _written(spec: ast.expr | None) -> str | None:
         case ast.JoinedStr([ast.Constant(str(text))]):
             return f":{text}"
     return None
-
-
-def args_set(at: Facts) -> Advice | None:
-    """Return the advice on the ``__init__`` of the program's own exception: torch traces all but its ``super()``."""
-    match at.statement:
-        case ast.Expr(ast.Call(ast.Attribute(ast.Call(ast.Name("super"), [], []), "__init__"), arguments, [])) if (
-                at.function is not None and at.function.args.args and _is_exception(at)
-                and not any(isinstance(each, ast.Starred) for each in arguments)):
-            target = ast.Attribute(ast.Name(at.function.args.args[0].arg, ast.Load()), "args", ast.Store())
-            return rewritten(
-                at.site, [ast.Assign([target], ast.Tuple(list(arguments), ast.Load()))], rule="exception",
-                why="torch traces the setting of `args`, but not `super().__init__` of an exception",
-                cost="none: `args` is all that it sets")
-    return None
-
-
-def _is_exception(at: Facts) -> bool:
-    """Return whether the statement stands in a class right below one of Python's plain exceptions."""
-    for node in ast.walk(at.site.module) if at.site.module is not None else ():
-        if isinstance(node, ast.ClassDef) and at.function in node.body:
-            kinds = [getattr(builtins, base.id, None) for base in node.bases if isinstance(base, ast.Name)]
-            return len(kinds) == len(node.bases) == 1 and kinds[0] is not None and _sets_args_only(kinds[0])
-    return False
-
-
-def _sets_args_only(kind: object) -> bool:
-    """Return whether an exception of Python's keeps its arguments in ``args`` and nowhere else."""
-    return isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(
-        kind, (OSError, SyntaxError, ImportError, UnicodeError, StopIteration, AttributeError, NameError))
 
 
 # --- numbers out of tensors -----------------------------------------------------------------------------
@@ -204,23 +174,6 @@ def number_of(node: ast.AST) -> ast.expr | None:
             return inner
         case ast.Call(ast.Name("float"), [inner], []) if not isinstance(inner, ast.Constant):
             return number_of(inner) or inner
-    return None
-
-
-def listed(at: Facts) -> Advice | None:
-    """Return the rewriting of ``.tolist()`` of a tensor of floats that is known to have one dimension."""
-    for node in ast.walk(at.statement) if isinstance(at.statement, _SIMPLE) else ():
-        match node:
-            case ast.Call(ast.Attribute(tensor, "tolist"), [], []):
-                kind = at.values.infer(tensor)
-                if len(kind.shape or ()) != 1 or kind.dtype not in _FLOATS:
-                    return None  # (Of whole numbers torch traces `.tolist()` itself.)
-                old, new = at.text(node), f"[value.item() for value in {at.text(tensor)}]"
-                line = at.text(at.statement)
-                if line.count(old) == 1:
-                    advice = with_lines(at.site, "tolist", [line.replace(old, new)],
-                                        "torch traces `.item()` of each element then", "the loop is unrolled")
-                    return replace(advice, change=f"{advice.change}, and set `{SCALARS}`", settings=(SCALARS,))
     return None
 
 

@@ -7,8 +7,8 @@ can contain, as what the lines after the break do with a value, is read from the
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterator, Mapping, Set
-from functools import cached_property
 
 from ..torch_text.met import met
 from .branches import unparsed
@@ -60,7 +60,7 @@ class Facts:
         """Whether the line is in a generator: of what one prints after the graph torch 2.13 loses the text."""
         return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or ast.Pass()))
 
-    @cached_property
+    @functools.cached_property
     def loops(self) -> list[Loop]:
         """The loops that repeat the line, the outermost first."""
         return loops_around(self.function, self.where.line) if self.function and self.where else []
@@ -103,7 +103,7 @@ class Facts:
         """Return the calls of a function or method of this name in the statement."""
         return [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and called(each) == name]
 
-    @cached_property
+    @functools.cached_property
     def call(self) -> ast.Call | None:
         """The call of the user's statement that torch names, or that draws a random number."""
         drawn = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and _draws(each)]
@@ -129,6 +129,12 @@ class Facts:
         return parts[0] if parts and not self.made_of(parts[0]) else None
 
     @property
+    def entered(self) -> ast.expr | None:
+        """The context that the statement enters, if it is one."""
+        items = self.statement.items if isinstance(self.statement, ast.With) else []
+        return items[0].context_expr if len(items) == 1 else None
+
+    @property
     def copied(self) -> ast.expr | None:
         """What ``copy.deepcopy`` copies."""
         calls = self.calls("deepcopy")
@@ -148,6 +154,8 @@ class Facts:
             return ""
         given = {each.arg for each in ast.walk(self.function.args) if isinstance(each, ast.arg)} - {"self", "cls"}
         changed, parts = set() if self.is_of_compiled else given, set()
+        changed |= {name for each in own_parts(self.statement) if isinstance(each, ast.comprehension)
+                    for name in names_set(each.target)}
         for each in ast.walk(self.function):
             if not self.loops and getattr(each, "lineno", 0) >= self.statement.lineno:
                 continue  # (In a loop the lines after it come before it, too.)
@@ -177,8 +185,9 @@ class Facts:
     @property
     def is_number_given(self) -> bool:
         """Whether the number can be computed before the call: it is of nothing that the function makes."""
-        numbers = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and is_number(each)]
-        return self.is_of_compiled and not any(map(self.made_of, numbers))
+        numbers: list[ast.expr | None] = [
+            each for each in own_parts(self.statement) if isinstance(each, ast.Call) and is_number(each)]
+        return self.is_of_compiled and not any(map(self.made_of, numbers or [self.first("fixed")]))
 
     @property
     def next_test(self) -> str:
@@ -239,16 +248,32 @@ class Facts:
                               if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
 
     def _uses_of_number(self, statement: ast.stmt, names: set[str]) -> Iterator[Use]:
+        is_fixed: Callable[[ast.AST | None], bool] = functools.partial(is_number, names=names)
         if statement is not self.statement:
             yield from (("test", test) for test in _tests(statement) if _reads(test, names))
+        elif self.met.name == "_local_scalar_dense" and not any(
+                isinstance(each, ast.Call) and (is_number(each) or called(each) == "tolist")
+                for each in own_parts(statement)):
+            is_fixed = self._is_element  # (Torch itself takes the number of a tensor that is an index or a size.)
         for each in own_parts(statement):
             match each:
                 case ast.Subscript(ast.Name(owner), index) if self.values.is_tensor(owner) and is_number(index, names):
                     pass  # (A symbol may be the only index of a tensor.)
-                case ast.Subscript(_, index) if any(is_number(part, names) for part in _parts(index)):
+                case ast.Subscript(_, index) if any(map(is_fixed, _parts(index))):
                     yield "fixed", each
-                case ast.keyword("size", value) if any(is_number(part, names) for part in ast.walk(value)):
+                case ast.keyword("size", value) if any(map(is_fixed, ast.walk(value))):
                     yield "fixed", value
+
+    def _is_element(self, node: ast.AST | None) -> bool:
+        """Return whether an expression may be a tensor of one number: a variable, ``order[0]``, ``t.argmax()``."""
+        match node:
+            case ast.Name(name):
+                return self.values.infer(node).shape == () or not self.values.type_of(name)
+            case ast.Subscript(_, index):
+                return not isinstance(index, (ast.Slice, ast.Compare))
+            case ast.Call(ast.Attribute(_, "argmax" | "argmin"), [], []):
+                return True
+        return False
 
 
 def _uses_of_size(statement: ast.stmt, names: set[str], sizes: set[str]) -> Iterator[Use]:
@@ -416,6 +441,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "compiled": _compiled,  # (what torch compiled, if that is known)
     "passed_to": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
         f"`{_compiled(at)}` and on to `{at.function.name}`"),
+    "plain": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
+        f"`{at.function.name}`, so `{_compiled(at)}`,"),
     "line": lambda at: at.where.text.strip() if at.where is not None else "",
     "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
     "own_loop": lambda at: str(at.statement.lineno) if isinstance(at.statement, ast.For) else "",
@@ -431,11 +458,12 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_as_tensor": lambda at: "" if isinstance(at.statement, (ast.If, ast.For)) else (
         ", as a tensor if it is a number that changes"),
     "copied": lambda at: at.text(at.copied),
-    "entered": lambda at: at.text(at.statement.items[0].context_expr) if (
-        isinstance(at.statement, ast.With) and len(at.statement.items) == 1) else "",
+    "entered": lambda at: at.text(at.entered),
     "entered_as": lambda at: at.text(at.statement.items[0].optional_vars) if isinstance(at.statement, ast.With) else "",
     "iterated": lambda at: at.text(at.statement.iter) if isinstance(at.statement, ast.For) and isinstance(
         at.statement.iter, ast.Name) and at.values.is_given(at.statement.iter.id) else "",
+    "listed": lambda at: next((at.text(each.func.value) for each in at.calls("tolist")
+                               if isinstance(each.func, ast.Attribute)), ""),
     "logger": _logger,
     "operator": lambda at: f"{at.met.module}.{at.met.name}" if at.met.module else "",
     "fixed_use": lambda at: at.use("fixed"),

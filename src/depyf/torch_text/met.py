@@ -80,6 +80,8 @@ def met(broken: GraphBreak) -> Met:
     found = next((match for text, forms in ((broken.context, _IN_CONTEXT), (broken.explanation, _IN_EXPLANATION))
                   for form in forms if (match := form.search(text))), None)
     named = found.groupdict() if found is not None else {}
+    if broken.reason.startswith("sort with non-constant keys"):  # (It names the type of a key.)
+        named = {"name": "sorted"}
     types, raised = _TYPES.search(broken.explanation), _RAISED.search(broken.context)
     return Met(
         named.get("name", ""), named.get("module") or "", named.get("overload") or "",

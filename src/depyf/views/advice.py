@@ -190,7 +190,8 @@ class Adviser:
                 breaks = [broken for each in of_step for broken in each.breaks
                           if broken.skips_function or self._is_at(path_from_frame(broken, each), step)]
                 advised = {broken: self.on_break(broken) for broken in breaks}
-                known = {broken: advice for broken, advice in advised.items() if advice is not None}
+                known = {broken: advice for broken, advice in advised.items()
+                         if advice is not None and not advice.leaves}
                 return known if len(known) == len(advised) else {}
         return {}
 
@@ -210,7 +211,7 @@ class Adviser:
     def _advised(self, compilations: Iterable[Compilation]) -> dict[GraphBreak, Advice]:
         """Return the breaks of compilations that there is advice on."""
         return {broken: advice for compilation in compilations for broken in compilation.breaks
-                if (advice := self.on_break(broken)) is not None}
+                if (advice := self.on_break(broken)) is not None and not advice.leaves}
 
     @cached_property
     def _outer_breaks(self) -> dict[GraphBreak, Advice]:
