@@ -8,7 +8,8 @@ torch = pytest.importorskip("torch")
 
 from depyf.advice.model import Advice, Edit  # noqa: E402
 from depyf.fixing.forced import choices, conditions_of  # noqa: E402
-from depyf.fixing.generated import Generator, compared  # noqa: E402
+from depyf.fixing.generated import Generator  # noqa: E402
+from depyf.fixing.outcome import compared  # noqa: E402
 from depyf.fixing.patch import Patch  # noqa: E402
 from depyf.fixing.variations import variations  # noqa: E402
 
@@ -44,7 +45,7 @@ def test_the_same_on_both_sides(tmp_path):
     found = verdict(tmp_path, "    if x.sum() > 0:\n        y = x + 1\n    else:\n        y = x - 1\n    return y * 2\n",
                     "    y = torch.where(x.sum() > 0, x + 1, x - 1)\n    return y * 2\n",
                     (torch.arange(3.0),), "x.sum() > 0")
-    assert found.holds and found.calls > 60
+    assert not found.why_not and found.calls > 60
     assert str(found) == f"same on {found.calls} calls, both branches taken"
 
 
@@ -55,7 +56,7 @@ def test_a_module_is_judged_with_forks_and_without(tmp_path, monkeypatch, forks)
         monkeypatch.setattr("depyf.capture.apart.why_not", lambda: "CUDA is in use")
     old = "        if x.sum() > 0:\n            x = x * 2\n        return x + 1\n"
     new = "        x = torch.where(x.sum() > 0, x * 2, x)\n        return x + 1\n"
-    assert verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).holds
+    assert not verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).why_not
     new = new.replace("x * 2,", "torch.dropout(x * 2, 0.5, self.training),")
     assert "random state of torch" in verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).differs
 
@@ -64,7 +65,7 @@ def test_conditions_with_logical_operators_are_one_with_those_of_tensors(tmp_pat
     found = verdict(tmp_path, "    if x.sum() > 0 and not x.any():\n        x = x + 1\n    return x * 2\n",
                     "    x = torch.where((x.sum() > 0) & ~x.any(), x + 1, x)\n    return x * 2\n",
                     (torch.ones(3),), "x.sum() > 0 and not x.any()")
-    assert found.holds and found.conditions == 1
+    assert not found.why_not and found.conditions == 1
 
 
 def test_where_each_call_raises_nothing_is_judged(tmp_path):
@@ -97,19 +98,31 @@ def test_where_each_call_raises_nothing_is_judged(tmp_path):
 def test_what_differs_on_other_inputs_is_named(tmp_path, old, new, x, condition, differs):
     args = (x, 2) if " n" in old else (x,)
     found = verdict(tmp_path, old, new, args, condition)
-    assert not found.holds and differs in found.differs
+    assert found.why_not and differs in found.differs
 
 
 def test_a_side_that_is_never_compared_is_not_taken_for_the_same(tmp_path):
     found = verdict(tmp_path, "    if len(seen) > 9:\n        if x.sum() > 0:\n            x = x + 1\n    return x * 2\n",
                     "    if len(seen) > 9:\n        x = torch.where(x.sum() > 0, x + 1, x)\n    return x * 2\n",
                     (torch.ones(3),), "")
-    assert found.holds  # (no condition is asked for)
+    assert not found.why_not  # (no condition is asked for)
 
 
 def test_an_error_on_both_sides_is_the_same(tmp_path):
     body = "    return x @ torch.ones(3, 2)\n"
-    assert verdict(tmp_path, body, "    return torch.matmul(x, torch.ones(3, 2))\n", (torch.ones(2, 3),)).holds
+    assert not verdict(tmp_path, body, "    return torch.matmul(x, torch.ones(3, 2))\n", (torch.ones(2, 3),)).why_not
+
+
+@pytest.mark.parametrize(("old", "new", "same"), [
+    ("    return x.reshape(2, 3)\n", "    return x.view(2, 3)\n", True),
+    ("    return x @ torch.ones(9)\n", "    return x.sum().reshape(9)\n", True),
+    ("    assert len(x) > 5, 'short'\n    return x\n", "    assert len(x) > 5, 'small'\n    return x\n", False),
+    ("    if len(x) < 5:\n        raise ValueError('short')\n    return x\n",
+     "    if len(x) < 5:\n        raise ValueError('small')\n    return x\n", False),
+    ("    return x + {}[len(x)]\n", "    return x + {}[-len(x)]\n", False)])
+def test_the_words_of_an_error_count_where_the_program_chose_them(tmp_path, old, new, same):
+    found = verdict(tmp_path, old, new, (torch.ones(3),))
+    assert ("raises" not in found.differs) is same
 
 
 def test_the_program_is_not_disturbed(tmp_path, capsys):

@@ -75,8 +75,8 @@ def fix(given: argparse.Namespace) -> int:
         print("# left (at lines of the patched files):" if found.taken else "# left:")
         print("\n".join(f"#   {line}" for line in remaining))
     if not found.taken:
-        print("# no change was found that helps and keeps the results" if before.problems else "# nothing to change")
-        return DONE if not before.problems else DIFFERENT
+        print("# no change was found that helps and keeps the results" if before.weight else "# nothing to change")
+        return DONE if not before.weight else DIFFERENT
     print(unified_diff(found.texts, os.getcwd()), end="")
     if given.apply:
         for path, text in found.texts.items():

@@ -1,12 +1,13 @@
 """Generated calls: each call that the program made, and variations of it, in plain Python, each in a child process.
 
 A process with the old texts gives outcomes for ``f``, ``x all zeros``, ``n > 0 forced True`` ...; one with the new
-texts gives outcomes for the same calls. :func:`compared` says where they differ.
+texts gives outcomes for the same calls.
 """
 
 from __future__ import annotations
 
 import copy
+import dis
 import itertools
 import logging
 import random
@@ -17,47 +18,21 @@ import types
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..views.markdown import count
 from .forced import Conditions, Forcing, choices, instrument
+from .outcome import MORE, Call
 
 if TYPE_CHECKING:
-    from ..comparing.outcome import Outcome
     from .variations import Variation
 
 #: Of each function so many calls are repeated; the first with all variations, the others as recorded.
 MOST_CALLS = 4
 #: Seconds that one input may take.
 LIMIT = 20.0
-#: Seconds for all generated calls of a run, and the name of the inputs that there was no time for.
+#: Seconds for all generated calls of a run.
 LIMIT_OF_ALL = 90.0
-MORE = "further inputs"
-#: Calls that were not judged of which so many are named.
-MOST_NAMED = 3
-
-
-@dataclass
-class Generated:
-    """One generated call.
-
-    Attributes:
-        function: its name.
-        input: what differs from the recorded call.
-        forced: sides that conditions were forced to, by number.
-        outcome: what it left, a ``comparing.outcome.Outcome``; ``None`` where it could not be judged.
-        taken: the sides of conditions that it took.
-        why_not: why it could not be judged.
-    """
-
-    function: str
-    input: str
-    forced: Mapping[int, bool]
-    outcome: Any = None
-    taken: frozenset[tuple[int, bool]] = frozenset()
-    why_not: str = ""
 
 
 class Generator:
@@ -75,10 +50,10 @@ class Generator:
     def __init__(self, texts: Mapping[str, str], conditions: Conditions) -> None:
         self.texts, self.conditions = texts, conditions
         self.forced = choices(sum(map(len, conditions.values())))
-        self.calls: list[Generated] = []
+        self.calls: list[Call] = []
         self._seen: Counter[str] = Counter()
         self._spent = 0.0
-        self._later: list[Callable[[], list[Generated]]] = []
+        self._later: list[Callable[[], list[Call]]] = []
 
     def call(self, name: str, model: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call of the program in plain Python, after it was repeated."""
@@ -95,31 +70,30 @@ class Generator:
         if apart.is_apart() or self._seen[name] >= MOST_CALLS:
             return
         self._seen[name] += 1
-        vary, began = self._seen[name] == 1, time.monotonic()
+        number, began = self._seen[name], time.monotonic()
         try:
             if apart.why_not():
                 function, args, kwargs = copy.deepcopy((function, args, kwargs))
-                self._later.append(lambda: self._all(name, function, args, kwargs, vary, on_copies))
+                self._later.append(lambda: self._all(name, number, function, args, kwargs, on_copies))
             else:
                 self.calls += apart.in_child(
-                    lambda: self._all(name, function, args, kwargs, vary, apart.in_child), 2 * LIMIT_OF_ALL)
+                    lambda: self._all(name, number, function, args, kwargs, apart.in_child), 2 * LIMIT_OF_ALL)
         except Exception as error:  # noqa: BLE001  (of what cannot be copied or pickled)
-            self.calls.append(Generated(name, "as recorded", {}, why_not=str(error)))
+            self.calls.append(Call(name, number, "as recorded", why_not=str(error)))
         self._spent += time.monotonic() - began
 
-    def finished(self) -> list[Generated]:
+    def finished(self) -> list[Call]:
         """Return the generated calls, when the program has ended."""
         for work in self._later:
             self.calls += work()
         return self.calls
 
-    def _all(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], vary: bool,
-             apart: Callable[[Callable[[], Any], float], Any]) -> list[Generated]:
+    def _all(self, name: str, number: int, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+             apart: Callable[[Callable[[], Any], float], Any]) -> list[Call]:
         """Return the generated calls for one call. The code of functions is exchanged for good.
 
         Args:
-            name, function, args, kwargs: of the call.
-            vary: with other inputs, too.
+            name, number, function, args, kwargs: of the call; with other inputs, too, if it is the first.
             apart: runs work within seconds, so that it changes nothing here.
         """
         import torch
@@ -130,15 +104,15 @@ class Generator:
         forcing = Forcing()
         instrument(self.texts, self.conditions, forcing)
         owner = getattr(function, "__self__", function)
-        results: list[Generated] = []
+        results: list[Call] = []
         until = time.monotonic() + LIMIT_OF_ALL - self._spent
-        for variation in itertools.islice(variations(function, owner, args, kwargs), None if vary else 1):
+        for variation in itertools.islice(variations(function, owner, args, kwargs), None if number == 1 else 1):
             if results and time.monotonic() > until:
-                return [*results, Generated(name, MORE, {}, why_not="no time was left")]
+                return [*results, Call(name, number, MORE, why_not="no time was left")]
             for forced in self.forced:
-                each = Generated(name, variation.name, forced)
+                each = Call(name, number, variation.name, forced)
                 try:
-                    each.outcome, each.taken = apart(lambda: _run(function, variation, forced, forcing), LIMIT)
+                    vars(each).update(apart(lambda: _run(function, variation, forced, forcing), LIMIT))
                 except Exception as error:  # noqa: BLE001
                     each.why_not = str(error)
                 results.append(each)
@@ -153,8 +127,8 @@ def on_copies(work: Callable[[], Any], limit: float) -> Any:
 
 
 def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int, bool], forcing: Forcing,
-         ) -> tuple[Outcome, frozenset[tuple[int, bool]]]:
-    """Run one generated call, in a child of its own or on copies."""
+         ) -> dict[str, Any]:
+    """Run one generated call, in a child of its own or on copies, and return what is known of it (:class:`Call`)."""
     import torch
 
     from ..capture import apart
@@ -176,19 +150,38 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
         sys.modules["numpy"].random.seed(0)
     logging.getLogger().addHandler(said)
     warn, warnings.warn = warnings.warn, said.warn
+    own_words = False
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        nonlocal own_words
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            own_words = _in_own_words(error)
+            raise
+
     try:
         with pipeline.all_eager():
-            outcome = outcome_of(function, roots, args, kwargs, None)
+            outcome = outcome_of(called, roots, args, kwargs, None)
     finally:
         logging.getLogger().removeHandler(said)
         warnings.warn = warn
     outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash is another in each process)
-    outcome.extra = said.lines
     for place in list(outcome.states):  # (what only a text names, as the module `torch`, is no difference)
         name = re.match(r"global \w+", place)
         if name is not None and name[0] not in roots:
             del outcome.states[place]
-    return outcome, frozenset(forcing.taken)
+    return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": said.lines, "own_words": own_words}
+
+
+def _in_own_words(error: BaseException) -> bool:
+    """Return whether a statement raised an error, or it names a key; else the words are those of an operation."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return isinstance(error, KeyError) or trace is None or (
+        trace.tb_frame.f_code.co_code[trace.tb_lasti] in (dis.opmap["RAISE_VARARGS"], dis.opmap.get("RERAISE"))
+        and not trace.tb_frame.f_globals.get("__name__", "").startswith("torch."))
 
 
 class _Said(logging.Handler):
@@ -220,106 +213,3 @@ def _roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
                 not callable(value) or type(value).__module__ == plain.__module__):
             roots[f"global {name}"] = value
     return roots
-
-
-# --- two processes ----------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Verdict:
-    """Whether generated calls are the same with two texts.
-
-    Attributes:
-        calls: how many were compared.
-        differs: the first that is not the same, in words; ``""``: none.
-        unjudged: what could not be compared, in words.
-        conditions: how many conditions the change has.
-        one_sided: conditions of which a side was never compared, or that no call ended without an error.
-    """
-
-    calls: int = 0
-    differs: str = ""
-    unjudged: tuple[str, ...] = ()
-    conditions: int = 0
-    one_sided: tuple[str, ...] = ()
-
-    @property
-    def holds(self) -> bool:
-        """Every condition was compared on both sides, and nothing differs."""
-        return not self.why_not
-
-    @property
-    def why_not(self) -> str:
-        """What differs, or why that is not known; ``""`` where it holds."""
-        unknown = self.one_sided or (() if self.calls else (*self.unjudged, "no call could be repeated"))
-        return self.differs or next(iter(unknown), "")
-
-    def __str__(self) -> str:
-        if not self.calls:
-            return "none, as no line but settings of torch is changed"
-        sides = ""
-        if self.conditions:
-            sides = ", both branches taken" if self.conditions == 1 else (
-                f", both branches of {self.conditions} conditions taken")
-        more = [f"and {len(self.unjudged) - MOST_NAMED} more"] if len(self.unjudged) > MOST_NAMED else []
-        return "; ".join([f"same on {count(self.calls, 'call')}{sides}",
-                          *(f"not judged: {each}" for each in self.unjudged[:MOST_NAMED]), *more])
-
-
-def compared(old: Sequence[Generated], new: Sequence[Generated], conditions: Conditions) -> Verdict:
-    """Return the verdict on two processes' generated calls."""
-    from ..comparing.reachable import MOST
-
-    tests = [test for texts in conditions.values() for test in texts]
-    calls, ended, taken, unjudged = 0, False, set[tuple[int, bool]](), dict[str, None]()
-    in_time = not any(each.input == MORE for each in (*old, *new))
-    for one, other in _paired(old, new):
-        known = one or other or old[0]
-        what = f"{known.function}, {known.input}" + "".join(
-            f", `{tests[number]}` forced {side}" for number, side in known.forced.items())
-        if one is None or other is None:
-            if in_time and not known.forced:
-                return Verdict(calls, f"{what}: only one of both programs makes this call", tuple(unjudged))
-            continue  # (without forcing it raises in one of them, which differs then)
-        if one.outcome is None and other.outcome is None:
-            unjudged[f"{what}: {one.why_not}"] = None
-            continue
-        text = one.why_not or other.why_not or _difference(other.outcome, one.outcome)
-        if text:
-            return Verdict(calls, f"{what}: {text}", tuple(unjudged), len(tests))
-        if one.outcome.left_out:
-            unjudged[f"{what}: what lies beyond {MOST} objects"] = None
-        calls += 1
-        if one.outcome.raised is None:
-            ended = True
-            taken |= one.taken & other.taken
-    one_sided = [f"`{test}` was never {side}" for number, test in enumerate(tests) for side in (True, False)
-                 if (number, side) not in taken]
-    if calls and not ended:
-        one_sided.append("each call raises an error")
-    return Verdict(calls, "", tuple(unjudged), len(tests), tuple(one_sided))
-
-
-def _paired(old: Sequence[Generated], new: Sequence[Generated]) -> Iterator[tuple[Generated | None, Generated | None]]:
-    """Yield calls with the same function, input and forced sides, and the same number of such before them."""
-    by_key: list[dict[Any, Generated]] = [{}, {}]
-    for calls, found in zip((old, new), by_key):
-        seen: Counter[Any] = Counter()
-        for each in calls:
-            key = each.function, each.input, tuple(each.forced.items())
-            seen[key] += 1
-            found[key, seen[key]] = each
-    for each in dict.fromkeys([*by_key[0], *by_key[1]]):
-        yield by_key[0].get(each), by_key[1].get(each)
-
-
-def _difference(new: Outcome, old: Outcome) -> str:
-    """Return in words where a call with the new text leaves something else; ``""``: nowhere."""
-    from ..comparing.outcome import disagreements
-    from ..comparing.tensors import Tolerance
-
-    if new.raised is not None and old.raised is not None and (new.raised.type, new.raised.text) != (
-            old.raised.type, old.raised.text):
-        return f"raises {new.raised.type}: {new.raised.text[:80]}; before {old.raised.type}: {old.raised.text[:80]}"
-    if new.extra != old.extra:
-        return f"logs and warns {new.extra!r:.80}; before {old.extra!r:.80}"
-    found = disagreements(new, old, Tolerance())
-    return str(found[0]).replace("in eager Python", "before") if found else ""

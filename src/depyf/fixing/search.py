@@ -17,8 +17,7 @@ from ..records.model import Capture, SourceFile
 from ..views.markdown import count
 from ..views.run_index import RunIndex
 from .forced import Conditions, conditions_of
-from .generated import Verdict, compared
-from .outcome import Outcome
+from .outcome import Outcome, Verdict, compared
 from .patch import Patch
 
 #: Changes that mend a break and show others, taken in the hope of mending those too; and how much more these may weigh
@@ -114,15 +113,15 @@ class Search:
         else:
             step: Step | None = found.step
             ahead = 0
-            while step is not None and step.after.problems and self._left > 0 and ahead <= MOST_AHEAD:
+            while step is not None and step.after.weight and self._left > 0 and ahead <= MOST_AHEAD:
                 step = self._round(step)
                 if step is not None and step.after.weight < found.after.weight:
                     found.step, ahead = step, 0
                 ahead += 1
             for advice in found.taken:
                 self.rejected.pop(advice.change, None)
-            if before.problems and not found.taken and self._left > 0 and not self._run(
-                    Patch(self.program), "the program as it is, again").same_results(before):
+            if before.weight and not found.taken and self._left > 0 and self._run(
+                    Patch(self.program), "the program as it is, again").difference(before):
                 found.refused = "two runs of the program as it is do not give the same, so no change can be judged"
         found.runs = self.runs
         return found
@@ -183,8 +182,8 @@ class Search:
         key = repr(conditions)
         if key not in self._unchanged:
             self._unchanged[key] = self._run(Patch(self.program), "the same of the program as it is", conditions)
-        verdict = compared(self._unchanged[key].generated, new.generated, conditions)
-        return Step(after, patch, verdict) if verdict.holds else verdict.why_not
+        verdict = compared(self._unchanged[key].calls, new.calls, conditions)
+        return verdict.why_not or Step(after, patch, verdict)
 
     def _without_idle(self, start: Step, step: Step, group: Sequence[Advice]) -> Step:
         """Drop each change of a group without which the run is as good; settings first, which reach farthest.
@@ -192,7 +191,7 @@ class Search:
         Where nothing is left and no setting is changed, nothing but its edit mends a line.
         """
         settings = [each for each in group if each.settings]
-        needed = not settings and not step.after.problems
+        needed = not settings and not step.after.weight
         kept = list(group)
         for advice in settings + [each for each in group if not each.settings and (
                 each in self.on_recompiles or not needed)]:
