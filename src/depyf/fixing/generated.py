@@ -7,9 +7,11 @@ texts gives outcomes for the same calls.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import dis
 import itertools
 import logging
+import pickle
 import random
 import re
 import sys
@@ -27,6 +29,9 @@ from .outcome import MORE, Call
 if TYPE_CHECKING:
     from .variations import Variation
 
+    #: A function, and its calls with their inputs.
+    _Work = tuple[Callable[..., Any], list[tuple[Variation, Call]]]
+
 #: Of each function so many calls are repeated; the first with all variations, the others as recorded.
 MOST_CALLS = 4
 #: Seconds that one input may take.
@@ -38,9 +43,9 @@ LIMIT_OF_ALL = 90.0
 class Generator:
     """Repeats the calls of a trial with other inputs.
 
-    Each runs in a child of this process, which is then as it was. Where no child can be forked (CUDA is in use), they
-    run on copies when the program has ended: in the same order with both texts, so outcomes can be compared even where
-    one call changes what a later one sees.
+    They run on copies, in a child of this process, one after the other until one changes what the next would see, such
+    as a global; the others run in a new child. Where no child can be forked (CUDA is in use), all run when the program
+    has ended: in the same order with both texts, so outcomes can be compared.
 
     Args:
         texts: the files as they run here, by real path.
@@ -53,7 +58,7 @@ class Generator:
         self.calls: list[Call] = []
         self._seen: Counter[str] = Counter()
         self._spent = 0.0
-        self._later: list[Callable[[], list[Call]]] = []
+        self._later: list[_Work] = []
 
     def call(self, name: str, model: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call of the program in plain Python, after it was repeated."""
@@ -64,8 +69,9 @@ class Generator:
             return model(*args, **kwargs)
 
     def repeat(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Run a call of the program and its variations."""
+        """Run a call of the program and, of the first of a function, its variations."""
         from ..capture import apart
+        from .variations import variations
 
         if apart.is_apart() or self._seen[name] >= MOST_CALLS:
             return
@@ -74,10 +80,10 @@ class Generator:
         try:
             if apart.why_not():
                 function, args, kwargs = copy.deepcopy((function, args, kwargs))
-                self._later.append(lambda: self._all(name, number, function, args, kwargs, on_copies))
-            else:
-                self.calls += apart.in_child(
-                    lambda: self._all(name, number, function, args, kwargs, apart.in_child), 2 * LIMIT_OF_ALL)
+            owner = getattr(function, "__self__", function)
+            inputs = itertools.islice(variations(function, owner, args, kwargs), None if number == 1 else 1)
+            calls = [(each, Call(name, number, each.name, forced)) for each in inputs for forced in self.forced]
+            (self._later.append if apart.why_not() else self._in_children)((function, calls))
         except Exception as error:  # noqa: BLE001  (of what cannot be copied or pickled)
             self.calls.append(Call(name, number, "as recorded", why_not=str(error)))
         self._spent += time.monotonic() - began
@@ -85,63 +91,95 @@ class Generator:
     def finished(self) -> list[Call]:
         """Return the generated calls, when the program has ended."""
         for work in self._later:
-            self.calls += work()
+            self.calls += self._some(work, 0, False)[0]
         return self.calls
 
-    def _all(self, name: str, number: int, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-             apart: Callable[[Callable[[], Any], float], Any]) -> list[Call]:
-        """Return the generated calls for one call. The code of functions is exchanged for good.
+    def _in_children(self, work: _Work) -> None:
+        from ..capture import apart
+
+        start, alone, until = 0, False, time.monotonic() + LIMIT_OF_ALL - self._spent
+        while start < len(work[1]):
+            variation, call = work[1][start]
+            if start and time.monotonic() > until:
+                self.calls.append(dataclasses.replace(call, input=MORE, forced={}, why_not="no time was left"))
+                return
+            try:
+                calls, start = apart.in_child(lambda: self._some(work, start, alone), LIMIT)  # noqa: B023
+                alone = False
+            except apart.ChildFailed as error:
+                calls = [dataclasses.replace(call, why_not=str(error))] if alone else []
+                start, alone = start + alone, not alone  # (by itself, to know which fails)
+            self.calls += calls
+
+    def _some(self, work: _Work, start: int, alone: bool) -> tuple[list[Call], int]:
+        """Run calls in this process until one changes what the next would see. Code of functions is exchanged for good.
 
         Args:
-            name, number, function, args, kwargs: of the call; with other inputs, too, if it is the first.
-            apart: runs work within seconds, so that it changes nothing here.
+            work: all calls.
+            start: the first to be run.
+            alone: run only this one.
+
+        Returns:
+            The calls, and the number of the next.
         """
         import torch
 
-        from .variations import variations
+        from ..capture import apart
 
-        torch.set_num_threads(1)  # (each child would start threads of its own)
-        forcing = Forcing()
+        torch.set_num_threads(1)
+        function, all_calls = work
+        forcing, calls = Forcing(), list[Call]()
         instrument(self.texts, self.conditions, forcing)
-        owner = getattr(function, "__self__", function)
-        results: list[Call] = []
-        until = time.monotonic() + LIMIT_OF_ALL - self._spent
-        for variation in itertools.islice(variations(function, owner, args, kwargs), None if number == 1 else 1):
-            if results and time.monotonic() > until:
-                return [*results, Call(name, number, MORE, why_not="no time was left")]
-            for forced in self.forced:
-                each = Call(name, number, variation.name, forced)
-                try:
-                    vars(each).update(apart(lambda: _run(function, variation, forced, forcing), LIMIT))
-                except Exception as error:  # noqa: BLE001
-                    each.why_not = str(error)
-                results.append(each)
-                if not forced and (each.outcome is None or each.outcome.raised is not None):
-                    break  # (an error of the side that such an input takes by itself says nothing of the other side)
-        return results
+        first = all_calls[0][1]
+        failed = {each.input for each in self.calls if _fails(each)
+                  and (each.function, each.number) == (first.function, first.number)}
+        shared = _roots(function, None)
+        before, until = _described(shared), time.monotonic() + LIMIT / 2
+        for variation, call in all_calls[start:]:
+            start += 1
+            if call.forced and call.input in failed:
+                continue  # (an error of the side that an input takes by itself says nothing of the other side)
+            copied = True
+            try:
+                given = copy.deepcopy((function, variation.args, variation.kwargs))
+            except Exception:  # noqa: BLE001  (tensors that were computed, for example, cannot be copied)
+                copied, given = False, (function, variation.args, variation.kwargs)
+            try:
+                call = dataclasses.replace(call, **_run(*given, variation.training, call.forced, forcing))
+            except Exception as error:  # noqa: BLE001
+                call = dataclasses.replace(call, why_not=str(error))
+            calls.append(call)
+            failed |= {call.input} if _fails(call) else set()
+            if apart.is_apart() and (alone or not copied or time.monotonic() > until or _described(shared) != before):
+                break
+        return calls, start
 
 
-def on_copies(work: Callable[[], Any], limit: float) -> Any:
-    """Do work in this process; :func:`_run` copies what it calls."""
-    return work()
+def _fails(call: Call) -> bool:
+    return not call.forced and (call.outcome is None or call.outcome.raised is not None)
 
 
-def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int, bool], forcing: Forcing,
-         ) -> dict[str, Any]:
-    """Run one generated call, in a child of its own or on copies, and return what is known of it (:class:`Call`)."""
+def _described(roots: Mapping[str, Any]) -> Any:
+    """Return what can be reached from objects, so that two such results can be compared; too much is never equal."""
+    from ..comparing.reachable import Reachable
+
+    walk = Reachable()
+    for name, root in roots.items():
+        walk.add(name, root)
+    return object() if walk.left_out else pickle.dumps((walk.states, walk.checksums()))
+
+
+def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None,
+         forced: Mapping[int, bool], forcing: Forcing) -> dict[str, Any]:
+    """Run one generated call and return what is known of it, by the attributes of :class:`Call`."""
     import torch
 
-    from ..capture import apart
     from ..capture.torch_private import pipeline
     from ..comparing.outcome import outcome_of
 
-    args, kwargs = variation.args, variation.kwargs
-    if not apart.is_apart():
-        function, args, kwargs = copy.deepcopy((function, args, kwargs))
-    owner = getattr(function, "__self__", function)
-    if variation.training is not None:
-        module: Any = owner
-        module.train(variation.training)
+    owner: Any = getattr(function, "__self__", function)
+    if training is not None:
+        owner.train(training)
     said, roots = _Said(), _roots(function, owner)
     forcing.to, forcing.taken = forced, set()
     torch.manual_seed(0)
@@ -200,14 +238,16 @@ class _Said(logging.Handler):
 
 
 def _roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
-    """Return what a call can change: its object, and the variables that its function can reach, by name."""
-    roots: dict[str, Any] = {} if isinstance(owner, types.FunctionType) else {"self": owner}
+    """Return what a call can change by name: its object, unless that is none, and what its function can reach."""
+    roots: dict[str, Any] = {} if owner is None or isinstance(owner, types.FunctionType) else {"self": owner}
     plain = function if isinstance(function, types.FunctionType) else getattr(
-        function, "__func__", getattr(type(owner), "forward", None))
+        function, "__func__", getattr(type(function), "forward", None))
     if not isinstance(plain, types.FunctionType):
         return roots
     for name, cell in zip(plain.__code__.co_freevars, plain.__closure__ or ()):
         roots[f"captured {name}"] = cell
+    if plain.__defaults__:
+        roots["default values"] = plain.__defaults__
     for name, value in list(plain.__globals__.items()):
         if not name.startswith("__") and not isinstance(value, (types.ModuleType, type)) and (
                 not callable(value) or type(value).__module__ == plain.__module__):
