@@ -67,7 +67,7 @@ def fix(given: argparse.Namespace) -> int:
     print("\n".join(f"# {what}: {old} -> {new}" for what, old, new in rows))
     print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
     if found.taken:
-        print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.step.verdict}")
+        print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.verdict}")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
     remaining = left(after.capture, found.rejected) if after.capture is not None else []
