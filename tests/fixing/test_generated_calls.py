@@ -94,6 +94,10 @@ def test_where_each_call_raises_nothing_is_judged(tmp_path):
      "    x = torch.where(x.sum() < 0, torch.dropout(x, 0.5, True), x)\n    return x + 1\n",
      torch.ones(3), "x.sum() < 0", "random state of torch"),
     ("    return x\n", "    return x.clone()\n", torch.ones(3), "", "result"),
+    ("    global seen\n    if x.sum() < 0:\n        seen = 5\n    return x + 1\n", "    return x + 1\n", torch.ones(3), "",
+     "global seen"),
+    ("    if x.sum() < 0:\n        f.calls = 1\n    return x + 1\n", "    return x + 1\n", torch.ones(3), "",
+     "global f.calls"),
 ])
 def test_what_differs_on_other_inputs_is_named(tmp_path, old, new, x, condition, differs):
     args = (x, 2) if " n" in old else (x,)
@@ -130,6 +134,36 @@ def test_the_program_is_not_disturbed(tmp_path, capsys):
     verdict(tmp_path, "    x += 1\n    print(x)\n    return torch.rand(2)\n",
             "    x += 1\n    print(x)\n    return torch.rand(2)\n", (x,))
     assert torch.equal(torch.get_rng_state(), state) and torch.equal(x, torch.ones(3)) and capsys.readouterr().out == ""
+
+
+def generated(folder, body, *args):
+    path = folder / "program.py"
+    path.write_text(HEAD + "import os\nnorm = torch.nn.BatchNorm1d(2)\n" + FUNCTION + body)
+    module = types.ModuleType("generated_program")
+    exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    generator = Generator({str(path): path.read_text()}, {})
+    generator.repeat("f", module.f, args, {})
+    return generator.finished()
+
+
+@pytest.mark.parametrize("body", [
+    "    seen.append(1)\n    return x + len(seen)\n", "    norm(x)\n    return norm.num_batches_tracked + x.sum()\n",
+    "    f.calls = f.calls + 1\n    return x + f.calls\nf.calls = 0\n"])
+def test_each_call_finds_everything_as_it_was(tmp_path, body, monkeypatch):
+    """A call that changes a global is the last of its process."""
+    monkeypatch.setattr("depyf.fixing.generated.LIMIT_OF_ALL", 3.0)
+    calls = [each for each in generated(tmp_path, body, torch.ones(2, 2)) if each.outcome and not each.outcome.raised]
+    changed = [[str(state) for place, state in each.outcome.states.items()
+                if place in ("global seen", "global f.calls") or "num_batches" in place] for each in calls]
+    assert len(calls) > 2 and all(each == changed[0] for each in changed) and "1" in str(changed[0])
+
+
+def test_a_call_that_ends_its_process_is_not_judged_and_the_others_are(tmp_path):
+    calls = generated(tmp_path, "    if x.isnan().any():\n        os._exit(3)\n    return x + 1\n", torch.ones(2, 2))
+    lost = [each.input for each in calls if each.outcome is None]
+    assert "tensors with NaN" in lost and "tensors all zeros" not in lost
+    assert [each.why_not for each in calls if each.outcome is None] == [
+        "the process that it was tried in ended without a result"] * len(lost)
 
 
 def test_each_input_is_another_one():

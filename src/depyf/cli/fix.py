@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
                     "No file is changed without --apply: the changed texts are handed to Python in memory.",
         epilog="Risk: the program itself runs, up to --runs times, with all that it does: what it writes, sends, "
                "deletes or trains happens each time. The generated calls of its compiled functions, several hundred, "
-               "run in child processes, or on copies where CUDA is in use: files that they write are written. Give it "
+               "run on copies, in child processes unless CUDA is in use: files that they write are written. Give it "
                "small input. Exit status: 0 nothing is left to fix or a patch was found, 1 no patch was found, 2 the "
                "program cannot be judged.")
     command.add_argument("--apply", action="store_true", help="write the patch into the files")

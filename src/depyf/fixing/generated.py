@@ -133,8 +133,7 @@ class Generator:
         first = all_calls[0][1]
         failed = {each.input for each in self.calls if _fails(each)
                   and (each.function, each.number) == (first.function, first.number)}
-        shared = _roots(function, None)
-        before, until = _described(shared), time.monotonic() + LIMIT / 2
+        before, until = _described(_roots(function, None)), time.monotonic() + LIMIT / 2
         for variation, call in all_calls[start:]:
             start += 1
             if call.forced and call.input in failed:
@@ -150,7 +149,8 @@ class Generator:
                 call = dataclasses.replace(call, why_not=str(error))
             calls.append(call)
             failed |= {call.input} if _fails(call) else set()
-            if apart.is_apart() and (alone or not copied or time.monotonic() > until or _described(shared) != before):
+            if apart.is_apart() and (alone or not copied or time.monotonic() > until
+                                     or _described(_roots(function, None)) != before):
                 break
         return calls, start
 
@@ -176,6 +176,7 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
     from ..capture.torch_private import pipeline
     from ..comparing.outcome import outcome_of
+    from ..comparing.reachable import Reachable
 
     owner: Any = getattr(function, "__self__", function)
     if training is not None:
@@ -205,9 +206,15 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         logging.getLogger().removeHandler(said)
         warnings.warn = warn
     outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash is another in each process)
+    now, walk = _roots(function, owner), Reachable()
+    for name, value in now.items():
+        if roots.get(name) is not value:  # (a name that the call gave to another object)
+            walk.add(name, value)
+    outcome.states.update(walk.states)
+    owners = {name.partition(".")[0] for name in now}
     for place in list(outcome.states):  # (what only a text names, as the module `torch`, is no difference)
-        name = re.match(r"global \w+", place)
-        if name is not None and name[0] not in roots:
+        of_global = re.match(r"global \w+", place)
+        if of_global is not None and of_global[0] not in owners:
             del outcome.states[place]
     return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": said.lines, "own_words": own_words}
 
@@ -249,7 +256,12 @@ def _roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
     if plain.__defaults__:
         roots["default values"] = plain.__defaults__
     for name, value in list(plain.__globals__.items()):
-        if not name.startswith("__") and not isinstance(value, (types.ModuleType, type)) and (
-                not callable(value) or type(value).__module__ == plain.__module__):
+        if name.startswith("__") or isinstance(value, types.ModuleType):
+            continue
+        if isinstance(value, (type, types.FunctionType)):
+            roots.update((f"global {name}.{attribute}", each) for attribute, each in vars(value).items()
+                         if value.__module__ == plain.__module__ and not attribute.startswith("__")
+                         and not callable(each) and not hasattr(each, "__get__"))
+        elif not isinstance(value, types.BuiltinFunctionType):
             roots[f"global {name}"] = value
     return roots
