@@ -10,9 +10,8 @@ pytest.importorskip("torch")
 from depyf import prepare_debug
 from depyf.advice.model import Advice, Edit
 from depyf.comparing import outcome as comparing
-from depyf.fixing.generated import Generated
 from depyf.fixing.left import left
-from depyf.fixing.outcome import Outcome
+from depyf.fixing.outcome import Call, Outcome
 from depyf.fixing.patch import Patch, unified_diff, with_settings
 from depyf.fixing.search import Search
 from depyf.fixing.trial import noting, watched
@@ -47,7 +46,7 @@ def h(x):
 def judged(conditions, printed=""):
     """Return one generated call that took both sides of each condition."""
     both = frozenset((n, side) for n in range(sum(map(len, conditions.values()))) for side in (True, False))
-    return [Generated("f", "as recorded", {}, comparing.Outcome(printed=(printed, "")), both)]
+    return [Call("f", 1, "as recorded", {}, comparing.Outcome(printed=(printed, "")), both)]
 
 
 class Pretended:
@@ -74,7 +73,7 @@ class Pretended:
                  for where in again for n in (0, 1)]
         return Outcome(Capture(compilations=(Compilation(CompileId(0, 0), breaks=broken), *twice),
                                sources=(SourceFile(self.path, text),)), printed=self.printed(text),
-                       generated=judged(conditions, self.other(text)) if conditions is not None else [])
+                       calls=judged(conditions, self.other(text)) if conditions is not None else [])
 
 
 def on_number(text):
@@ -269,6 +268,6 @@ def test_a_function_that_is_inlined_once_its_caller_compiles_is_no_difference(tm
     broken = run_of(CALLS_INNER.format("x = x * 2 if x.sum() > 5 else x"), tmp_path / "broken", monkeypatch)
     whole = run_of(CALLS_INNER.format("x = torch.where(x.sum() > 5, x * 2, x)"), tmp_path / "whole", monkeypatch)
     other = run_of(CALLS_INNER.format("x = torch.where(x.sum() > 5, x * 2.0, x)"), tmp_path / "other", monkeypatch)
-    assert [name for name, _ in broken.observed] == ["outer", "outer"]
+    assert [each.function for each in broken.calls] == ["outer", "outer"]
     assert whole.same_results(broken)
     assert other.difference(broken) == "outer: result: dtype is torch.float32; before torch.int64"

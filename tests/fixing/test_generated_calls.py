@@ -8,7 +8,8 @@ torch = pytest.importorskip("torch")
 
 from depyf.advice.model import Advice, Edit  # noqa: E402
 from depyf.fixing.forced import choices, conditions_of  # noqa: E402
-from depyf.fixing.generated import Generator, compared  # noqa: E402
+from depyf.fixing.generated import Generator  # noqa: E402
+from depyf.fixing.outcome import compared  # noqa: E402
 from depyf.fixing.patch import Patch  # noqa: E402
 from depyf.fixing.variations import variations  # noqa: E402
 
@@ -44,7 +45,7 @@ def test_the_same_on_both_sides(tmp_path):
     found = verdict(tmp_path, "    if x.sum() > 0:\n        y = x + 1\n    else:\n        y = x - 1\n    return y * 2\n",
                     "    y = torch.where(x.sum() > 0, x + 1, x - 1)\n    return y * 2\n",
                     (torch.arange(3.0),), "x.sum() > 0")
-    assert found.holds and found.calls > 60
+    assert not found.why_not and found.calls > 60
     assert str(found) == f"same on {found.calls} calls, both branches taken"
 
 
@@ -55,7 +56,7 @@ def test_a_module_is_judged_with_forks_and_without(tmp_path, monkeypatch, forks)
         monkeypatch.setattr("depyf.capture.apart.why_not", lambda: "CUDA is in use")
     old = "        if x.sum() > 0:\n            x = x * 2\n        return x + 1\n"
     new = "        x = torch.where(x.sum() > 0, x * 2, x)\n        return x + 1\n"
-    assert verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).holds
+    assert not verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).why_not
     new = new.replace("x * 2,", "torch.dropout(x * 2, 0.5, self.training),")
     assert "random state of torch" in verdict(tmp_path, old, new, (torch.ones(3),), "x.sum() > 0", MODULE).differs
 
@@ -64,7 +65,7 @@ def test_conditions_with_logical_operators_are_one_with_those_of_tensors(tmp_pat
     found = verdict(tmp_path, "    if x.sum() > 0 and not x.any():\n        x = x + 1\n    return x * 2\n",
                     "    x = torch.where((x.sum() > 0) & ~x.any(), x + 1, x)\n    return x * 2\n",
                     (torch.ones(3),), "x.sum() > 0 and not x.any()")
-    assert found.holds and found.conditions == 1
+    assert not found.why_not and found.conditions == 1
 
 
 def test_where_each_call_raises_nothing_is_judged(tmp_path):
@@ -93,23 +94,39 @@ def test_where_each_call_raises_nothing_is_judged(tmp_path):
      "    x = torch.where(x.sum() < 0, torch.dropout(x, 0.5, True), x)\n    return x + 1\n",
      torch.ones(3), "x.sum() < 0", "random state of torch"),
     ("    return x\n", "    return x.clone()\n", torch.ones(3), "", "result"),
+    ("    global seen\n    if x.sum() < 0:\n        seen = 5\n    return x + 1\n", "    return x + 1\n", torch.ones(3), "",
+     "global seen"),
+    ("    if x.sum() < 0:\n        f.calls = 1\n    return x + 1\n", "    return x + 1\n", torch.ones(3), "",
+     "global f.calls"),
 ])
 def test_what_differs_on_other_inputs_is_named(tmp_path, old, new, x, condition, differs):
     args = (x, 2) if " n" in old else (x,)
     found = verdict(tmp_path, old, new, args, condition)
-    assert not found.holds and differs in found.differs
+    assert found.why_not and differs in found.differs
 
 
 def test_a_side_that_is_never_compared_is_not_taken_for_the_same(tmp_path):
     found = verdict(tmp_path, "    if len(seen) > 9:\n        if x.sum() > 0:\n            x = x + 1\n    return x * 2\n",
                     "    if len(seen) > 9:\n        x = torch.where(x.sum() > 0, x + 1, x)\n    return x * 2\n",
                     (torch.ones(3),), "")
-    assert found.holds  # (no condition is asked for)
+    assert not found.why_not  # (no condition is asked for)
 
 
 def test_an_error_on_both_sides_is_the_same(tmp_path):
     body = "    return x @ torch.ones(3, 2)\n"
-    assert verdict(tmp_path, body, "    return torch.matmul(x, torch.ones(3, 2))\n", (torch.ones(2, 3),)).holds
+    assert not verdict(tmp_path, body, "    return torch.matmul(x, torch.ones(3, 2))\n", (torch.ones(2, 3),)).why_not
+
+
+@pytest.mark.parametrize(("old", "new", "same"), [
+    ("    return x.reshape(2, 3)\n", "    return x.view(2, 3)\n", True),
+    ("    return x @ torch.ones(9)\n", "    return x.sum().reshape(9)\n", True),
+    ("    assert len(x) > 5, 'short'\n    return x\n", "    assert len(x) > 5, 'small'\n    return x\n", False),
+    ("    if len(x) < 5:\n        raise ValueError('short')\n    return x\n",
+     "    if len(x) < 5:\n        raise ValueError('small')\n    return x\n", False),
+    ("    return x + {}[len(x)]\n", "    return x + {}[-len(x)]\n", False)])
+def test_the_words_of_an_error_count_where_the_program_chose_them(tmp_path, old, new, same):
+    found = verdict(tmp_path, old, new, (torch.ones(3),))
+    assert ("raises" not in found.differs) is same
 
 
 def test_the_program_is_not_disturbed(tmp_path, capsys):
@@ -117,6 +134,36 @@ def test_the_program_is_not_disturbed(tmp_path, capsys):
     verdict(tmp_path, "    x += 1\n    print(x)\n    return torch.rand(2)\n",
             "    x += 1\n    print(x)\n    return torch.rand(2)\n", (x,))
     assert torch.equal(torch.get_rng_state(), state) and torch.equal(x, torch.ones(3)) and capsys.readouterr().out == ""
+
+
+def generated(folder, body, *args):
+    path = folder / "program.py"
+    path.write_text(HEAD + "import os\nnorm = torch.nn.BatchNorm1d(2)\n" + FUNCTION + body)
+    module = types.ModuleType("generated_program")
+    exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    generator = Generator({str(path): path.read_text()}, {})
+    generator.repeat("f", module.f, args, {})
+    return generator.finished()
+
+
+@pytest.mark.parametrize("body", [
+    "    seen.append(1)\n    return x + len(seen)\n", "    norm(x)\n    return norm.num_batches_tracked + x.sum()\n",
+    "    f.calls = f.calls + 1\n    return x + f.calls\nf.calls = 0\n"])
+def test_each_call_finds_everything_as_it_was(tmp_path, body, monkeypatch):
+    """A call that changes a global is the last of its process."""
+    monkeypatch.setattr("depyf.fixing.generated.LIMIT_OF_ALL", 3.0)
+    calls = [each for each in generated(tmp_path, body, torch.ones(2, 2)) if each.outcome and not each.outcome.raised]
+    changed = [[str(state) for place, state in each.outcome.states.items()
+                if place in ("global seen", "global f.calls") or "num_batches" in place] for each in calls]
+    assert len(calls) > 2 and all(each == changed[0] for each in changed) and "1" in str(changed[0])
+
+
+def test_a_call_that_ends_its_process_is_not_judged_and_the_others_are(tmp_path):
+    calls = generated(tmp_path, "    if x.isnan().any():\n        os._exit(3)\n    return x + 1\n", torch.ones(2, 2))
+    lost = [each.input for each in calls if each.outcome is None]
+    assert "tensors with NaN" in lost and "tensors all zeros" not in lost
+    assert [each.why_not for each in calls if each.outcome is None] == [
+        "the process that it was tried in ended without a result"] * len(lost)
 
 
 def test_each_input_is_another_one():

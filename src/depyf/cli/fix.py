@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
                     "No file is changed without --apply: the changed texts are handed to Python in memory.",
         epilog="Risk: the program itself runs, up to --runs times, with all that it does: what it writes, sends, "
                "deletes or trains happens each time. The generated calls of its compiled functions, several hundred, "
-               "run in child processes, or on copies where CUDA is in use: files that they write are written. Give it "
+               "run on copies, in child processes unless CUDA is in use: files that they write are written. Give it "
                "small input. Exit status: 0 nothing is left to fix or a patch was found, 1 no patch was found, 2 the "
                "program cannot be judged.")
     command.add_argument("--apply", action="store_true", help="write the patch into the files")
@@ -67,7 +67,7 @@ def fix(given: argparse.Namespace) -> int:
     print("\n".join(f"# {what}: {old} -> {new}" for what, old, new in rows))
     print(f"# compile time: {before.seconds:.1f} s -> {after.seconds:.1f} s; {found.runs} runs of the program")
     if found.taken:
-        print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.step.verdict}")
+        print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.verdict}")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
     remaining = left(after.capture, found.rejected) if after.capture is not None else []
@@ -75,8 +75,8 @@ def fix(given: argparse.Namespace) -> int:
         print("# left (at lines of the patched files):" if found.taken else "# left:")
         print("\n".join(f"#   {line}" for line in remaining))
     if not found.taken:
-        print("# no change was found that helps and keeps the results" if before.problems else "# nothing to change")
-        return DONE if not before.problems else DIFFERENT
+        print("# no change was found that helps and keeps the results" if before.weight else "# nothing to change")
+        return DONE if not before.weight else DIFFERENT
     print(unified_diff(found.texts, os.getcwd()), end="")
     if given.apply:
         for path, text in found.texts.items():

@@ -1,18 +1,59 @@
-"""What a run came to: how often torch broke, skipped and compiled again, and what the program gave."""
+"""What a run came to: how often torch broke, skipped and compiled again, and what calls of compiled functions left.
+
+A trial of the program gives the calls that it made, one with generated calls gives these; :func:`compared` says where
+two lists of calls differ.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..records.model import Capture, Compilation
 from ..views.findings import lost_functions
-from .generated import Generated
+from ..views.markdown import count
+from .forced import Conditions
 
 #: How a tensor prints the function that it is the result of: another one computes the same.
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
+#: The name of the inputs that there was no time for.
+MORE = "further inputs"
+#: Calls that were not judged of which so many are named.
+MOST_NAMED = 3
+
+
+@dataclass
+class Call:
+    """A call of a compiled function.
+
+    Attributes:
+        function: its name.
+        number: of the program's call of this function, counted from 1.
+        input: what differs from that call; ``""`` for the program's own, which torch compiled.
+        forced: sides that conditions were forced to, by number.
+        outcome: what it left, a ``comparing.outcome.Outcome``; ``None`` where it could not be judged.
+        taken: the sides of conditions that it took.
+        said: what it logged and warned of, as (level, text).
+        own_words: it raised what a ``raise`` or ``assert`` of the program names; else the words are torch's.
+        why_not: why it could not be judged.
+    """
+
+    function: str
+    number: int = 1
+    input: str = ""
+    forced: Mapping[int, bool] = field(default_factory=dict)
+    outcome: Any = None
+    taken: frozenset[tuple[int, bool]] = frozenset()
+    said: Sequence[tuple[str, str]] = ()
+    own_words: bool = False
+    why_not: str = ""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What it shares with the same call of another run."""
+        return self.function, self.number, self.input, *self.forced.items()
 
 
 @dataclass(frozen=True)
@@ -21,19 +62,17 @@ class Outcome:
 
     Attributes:
         capture: its records; ``None`` where there are none.
-        observed: the calls of its compiled functions in order, each as ``(name, comparing.outcome.Outcome)``.
+        calls: the calls of its compiled functions, or the generated ones.
         printed: its standard output.
         status: its exit status; ``None`` where it took too long.
         error: the end of its standard error, where it failed.
-        generated: its generated calls.
     """
 
     capture: Capture | None
-    observed: Sequence[tuple[str, Any]] = ()
+    calls: Sequence[Call] = ()
     printed: str = ""
     status: int | None = 0
     error: str = ""
-    generated: Sequence[Generated] = ()
 
     @property
     def _compilations(self) -> tuple[Compilation, ...]:
@@ -89,16 +128,103 @@ class Outcome:
 
     def difference(self, before: Outcome) -> str:
         """Return in words where this run printed or gave something else than one before; ``""``: nowhere."""
-        from ..comparing.outcome import disagreements
-        from ..comparing.tensors import Tolerance
-
         if self.status != before.status:
             return "the exit status is another one"
         if _GRADIENT.sub("", self.printed) != _GRADIENT.sub("", before.printed):
             return "the program prints something else"
-        if [name for name, _ in self.observed] != [name for name, _ in before.observed]:
+        if [each.key for each in self.calls] != [each.key for each in before.calls]:
             return "the program calls its compiled functions in another order"
-        for (name, new), (_, old) in zip(self.observed, before.observed):
-            for each in disagreements(new, old, Tolerance(1e-4, 1e-5)):  # (rounding differs where graphs do)
-                return f"{name}: {each}".replace("in eager Python", "before")
-        return ""
+        return compared(before.calls, self.calls, {}, (1e-4, 1e-5)).differs  # (rounding differs where graphs do)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether calls are the same with two texts.
+
+    Attributes:
+        calls: how many were compared.
+        differs: the first that is not the same, in words; ``""``: none.
+        unjudged: what could not be compared, in words.
+        conditions: how many conditions the change has.
+        one_sided: conditions of which a side was never compared, or that no call ended without an error.
+    """
+
+    calls: int = 0
+    differs: str = ""
+    unjudged: tuple[str, ...] = ()
+    conditions: int = 0
+    one_sided: tuple[str, ...] = ()
+
+    @property
+    def why_not(self) -> str:
+        """What differs, or why that is not known; ``""`` where every condition was compared on both sides."""
+        unknown = self.one_sided or (() if self.calls else (*self.unjudged, "no call could be repeated"))
+        return self.differs or next(iter(unknown), "")
+
+    def __str__(self) -> str:
+        if not self.calls:
+            return "none, as no line but settings of torch is changed"
+        sides = "" if not self.conditions else ", both branches taken" if self.conditions == 1 else (
+            f", both branches of {self.conditions} conditions taken")
+        more = [f"and {len(self.unjudged) - MOST_NAMED} more"] if len(self.unjudged) > MOST_NAMED else []
+        return "; ".join([f"same on {count(self.calls, 'call')}{sides}",
+                          *(f"not judged: {each}" for each in self.unjudged[:MOST_NAMED]), *more])
+
+
+def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
+             tolerance: tuple[float, ...] = ()) -> Verdict:
+    """Return the verdict on the calls of two runs.
+
+    Args:
+        old, new: the calls.
+        conditions: of the change that is judged.
+        tolerance: how far numbers may be apart, relative and absolute; ``()``: as far as rounding goes.
+    """
+    from ..comparing.reachable import MOST
+
+    tests = [test for texts in conditions.values() for test in texts]
+    calls, ended, taken, unjudged = 0, False, set[tuple[int, bool]](), dict[str, None]()
+    in_time = not any(each.input == MORE for each in (*old, *new))
+    before, after = ({each.key: each for each in calls_ if each.input != MORE} for calls_ in (old, new))
+    unjudged.update((f"{each.function}, {MORE}: {each.why_not}", None) for each in new if each.input == MORE)
+    for key in dict.fromkeys((*before, *after)):
+        one, other = before.get(key), after.get(key)
+        known = one or other or Call("")
+        what = ", ".join((known.function, *([known.input] if known.input else []), *(
+            f"`{tests[number]}` forced {side}" for number, side in known.forced.items())))
+        if one is None or other is None:
+            if in_time and not known.forced:
+                return Verdict(calls, f"{what}: only one of both programs makes this call", tuple(unjudged))
+            continue  # (without forcing it raises in one of them, which differs then)
+        if one.outcome is None and other.outcome is None:
+            unjudged[f"{what}: {one.why_not}"] = None
+            continue
+        text = one.why_not or other.why_not or _difference(other, one, tolerance)
+        if text:
+            return Verdict(calls, f"{what}: {text}", tuple(unjudged), len(tests))
+        if one.outcome.left_out:
+            unjudged[f"{what}: what lies beyond {MOST} objects"] = None
+        calls += 1
+        if one.outcome.raised is None:
+            ended = True
+            taken |= one.taken & other.taken
+    one_sided = [f"`{test}` was never {side}" for number, test in enumerate(tests) for side in (True, False)
+                 if (number, side) not in taken]
+    if calls and not ended:
+        one_sided.append("each call raises an error")
+    return Verdict(calls, "", tuple(unjudged), len(tests), tuple(one_sided))
+
+
+def _difference(new: Call, old: Call, tolerance: tuple[float, ...]) -> str:
+    """Return in words where a call with the new text leaves something else; ``""``: nowhere."""
+    from ..comparing.outcome import disagreements
+    from ..comparing.tensors import Tolerance
+
+    one, other = new.outcome.raised, old.outcome.raised
+    if one is not None and other is not None and (one.type != other.type or one.text != other.text and (
+            new.own_words or old.own_words)):
+        return f"raises {one.type}: {one.text[:80]}; before {other.type}: {other.text[:80]}"
+    if new.said != old.said:
+        return f"logs and warns {new.said!r:.80}; before {old.said!r:.80}"
+    found = disagreements(new.outcome, old.outcome, Tolerance(*tolerance))
+    return str(found[0]).replace("in eager Python", "before") if found else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..advice import Advice, Sources, candidates
 from ..advice.recompile_changes import ValueChange
@@ -17,8 +17,7 @@ from ..records.model import Capture, SourceFile
 from ..views.markdown import count
 from ..views.run_index import RunIndex
 from .forced import Conditions, conditions_of
-from .generated import Verdict, compared
-from .outcome import Outcome
+from .outcome import Outcome, Verdict, compared
 from .patch import Patch
 
 #: Changes that mend a break and show others, taken in the hope of mending those too; and how much more these may weigh
@@ -39,38 +38,28 @@ class Step:
     verdict: Verdict = Verdict()
 
 
-@dataclass
+@dataclass(frozen=True)
 class Found:
     """What the search came to.
 
     Attributes:
-        before: the run without the patch.
-        step: the patch with its run.
+        before, after: the run without and with the patch.
+        taken: what the patch does.
+        texts: the files that it changes, by real path, as they would be.
+        verdict: what generated calls say of it.
         runs: how often the program ran.
         refused: why nothing was tried, or ``""``.
         rejected: what was tried and is no part of the patch, in words, with why not.
     """
 
     before: Outcome
-    step: Step
-    runs: int = 1
-    refused: str = ""
-    rejected: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def after(self) -> Outcome:
-        """The run with the patch."""
-        return self.step.after
-
-    @property
-    def taken(self) -> tuple[Advice, ...]:
-        """What the patch does."""
-        return self.step.patch.taken
-
-    @property
-    def texts(self) -> Mapping[str, str]:
-        """The files that the patch changes, by real path, as they would be."""
-        return self.step.patch.texts
+    after: Outcome
+    taken: tuple[Advice, ...]
+    texts: Mapping[str, str]
+    verdict: Verdict
+    runs: int
+    refused: str
+    rejected: Mapping[str, str]
 
 
 class Search:
@@ -104,27 +93,30 @@ class Search:
 
     def patch(self) -> Found:
         """Return the patch that was found."""
-        before = self._run(Patch(self.program), "the program as it is")
-        self.before = before
-        found = Found(before, Step(before, Patch(self.program)), rejected=self.rejected)
+        before = self.before = self._run(Patch(self.program), "the program as it is")
+        found, refused = Step(before, Patch(self.program)), ""
         if before.status != 0 or before.capture is None:
-            found.refused = "the program fails as it is" if before.status else "the program takes too long"
+            refused = "the program fails as it is" if before.status else "the program takes too long"
         elif not before.capture.compilations:
-            found.refused = "torch compiled nothing in the program's own process; others that it starts are not watched"
+            refused = "torch compiled nothing in the program's own process; others that it starts are not watched"
         else:
-            step: Step | None = found.step
-            ahead = 0
-            while step is not None and step.after.problems and self._left > 0 and ahead <= MOST_AHEAD:
-                step = self._round(step)
-                if step is not None and step.after.weight < found.after.weight:
-                    found.step, ahead = step, 0
-                ahead += 1
-            for advice in found.taken:
-                self.rejected.pop(advice.change, None)
-            if before.problems and not found.taken and self._left > 0 and not self._run(
-                    Patch(self.program), "the program as it is, again").same_results(before):
-                found.refused = "two runs of the program as it is do not give the same, so no change can be judged"
-        found.runs = self.runs
+            found = self._found(found)
+            if before.weight and not found.patch.taken and self._left > 0 and self._run(
+                    Patch(self.program), "the program as it is, again").difference(before):
+                refused = "two runs of the program as it is do not give the same, so no change can be judged"
+        taken = found.patch.taken
+        rejected = {what: why for what, why in self.rejected.items() if what not in {each.change for each in taken}}
+        return Found(before, found.after, taken, found.patch.texts, found.verdict, self.runs, refused, rejected)
+
+    def _found(self, found: Step) -> Step:
+        """Return the last step by which less is in the way."""
+        step: Step | None = found
+        ahead = 0
+        while step is not None and step.after.weight and self._left > 0 and ahead <= MOST_AHEAD:
+            step = self._round(step)
+            if step is not None and step.after.weight < found.after.weight:
+                found, ahead = step, 0
+            ahead += 1
         return found
 
     def _round(self, step: Step) -> Step | None:
@@ -183,8 +175,8 @@ class Search:
         key = repr(conditions)
         if key not in self._unchanged:
             self._unchanged[key] = self._run(Patch(self.program), "the same of the program as it is", conditions)
-        verdict = compared(self._unchanged[key].generated, new.generated, conditions)
-        return Step(after, patch, verdict) if verdict.holds else verdict.why_not
+        verdict = compared(self._unchanged[key].calls, new.calls, conditions)
+        return verdict.why_not or Step(after, patch, verdict)
 
     def _without_idle(self, start: Step, step: Step, group: Sequence[Advice]) -> Step:
         """Drop each change of a group without which the run is as good; settings first, which reach farthest.
@@ -192,7 +184,7 @@ class Search:
         Where nothing is left and no setting is changed, nothing but its edit mends a line.
         """
         settings = [each for each in group if each.settings]
-        needed = not settings and not step.after.problems
+        needed = not settings and not step.after.weight
         kept = list(group)
         for advice in settings + [each for each in group if not each.settings and (
                 each in self.on_recompiles or not needed)]:

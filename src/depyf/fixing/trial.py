@@ -27,7 +27,7 @@ from ..recorded_runs import captures_of
 from ..records.store import RecordsError
 from .forced import Conditions
 from .generated import Generator
-from .outcome import Outcome
+from .outcome import Call, Outcome
 
 DUMP, PRINTED, ERRORS = "dump", "stdout", "stderr"
 #: Of standard error, what is shown of a program that failed.
@@ -67,21 +67,19 @@ class Runner:
         status: int | None
         with self.folder() as folder:
             try:
-                status, observed, generated = apart.in_child(
-                    lambda: self._run(texts, folder, conditions), self.limit, judging=False)
+                status, calls = apart.in_child(lambda: self._run(texts, folder, conditions), self.limit, judging=False)
             except apart.ChildFailed as failed:
-                status, observed, generated = None if isinstance(failed, apart.ChildTooSlow) else 1, [], []
+                status, calls = None if isinstance(failed, apart.ChildTooSlow) else 1, []
             capture = None
             with contextlib.suppress(RecordsError, OSError, StopIteration):
                 capture = next(iter(captures_of(os.path.join(folder, DUMP)).values()))
-            return Outcome(capture, observed, _text(folder, PRINTED), status, _text(folder, ERRORS)[-_SHOWN:],
-                           generated)
+            return Outcome(capture, calls, _text(folder, PRINTED), status, _text(folder, ERRORS)[-_SHOWN:])
 
-    def _run(self, texts: Mapping[str, str], folder: str, conditions: Conditions | None) -> tuple[int, Any, Any]:
+    def _run(self, texts: Mapping[str, str], folder: str, conditions: Conditions | None) -> tuple[int, list[Call]]:
         """Run the program in this process, which is for it alone.
 
         Returns:
-            Its exit status, the calls of its compiled functions with their results, and the generated calls.
+            Its exit status, and the calls of its compiled functions, or the generated ones.
         """
         import torch
 
@@ -91,12 +89,12 @@ class Runner:
             return texts[path] if path in texts else reading.text(path, budgets.CODE)
 
         generator = Generator({path: text(path) for path in conditions}, conditions) if conditions is not None else None
-        observed: list[tuple[str, Any]] = []
+        calls: list[Call] = []
         torch.manual_seed(0)
         random.seed(0)
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed(0)
-        torch.compile = watched(torch.compile, generator.call if generator is not None else noting(observed))
+        torch.compile = watched(torch.compile, generator.call if generator is not None else noting(calls))
         take_texts(texts)
         sys.argv = [self.program, *self.arguments]
         sys.path.insert(0, os.path.dirname(os.path.abspath(self.program)))
@@ -123,7 +121,7 @@ class Runner:
                 thread.join()
         atexit._run_exitfuncs()
         sys.stdout.flush()
-        return status, observed, generator.finished() if generator is not None else []
+        return status, generator.finished() if generator is not None else calls
 
 
 def _text(folder: str, name: str) -> str:
@@ -187,14 +185,14 @@ def watched(compiler: Callable[..., Any], on_call: OnCall) -> Callable[..., Any]
     return compile_and_watch
 
 
-def noting(observed: list[tuple[str, Any]]) -> OnCall:
+def noting(calls: list[Call]) -> OnCall:
     """Return what makes a call and notes its result or exception."""
     from ..comparing.outcome import Outcome, Raised
     from ..comparing.reachable import RESULT, Reachable
 
     def on_call(name: str, model: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         outcome = Outcome()
-        observed.append((name, outcome))
+        calls.append(Call(name, sum(each.function == name for each in calls) + 1, outcome=outcome))
         try:
             result = function(*args, **kwargs)
         except Exception as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,9 +61,9 @@ def _all(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwarg
         yield Variation(f"in {mode} mode", args, kwargs, not module.training)
     places = [place for place, value in _leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
     for name, change in _on_all(args, kwargs):
-        yield _changed(name, args, kwargs, _everywhere(change))
+        yield _changed(name, args, kwargs, functools.partial(_everywhere, change))
     for one in places[:MOST_ALONE] if len(places) > 1 else ():
-        for name, change in (*_VALUES[:4], *_TYPES, *_alone()):
+        for name, change in (*_VALUES[:4], *_TYPES, *_SHAPES):
             yield _changed(f"only {_place(one)}: {name}", args, kwargs, _only_at(one, change))
     yield from _numbers(args, kwargs)
     yield from _missing(function, args, kwargs)
@@ -76,113 +76,104 @@ def _on_all(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str
     for size in list(sizes)[:MOST_ALONE]:
         for other in dict.fromkeys((0, 1, size + 1, 2 * size, size - 1)):
             if other not in (size, -1):
-                yield f"size {other} in the place of {size}", functools.partial(_with_size, size, other)
+                yield f"size {other} in the place of {size}", functools.partial(
+                    _resized, functools.partial(_replaced, size, other))
 
 
-def _everywhere(change: Change) -> Callable[[Any, Any], Any]:
-    return lambda place, value: change(value)
+def _replaced(size: int, other: int, shape: Sequence[int]) -> list[int]:
+    return [other if each == size else each for each in shape]
+
+
+def _everywhere(change: Change, place: Any, value: Any) -> Any:
+    return change(value)
+
+
+def _instead(other: Any, value: Any) -> Any:
+    return other
 
 
 def _only_at(wanted: Any, change: Change) -> Callable[[Any, Any], Any]:
     return lambda place, value: change(value) if place == wanted else value
 
 
-def _always(other: Any) -> Change:
-    return lambda value: other
+# --- tensors --------------------------------------------------------------------------------------
+def _of(applies: Callable[[torch.Tensor], bool], change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
+    """Return a change of tensors to which it applies: others, and what is no tensor, are left as they are."""
+    def changed(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not applies(value):
+            return value
+        new = change(value.detach().clone()).detach()
+        return new.requires_grad_((value.requires_grad or new.requires_grad) and new.is_floating_point())
+
+    return changed
 
 
-def _with_size(size: int, other: int, value: Any) -> Any:
-    shape = value.shape if isinstance(value, torch.Tensor) else ()
-    return _resized(value, [other if each == size else each for each in shape])
+def _number(value: torch.Tensor) -> bool:
+    return value.dtype != torch.bool and not value.is_complex()
 
 
-def _floating(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
-    """Return a change of the values of floating-point tensors; the rest is left as it is."""
-    return lambda value: _like(value, change(value.detach().clone())) if isinstance(value, torch.Tensor) and (
-        value.is_floating_point()) else value
-
-
-def _numeric(change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
-    return lambda value: _like(value, change(value.detach().clone())) if isinstance(value, torch.Tensor) and (
-        value.dtype != torch.bool and not value.is_complex()) else value
-
-
-def _like(value: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """Return values as a tensor that requires a gradient where another does."""
-    values = values.detach()
-    return values.requires_grad_(value.requires_grad and values.is_floating_point())
-
-
-def _with_first(value: torch.Tensor, number: float) -> torch.Tensor:
-    if value.numel():
-        value.reshape(-1)[0] = number
-    return value
+def _with_first(number: float) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda value: value.flatten().index_fill(0, torch.zeros(
+        min(1, value.numel()), dtype=torch.long, device=value.device), number).reshape(value.shape)
 
 
 def _random(seed: int, scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    def drawn(value: torch.Tensor) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(seed)
-        return (torch.randn(value.shape, generator=generator, dtype=torch.float32) * scale).to(value)
-
-    return drawn
+    return lambda value: (torch.randn(value.shape, generator=torch.Generator().manual_seed(seed)) * scale).to(value)
 
 
-_VALUES: tuple[tuple[str, Change], ...] = (
-    ("all zeros", _numeric(torch.zeros_like)), ("all negative", _numeric(lambda value: -value.abs() - 1)),
-    ("all ones", _numeric(torch.ones_like)), ("with a zero", _numeric(lambda value: _with_first(value, 0))),
-    ("with NaN", _floating(lambda value: _with_first(value, float("nan")))),
-    ("all NaN", _floating(lambda value: torch.full_like(value, float("nan")))),
-    ("with inf", _floating(lambda value: _with_first(value, float("inf")))),
-    ("with -inf", _floating(lambda value: _with_first(value, float("-inf")))),
-    ("large", _floating(lambda value: value * 1e6)), ("tiny", _floating(lambda value: value * 1e-6)),
-    ("large negative", _numeric(lambda value: -value.abs() * 1000 - 1)), ("random", _floating(_random(0, 1.0))),
-    ("random, wide", _floating(_random(1, 10.0))), ("random, narrow", _floating(_random(2, 0.01))),
-    ("whole numbers", _floating(lambda value: value.round())),
-    ("opposite", _numeric(lambda value: -value)), ("plus one", _numeric(lambda value: value + 1)),
+#: Name, what it applies to, what it makes of a tensor.
+_ROWS: tuple[tuple[str, Callable[[torch.Tensor], bool], Callable[[torch.Tensor], torch.Tensor]], ...] = (
+    ("all zeros", _number, torch.zeros_like), ("all negative", _number, lambda value: -value.abs() - 1),
+    ("all ones", _number, torch.ones_like), ("with a zero", _number, _with_first(0)),
+    ("random", torch.is_floating_point, _random(0, 1.0)),
+    ("random, wide", torch.is_floating_point, _random(1, 10.0)),
+    ("with NaN", torch.is_floating_point, _with_first(float("nan"))),
+    ("all NaN", torch.is_floating_point, lambda value: torch.full_like(value, float("nan"))),
+    ("with inf", torch.is_floating_point, _with_first(float("inf"))),
+    ("with -inf", torch.is_floating_point, _with_first(float("-inf"))),
+    ("large", torch.is_floating_point, lambda value: value * 1e6),
+    ("tiny", torch.is_floating_point, lambda value: value * 1e-6),
+    ("large negative", _number, lambda value: -value.abs() * 1000 - 1),
+    ("random, narrow", torch.is_floating_point, _random(2, 0.01)),
+    ("whole numbers", torch.is_floating_point, torch.round),
+    ("opposite", _number, torch.neg), ("plus one", _number, lambda value: value + 1),
 )
-
-
-def _cast(dtype: torch.dtype) -> Change:
-    return lambda value: _like(value, value.detach().clone().to(dtype)) if isinstance(value, torch.Tensor) and (
-        value.dtype not in (torch.bool, dtype) and not value.is_complex()) else value
-
-
-_TYPES: tuple[tuple[str, Change], ...] = tuple(
-    (str(dtype).removeprefix("torch."), _cast(dtype)) for dtype in (torch.float64, torch.float16, torch.int64))
+_VALUES = tuple((name, _of(applies, change)) for name, applies, change in _ROWS)
+_TYPES = tuple((str(dtype).removeprefix("torch."), _of(_number, functools.partial(torch.Tensor.to, dtype=dtype)))
+               for dtype in (torch.float64, torch.float16, torch.int64))
 
 
 def _graded(change: Change) -> Change:
     def graded(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-            return value
-        return change(value).detach().clone().requires_grad_()
+        floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return change(value).detach().clone().requires_grad_() if floating else value
 
     return graded
 
 
-_GRADIENTS: tuple[tuple[str, Change], ...] = tuple(
-    (f"{name} that require a gradient".lstrip(), _graded(change))
-    for name, change in (("", lambda value: value), *_VALUES[:4], _VALUES[11], _VALUES[12]))
+_GRADIENTS = tuple((f"{name} that require a gradient".lstrip(), _graded(change))
+                   for name, change in (("", lambda value: value), *_VALUES[:6]))
 
 
-def _alone() -> Iterator[tuple[str, Change]]:
-    yield "of one element in each dimension", lambda value: _resized(value, [1] * value.ndim)
-    yield "with a first dimension of 1", lambda value: _resized(value, [1, *value.shape[1:]]) if value.ndim else value
-    yield "with a last dimension of 1", lambda value: _resized(value, [*value.shape[:-1], 1]) if value.ndim else value
-
-
-def _resized(value: Any, shape: list[int]) -> Any:
+def _resized(shape_of: Callable[[Sequence[int]], list[int]], value: Any) -> Any:
     """Return a tensor of another shape with the same values, repeated."""
-    if not isinstance(value, torch.Tensor):
+    def resized(value: torch.Tensor) -> torch.Tensor:
+        shape = shape_of(value.shape)
+        for dimension, size in enumerate(shape):
+            if size != value.shape[dimension]:
+                if not value.shape[dimension]:
+                    return value.new_ones(shape)
+                value = value.index_select(
+                    dimension, torch.arange(size, device=value.device) % value.shape[dimension])
         return value
-    result = value.detach()
-    for dimension, size in enumerate(shape):
-        if size != result.shape[dimension]:
-            if not result.shape[dimension]:
-                return _like(value, value.new_ones(shape))
-            result = result.index_select(
-                dimension, torch.arange(size, device=value.device) % result.shape[dimension])
-    return _like(value, result.clone())
+
+    return _of(lambda value: True, resized)(value)
+
+
+_SHAPES: tuple[tuple[str, Change], ...] = tuple((name, functools.partial(_resized, shape_of)) for name, shape_of in (
+    ("of one element in each dimension", lambda shape: [1] * len(shape)),
+    ("with a first dimension of 1", lambda shape: [1, *shape[1:]][:len(shape)]),
+    ("with a last dimension of 1", lambda shape: [*shape[:-1], 1][:len(shape)])))
 
 
 def _numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
@@ -191,7 +182,8 @@ def _numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variatio
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
         for other in dict.fromkeys(others):
-            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only_at(one, _always(other)))
+            put = functools.partial(_instead, other)
+            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only_at(one, put))
 
 
 def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
