@@ -60,7 +60,7 @@ class CheckedCalls:
         try:
             self._judge(number, call)
         except Exception as error:  # (the program goes on)
-            self.checked.not_judged[f"{type(error).__name__}: {error}"] += 1
+            self.checked.not_judged[f"{type(error).__name__}: {error}".partition("\n")[0]] += 1
         finally:
             self.checked.seconds += time.perf_counter() - begun
             self._busy.on = False

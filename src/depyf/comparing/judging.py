@@ -34,8 +34,8 @@ def judge_running(
     begun = time.perf_counter()
     try:
         result = _judged(call, first)
-    except ChildFailed as error:
-        result = RunningResult(failure=str(error))
+    except Exception as error:  # (the program goes on)
+        result = RunningResult(failure=str(error).partition("\n")[0] or type(error).__name__)
     return replace(result, seconds=time.perf_counter() - begun)
 
 
@@ -44,6 +44,8 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
     ran: Loaded = actual.extra
     own_random = _own_random(call)
     result = RunningResult(tuple(dict.fromkeys(map(_shown, ran.served))), ran.missed, ran.nothing_fits)
+    if not ran.served and not ran.missed:
+        return replace(result, failure="no compiled version ran: torch runs this call in plain Python")
     if call.here and ran.missed:
         actual, own_random = _remade(call), frozenset()
         remade = "compiled afresh, apart from the program's versions, to judge the call in this process"
@@ -117,7 +119,8 @@ def _own_random(call: JudgedCall) -> frozenset[str]:
         return frozenset(("torch", "numpy"))
     given = cache_entries.compiled_with(call.compiled)
     name = compiled_callables.backend_name(given.backend) if given is not None else ""
-    return frozenset(("torch",) if name == "inductor" and not torch_settings.draws_as_eager() else ())
+    own = ("torch",) if name == "inductor" and not torch_settings.draws_as_eager() else ()
+    return call.expected.drew & frozenset(own)
 
 
 def _fault(call: JudgedCall, found: Sequence[Disagreement], own_random: frozenset[str], settings: Any) -> Fault | None:
@@ -173,7 +176,7 @@ def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) 
             return StageResult(name, title, failure=f"{actual.raised.type}: {actual.raised.text}",
                                graphs=actual.extra[0])
         findings = call.against_eager(actual, may_ask=False)
-    except ChildFailed as error:
+    except Exception as error:  # what stops a stage is its result
         return StageResult(name, title, failure=str(error))
     graphs, said = actual.extra
     notes += said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import sys
 import zlib
 from collections.abc import Callable, Mapping
@@ -19,6 +20,7 @@ from .reachable import GRADIENT, RESULT, Kind, Plain, Reachable, Same, TensorSta
 from .reference import Reference, within_rounding
 from .tensors import Tolerance, difference
 
+_NUMBER = re.compile(r"\d+\.\d*(?:e[+-]?\d+)?")
 #: An ``assert`` on a tensor, which torch rewrites: it raises this in place of that.
 _ASSERTION = ("RuntimeError", "AssertionError")
 #: What a place belongs to: the result; a side effect; what was printed; an exception; a gradient.
@@ -116,12 +118,12 @@ def outcome_of(
     with caught_text() as (out, err), reference or contextlib.nullcontext():
         try:
             value = function(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001  (it is the outcome)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (it is the outcome)
             result.raised = _raised(error)
         result.random = random_states()
         if result.raised is None and backward is not False:
             try:
-                _run_backward(value)
+                _run_backward(value, [each for each in before.tensors if each.requires_grad])
             except Exception as error:  # noqa: BLE001
                 result.raised_in_backward = _raised(error)
     if reference is not None:
@@ -141,15 +143,25 @@ def _raised(error: BaseException) -> Raised:
     return Raised(type(error).__qualname__, str(error), type(error).__module__)
 
 
-def _run_backward(value: Any) -> None:
-    """Run the backward pass of all results, each weighed so that no two elements count alike."""
+def _run_backward(value: Any, given: list[torch.Tensor]) -> None:
+    """Run the backward pass of all results, each weighed so that no two elements count alike.
+
+    It ends at tensors that the program has computed before the call, if there are such; what led to them is its own.
+
+    Args:
+        value: what the call returned.
+        given: the tensors that require gradients and that the call began with.
+    """
     outputs = [each for each in _tensors(value) if each.requires_grad and each.grad_fn is not None
                and (each.is_floating_point() or each.is_complex())]
     if outputs:
         with without_side_effects():
             weights = [torch.linspace(0.5, 1.5, max(each.numel(), 1), dtype=torch.float64, device=each.device)[
                 : each.numel()].reshape(each.shape).to(each.dtype) for each in outputs]
-        torch.autograd.backward(outputs, weights)
+        computed = [each for each in given if not each.is_leaf]
+        for each in computed:
+            each.retain_grad()
+        torch.autograd.backward(outputs, weights, inputs=given if computed else None)
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
@@ -202,7 +214,7 @@ def disagreements(
     if found:
         return found
     for number, stream in enumerate(("standard output", "standard error")):
-        if actual.printed[number] != expected.printed[number]:
+        if not _same_text(actual.printed[number], expected.printed[number], reference is not None):
             found.append(Disagreement(stream, "printed text", _texts(actual.printed[number], expected.printed[number])))
     for name, state in expected.random.items():
         if actual.random.get(name) != state and name not in own_random:
@@ -275,6 +287,15 @@ def _part(place: str) -> Part:
     if place.startswith(RESULT) and (place == RESULT or place[len(RESULT)] in "[."):
         return "result"
     return "gradient" if place.startswith(GRADIENT) else "side effect"
+
+
+def _same_text(actual: str, expected: str, up_to_rounding: bool) -> bool:
+    """Return whether a call printed the same; up to the last of a few digits, if numbers may differ so."""
+    if actual == expected or not up_to_rounding:
+        return actual == expected
+    numbers = [list(map(float, _NUMBER.findall(text))) for text in (actual, expected)]
+    return _NUMBER.sub("", actual) == _NUMBER.sub("", expected) and len(numbers[0]) == len(numbers[1]) and all(
+        abs(one - other) <= 1e-3 * max(abs(one), abs(other)) for one, other in zip(*numbers))
 
 
 def _texts(actual: str, expected: str) -> str:

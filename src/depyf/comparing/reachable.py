@@ -8,8 +8,12 @@ name by name.
 
 from __future__ import annotations
 
+import array
 import collections
+import contextlib
+import functools
 import os
+import random
 import sys
 import sysconfig
 import types
@@ -31,13 +35,14 @@ RESULT = "result"
 GRADIENT = "gradient of "
 #: Where that many objects were described, the rest is left out, and said to be.
 MOST = 50_000
-_DEPTH = 40
 #: A tensor of more elements is copied only if it changed since the call began.
 _SMALL = 4096
 #: Packages of objects that hold no state of the user's.
-_NOT_ENTERED = (*COMPILER_MODULES, "logging", "threading", "_thread", "weakref", "importlib", "depyf", "_pytest")
+_NOT_ENTERED = tuple(f"{name}." for name in (
+    *COMPILER_MODULES, "logging", "threading", "_thread", "weakref", "importlib", "depyf", "_pytest"))
 _LIBRARIES = tuple({os.path.join(path, "") for path in (
-    sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"])})
+    sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"],
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))))})
 _IMMUTABLE = (bool, int, float, complex, str, bytes, type(None), type(...), range, slice, torch.dtype, torch.device,
               torch.layout, torch.memory_format)
 
@@ -102,6 +107,8 @@ class Reachable:
         self._memory: dict[int, str] = {}
         self._alive: list[Any] = []
         self._names: set[str] = set()
+        self._modules: list[tuple[str, types.ModuleType]] = []
+        self._named: collections.Counter[str] = collections.Counter()
 
     def checksums(self) -> dict[int, int]:
         """Return checksums of the large tensors that were met, by id."""
@@ -113,18 +120,20 @@ class Reachable:
         return [each for each in self._alive if isinstance(each, torch.Tensor)]
 
     def add(self, place: str, value: Any) -> None:
-        """Describe an object and all that it leads to."""
-        pending: collections.deque[tuple[str, Any, int]] = collections.deque([(place, value, 0)])
+        """Describe an object and all that it leads to, up to ``MOST`` objects."""
+        pending: collections.deque[tuple[str, Any]] = collections.deque([(place, value)])
+        most = len(self.states) + MOST
         while pending:
-            name, each, depth = pending.popleft()
-            if len(self.states) >= MOST:
+            if len(self.states) >= most:
                 self.left_out = True
                 return
-            pending.extend((inner, item, depth + 1) for inner, item in self._described(name, each)
-                           if depth < _DEPTH)
+            pending.extend(self._described(*pending.popleft()))
 
     def _described(self, place: str, value: Any) -> Iterable[tuple[str, Any]]:
         """Describe one object; return what it leads to, by name."""
+        self._named[place] += 1
+        if place in self.states:  # (two modules of one name, two parameters as keys: in the same order in each run)
+            place = f"{place} ({self._named[place]})"
         if type(value) in _IMMUTABLE:
             self.states[place] = Plain(value)
             return ()
@@ -152,9 +161,15 @@ class Reachable:
             self.states[place] = Kind(f"module {value.__name__}")
             if is_library(getattr(value, "__file__", None) or ""):
                 return ()
+            self._modules.append((place, value))
             return [(f"{place}.{name}", vars(value)[name]) for name in sorted(self._names) if name in vars(value)]
         if isinstance(value, types.CellType):
             return self._cell(place, value)
+        if type(value).__module__ == "numpy" and getattr(getattr(value, "dtype", None), "kind", "") in tuple("biufc"):
+            with contextlib.suppress(TypeError, ValueError):  # (torch has no such dtype)
+                facts = {"type": type(value).__name__, "dtype": str(value.dtype), "shape": str(value.shape)}
+                self.states[place] = TensorState(torch.tensor(value), tuple(facts.items()), (), "", 0)
+                return ()
         return self._object(place, value)
 
     def _met(self, place: str, value: Any) -> None:
@@ -174,6 +189,8 @@ class Reachable:
         if isinstance(value, (list, tuple, collections.deque)):
             kind += f" of {len(value)}"
         elif isinstance(value, (set, frozenset)):
+            self.left_out |= any(not isinstance(each, (*_IMMUTABLE, int, float, tuple, frozenset)) and not _is_builtin(
+                type(each)) and not isinstance(each, type) for each in value)  # (they have no order)
             kind += f" with {', '.join(sorted(map(_short, value)))}"
         elif isinstance(value, dict):
             kind += f" with keys {', '.join(map(_short, value))}"
@@ -181,7 +198,7 @@ class Reachable:
             kind += f" {text}"
         self.states[place] = Kind(kind)
         cls = type(value)
-        if cls.__module__.startswith(_NOT_ENTERED) and not isinstance(value, (list, tuple, dict)):
+        if f"{cls.__module__}.".startswith(_NOT_ENTERED) and not isinstance(value, (list, tuple, dict)):
             return ()
         items += [(f"{place}.{name}", item) for name, item in _attributes(value)]
         if not _is_builtin(cls) and is_users(cls):
@@ -224,6 +241,8 @@ class Reachable:
         items += [(f"{place}.{name}", value) for name, value in vars(function).items()
                   if not name.startswith(LEFT_BY_TORCH)]
         names = dict.fromkeys(names_read(code))
+        items += [(f"{where}.{name}", vars(module)[name]) for where, module in self._modules
+                  for name in names if name not in self._names and name in vars(module)]
         self._names.update(names)
         for name in names:
             if name in function.__globals__ and not name.startswith(("__compiled_fn", "__resume_at", "__import_")):
@@ -235,8 +254,10 @@ class Reachable:
             self.states[place] = self._tensor_state(place, tensor)
         items: list[tuple[str, Any]] = []
         with without_side_effects():
-            if tensor.is_leaf and tensor.requires_grad:
+            if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad):
                 items.append((f"{GRADIENT}{place}", tensor.grad))
+            if type(tensor) not in (torch.Tensor, torch.nn.Parameter) and len(parts := inner_tensors(tensor)) > 1:
+                items += [(f"{place}, part {number}", each) for number, each in enumerate(parts)]
         items += [(f"{place}.{name}", value) for name, value in getattr(tensor, "__dict__", {}).items()
                   if not name.startswith("_")]
         return items
@@ -273,7 +294,8 @@ class Reachable:
                 return None
             return plain.clone()
         if type(tensor) in (torch.Tensor, torch.nn.Parameter):
-            return tensor.detach().cpu().clone()
+            plain = tensor.detach().cpu()
+            return plain.clone() if plain.layout is torch.strided else plain.to_dense()
         parts = inner_tensors(tensor)
         return parts[0].detach().cpu().clone() if len(parts) == 1 and parts[0] is not tensor else None
 
@@ -282,9 +304,16 @@ def _items(place: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (list, tuple, collections.deque)):
         for number, item in enumerate(value):
             yield f"{place}[{number}]", item
-    elif isinstance(value, Mapping) and isinstance(value, (dict, types.MappingProxyType)):
+    elif isinstance(value, (dict, types.MappingProxyType)):
         for key, item in value.items():
             yield f"{place}[{_short(key)}]", item
+    elif isinstance(value, (type({}.values()), type({}.items()))):
+        for number, item in enumerate(value):
+            yield f"{place}[{number}]", item
+    elif isinstance(value, functools.partial):
+        yield f"{place}.func", value.func
+        yield f"{place}.args", value.args
+        yield f"{place}.keywords", value.keywords
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
@@ -314,7 +343,15 @@ def _own_text(value: Any) -> str | None:
         return f"state {zlib.adler32(value.get_state().numpy())}"
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
-        return f"{value.dtype} {value.shape} {value.tolist()!r}"[:2000]
+        return f"{value.dtype} {value.shape} {value.tolist()!r}"
+    if numpy is not None and isinstance(value, numpy.random.Generator):
+        return f"state {value.bit_generator.state!r}"
+    if isinstance(value, random.Random):
+        return f"state {zlib.adler32(repr(value.getstate()).encode())}"
+    if hasattr(value, "cache_info") and callable(value.cache_info):
+        return str(value.cache_info())
+    if isinstance(value, array.array):
+        return repr(value)
     if isinstance(value, types.GeneratorType):
         return "ended" if value.gi_frame is None else "not ended"
     if _is_builtin(type(value)) and hasattr(type(value), "__length_hint__"):

@@ -27,7 +27,7 @@ from ..records.model import Guard
 from ..torch_text.guards import parse_guards
 from . import stages
 from .outcome import Disagreement, Outcome, disagreements, outcome_of
-from .reachable import Reachable, TensorState
+from .reachable import MOST, Reachable, TensorState
 from .state import CannotRepeat, repeatable
 from .tensors import Tolerance
 
@@ -161,7 +161,7 @@ class JudgedCall:
                 return work(args, kwargs)
         except CannotRepeat as error:
             raise apart.ChildFailed(str(error)) from error
-        except Exception as error:  # as of a child
+        except (Exception, SystemExit) as error:  # as of a child
             raise apart.ChildFailed(f"{type(error).__name__}: {error}") from error
 
     def in_eager_python(self, asks: bool = False, measured: bool = False, changed: str = "") -> Outcome:
@@ -265,15 +265,16 @@ class JudgedCall:
         originals = self._originals(actual, expected)
         compared = functools.partial(disagreements, expected=expected, own_random=own_random, originals=originals)
         exact = compared(actual, tolerance=_EXACT)
+        unseen = _unseen(actual, expected)
         if not exact:
-            return Findings()
+            return Findings((), unseen)
         measured = self.in_eager_python(asks, measured=True) if self.tolerance == Tolerance() else None
         found = compared(actual, tolerance=self.tolerance, reference=measured)
         differing, not_judged = [], []
         for each in found:
             why = self._why_not_judged(each, expected, measured, own_random, asks)
             not_judged.append((each, why)) if why else differing.append(each)
-        return Findings(tuple(differing), tuple(not_judged), max(each.apart for each in exact))
+        return Findings(tuple(differing), (*not_judged, *unseen), max(each.apart for each in exact))
 
     def _why_not_judged(
         self, found: Disagreement, expected: Outcome, measured: Outcome | None, own_random: frozenset[str], asks: bool,
@@ -349,6 +350,20 @@ class JudgedCall:
             with contextlib.suppress(ValueError):  # empty
                 values[name] = cell.cell_contents
         return values
+
+
+def _unseen(actual: Outcome, expected: Outcome) -> tuple[tuple[Disagreement, str], ...]:
+    """Return what of two outcomes was not compared at all, and why."""
+    found = []
+    if actual.left_out or expected.left_out:
+        found.append((Disagreement("objects", "side effect", ""),
+                      f"a set has objects in no order, or more than {MOST} are reached"))
+    for one, other in ((actual.raised, expected.raised), (actual.raised_in_backward, expected.raised_in_backward)):
+        if one is None or other is None or one.type != other.type or one.type == "RuntimeError":
+            continue  # (of the last torch has its own texts)
+        if one.text != other.text:
+            found.append((Disagreement("exception", "exception", ""), "its text is another one"))
+    return tuple(found)
 
 
 def _profiled(ran: list[CodeType], call: Callable[[], Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import copy
+import functools
 import random
 import sys
 import types
@@ -43,8 +44,10 @@ def repeatable(roots: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, A
         start.put_copies()
         yield start.copied(args), start.copied(kwargs)
     finally:
-        start.undo()
-        _set_random_states(states)
+        try:
+            start.undo()
+        finally:
+            _set_random_states(states)
 
 
 class _Start(Reachable):
@@ -62,16 +65,32 @@ class _Start(Reachable):
             put()
 
     def undo(self) -> None:
+        """Put everything back.
+
+        Raises:
+            RuntimeError: something could not be; all else is.
+        """
+        failed: Exception | None = None
         for undo in reversed(self._undo):
-            undo()
+            try:
+                undo()
+            except Exception as error:
+                failed = error
+        if failed is not None:
+            raise RuntimeError(f"something that the call changed could not be put back: {failed}") from failed
 
     def _met(self, place: str, value: Any) -> None:
         """Note the state of one object that can change."""
+        kind = type(value)
         if isinstance(value, (types.GeneratorType, types.AsyncGeneratorType)) or (
-                hasattr(type(value), "__next__") and type(value).__module__ in ("builtins", "itertools", "_io")):
-            raise CannotRepeat(f"{place} is an iterator ({type(value).__name__}), which one run uses up")
-        if isinstance(value, (set, frozenset)) and any(isinstance(each, torch.Tensor) for each in value):
-            raise CannotRepeat(f"{place} is a set of tensors")
+                hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools", "_io")):
+            raise CannotRepeat(f"{place} is an iterator ({kind.__name__}), which one run uses up")
+        if hasattr(value, "cache_info") or kind.__module__ in ("weakref", "array") and len(value):
+            raise CannotRepeat(f"{place} is of the type {kind.__name__}, which cannot be put back")
+        if isinstance(value, (set, frozenset, types.MappingProxyType)) and any(
+                isinstance(each, torch.Tensor) for each in (
+                    value.values() if isinstance(value, types.MappingProxyType) else value)):
+            raise CannotRepeat(f"{place} is a {kind.__name__} of tensors")
         if isinstance(value, types.ModuleType):
             if not is_library(getattr(value, "__file__", None) or ""):
                 self._mapping(vars(value))
@@ -81,8 +100,8 @@ class _Start(Reachable):
         own = getattr(value, "__dict__", None)
         if type(own) is dict:
             self._mapping(own)
-        for cls in type(value).__mro__:
-            if cls.__module__ != "builtins" and cls.__module__ != "torch":
+        for cls in kind.__mro__:
+            if cls.__module__ not in ("builtins", "torch"):
                 for member in vars(cls).values():
                     if isinstance(member, types.MemberDescriptorType):
                         self._slot(value, member)
@@ -95,17 +114,41 @@ class _Start(Reachable):
             refill = value.update if isinstance(value, set) else value.extend
             self._undo += [lambda: refill(before), value.clear]  # (the last first)
         elif isinstance(value, types.FunctionType) and not is_library(value.__code__.co_filename):
-            self._mapping(value.__globals__, set(names_read(value.__code__)))
+            self._mapping(value.__globals__, {*names_read(value.__code__), "__warningregistry__"})
+            self._mapping(value.__globals__.get("__warningregistry__", {}))
             self._defaults(value)
-        elif isinstance(value, torch.Generator):
+        elif isinstance(value, functools.partial):
+            self._partial(value)
+        else:
+            self._state(value)
+
+    def _partial(self, value: Any) -> None:
+        before = value.func, value.args, value.keywords, vars(value)
+
+        def put() -> None:
+            keywords = {name: self.copied(each) for name, each in before[2].items()}
+            value.__setstate__((before[0], self.copied(before[1]), keywords, before[3]))
+
+        self._put.append(put)
+        self._undo.append(lambda: value.__setstate__(before))
+
+    def _state(self, value: Any) -> None:
+        """Note the state of an object of a kind that has a way to ask for it."""
+        if isinstance(value, torch.Generator):
             state = value.get_state()
             self._undo.append(lambda: value.set_state(state))
-        elif type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
+        elif isinstance(value, random.Random):
+            numbers = value.getstate()
+            self._undo.append(lambda: value.setstate(numbers))
+        elif type(value).__module__ == "numpy.random._generator":
+            generator, before = value.bit_generator, value.bit_generator.state
+            self._undo.append(lambda: setattr(generator, "state", before))
+        elif type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and value.flags.writeable:
             array = value.copy()
             self._undo.append(lambda: value.__setitem__(..., array))
 
     def _tensor(self, place: str, tensor: torch.Tensor) -> Iterable[tuple[str, Any]]:
-        return ()
+        return [(f"{place}.{name}", value) for name, value in vars(tensor).items()]
 
     def _cell(self, place: str, cell: types.CellType) -> Iterable[tuple[str, Any]]:
         try:
@@ -125,15 +168,15 @@ class _Start(Reachable):
     def _mapping(self, value: dict[Any, Any], names: set[str] | None = None) -> None:
         """Note a dictionary; of a module's variables those of some names only."""
         before = dict(value) if names is None else {name: value[name] for name in names if name in value}
+        # (Of a class of the program's, methods of its own are not called; an OrderedDict has its order beside.)
+        base: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
 
         def put() -> None:
             for key, item in before.items():
                 if (new := self.copied(item)) is not item:
-                    dict.__setitem__(value, key, new)
+                    base.__setitem__(value, key, new)
             if any(isinstance(key, torch.Tensor) for key in before):
-                items = {self.copied(key): self.copied(item) for key, item in before.items()}
-                dict.clear(value)
-                dict.update(value, items)
+                refill({self.copied(key): self.copied(item) for key, item in before.items()})
 
         def undo() -> None:
             if names is not None:
@@ -142,8 +185,12 @@ class _Start(Reachable):
                 value.update(before)
             elif len(value) != len(before) or any(
                     one is not other for pair in zip(value.items(), before.items()) for one, other in zip(*pair)):
-                dict.clear(value)
-                dict.update(value, before)
+                refill(before)
+
+        def refill(items: dict[Any, Any]) -> None:
+            base.clear(value)
+            for key, item in items.items():
+                base.__setitem__(value, key, item)
 
         self._put.append(put)
         self._undo.append(undo)
@@ -182,8 +229,7 @@ class _Start(Reachable):
         self._undo.append(lambda: member.__set__(owner, before))
 
     def _attributes_of(self, cls: type) -> None:
-        before = {name: value for name, value in vars(cls).items()
-                  if not isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType))}
+        before = dict(vars(cls))
 
         def put() -> None:
             for name, item in before.items():
@@ -195,7 +241,7 @@ class _Start(Reachable):
                 with contextlib.suppress(AttributeError, TypeError):
                     delattr(cls, name)
             for name, item in before.items():
-                if vars(cls).get(name) is not item:
+                if vars(cls).get(name) is not item and name not in ("__dict__", "__weakref__"):
                     setattr(cls, name, item)
 
         self._put.append(put)
@@ -237,7 +283,7 @@ class _Start(Reachable):
             if not value.is_leaf:
                 with torch.enable_grad():
                     result = result.clone()
-        vars(result).update(vars(value))
+        vars(result).update((name, self.copied(each)) for name, each in vars(value).items())
         if value.is_leaf and value.grad is not None:
             result.grad = self.copied(value.grad)
         return result
