@@ -246,6 +246,8 @@ class _Said(logging.Handler):
 
 def _roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
     """Return what a call can change by name: its object, unless that is none, and what its function can reach."""
+    from ..capture.torch_private.private_api import LEFT_BY_TORCH
+
     roots: dict[str, Any] = {} if owner is None or isinstance(owner, types.FunctionType) else {"self": owner}
     plain = function if isinstance(function, types.FunctionType) else getattr(
         function, "__func__", getattr(type(function), "forward", None))
@@ -260,7 +262,7 @@ def _roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
             continue
         if isinstance(value, (type, types.FunctionType)):
             roots.update((f"global {name}.{attribute}", each) for attribute, each in vars(value).items()
-                         if value.__module__ == plain.__module__ and not attribute.startswith("__")
+                         if value.__module__ == plain.__module__ and not attribute.startswith(("__", *LEFT_BY_TORCH))
                          and not callable(each) and not hasattr(each, "__get__"))
         elif not isinstance(value, types.BuiltinFunctionType):
             roots[f"global {name}"] = value
