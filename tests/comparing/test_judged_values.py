@@ -199,6 +199,137 @@ def test_calls_are_checked(tmp_path, capfd):
     assert records.count('"outcome"') <= 2  # nothing that was compiled to judge a call is recorded
 
 
+# --- where a difference may hide -------------------------------------------------------------------
+def doubled(gm, inputs):
+    """A backend whose graphs return twice what they should."""
+    def run(*args):
+        return tuple(each * 2 if isinstance(each, torch.Tensor) else each for each in gm.forward(*args))
+    return run
+
+
+def shifted(gm, inputs):
+    """A backend whose graphs return 5 more, but where the value is a mask's."""
+    return lambda *args: tuple(torch.where(each < -1e8, each, each + 5) for each in gm.forward(*args))
+
+
+WORDS = {f"word {number}": number for number in range(60_000)}
+
+
+def masked(x):
+    return (x * 2).masked_fill(x > 0.5, -1e9)
+
+
+def looked_up(x):
+    return x + WORDS["word 3"]
+
+
+def in_a_set(x):
+    return {"values": {1: x * 3}.values(), "many": [[x * 2]]}
+
+
+def sparse(x):
+    return (x * 2).to_sparse()
+
+
+def of_numpy(x):
+    import numpy
+
+    return numpy.tanh(x)
+
+
+def nested(x):
+    result = x * 2
+    for _ in range(45):
+        result = [result]
+    return result
+
+
+@pytest.mark.parametrize("function, backend", [
+    (masked, shifted), (looked_up, doubled), (in_a_set, doubled), (nested, doubled), (of_numpy, doubled)])
+def test_a_difference_is_found_wherever_it_is(function, backend):
+    x = torch.linspace(-1, 1, 3000) if function is not of_numpy else torch.linspace(-1, 1, 3000).numpy()
+    right, wrong = torch.compile(function, backend="eager"), torch.compile(function, backend=backend)
+    right(x)
+    if function is not looked_up:  # (of which not all words are looked at)
+        assert depyf.compare(right, x, stages=()).equal, str(depyf.compare(right, x, stages=()))
+    torch._dynamo.reset()
+    wrong(x)
+    assert depyf.compare(wrong, x, stages=()).different
+
+
+def test_more_objects_than_are_looked_at_are_not_called_equal():
+    compiled = torch.compile(looked_up, backend="eager")
+    compiled(torch.ones(2))
+    result = depyf.compare(compiled, torch.ones(2), stages=())
+    assert not result.equal and not result.different and "50000 are reached" in str(result)
+
+
+def test_a_gradient_that_flows_on_into_the_program():
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            return x * 2
+
+        @staticmethod
+        def backward(context, gradient):
+            return gradient * 7
+
+    weight = torch.ones(3, requires_grad=True)
+    wrong = torch.compile(lambda x: x * 2, backend=lambda gm, inputs: lambda *args: (Wrong.apply(args[0]),))
+    x = weight * 3
+    wrong(x)
+    result = depyf.compare(wrong, x, stages=(), backward=True)
+    assert result.running.differing and "gradient of args[0]" in result.running.differing[0], str(result)
+    x.sum().backward()  # the program's own graph is still there
+    assert weight.grad.tolist() == [3.0] * 3
+
+
+def test_a_sparse_result_can_be_judged():
+    compiled = torch.compile(sparse, backend="eager")
+    compiled(torch.eye(3))
+    assert depyf.compare(compiled, torch.eye(3), stages=()).equal
+
+
+def test_objects_of_one_name_are_told_apart():
+    """Two parameters are keys of one dictionary; only the first one's value is wrong."""
+    table = {torch.nn.Parameter(torch.ones(2)): {"count": torch.zeros(2)},
+             torch.nn.Parameter(torch.ones(3)): {"count": torch.zeros(3)}}
+
+    def counts(x):
+        for each in table.values():
+            each["count"] = each["count"] + 1
+        return x + 1
+
+    def planted(gm, inputs):
+        return lambda *args: tuple(each + 1 if each.shape == (2,) else each for each in gm.forward(*args))
+
+    compiled = torch.compile(counts, backend=planted)
+    compiled(torch.ones(5))
+    assert depyf.compare(compiled, torch.ones(5), stages=()).different
+
+
+def test_odd_objects_are_put_back():
+    import collections
+
+    class Point:
+        __slots__ = ("x",)
+
+    point, order = Point(), collections.OrderedDict(a=1)
+    point.x = torch.ones(2)
+    own = torch.ones(2)
+    own.extra = [own]
+
+    def changes(x):
+        order["b"] = 2
+        own.extra.append(1)
+        return x * point.x + len(order)
+
+    compiled = torch.compile(changes, backend="eager")
+    depyf.compare(compiled, torch.ones(2), stages=("captured",))
+    assert list(order.items()) == [("a", 1)] and point.x.tolist() == [1, 1] and len(own.extra) == 1
+    assert compiled(torch.ones(2)).tolist() == [3, 3]
+
+
 # --- the measure of rounding -------------------------------------------------------------------------
 def test_views_and_changes_in_place_have_one_value():
     x = torch.ones(4, 4)
