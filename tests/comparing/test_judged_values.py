@@ -257,6 +257,23 @@ def test_a_difference_is_found_wherever_it_is(function, backend):
     assert depyf.compare(wrong, x, stages=()).different
 
 
+def logged(x):
+    total = (x * x).sum()
+    print(f"loss {total.item():.6f}")
+    return total.item() * 1.5
+
+
+def test_numbers_that_are_printed_or_returned():
+    x = torch.rand(100)
+    right, wrong = torch.compile(logged, backend="eager"), torch.compile(logged, backend=doubled)
+    right(x)
+    assert not depyf.compare(right, x, stages=()).different
+    torch._dynamo.reset()
+    wrong(x)
+    differing = depyf.compare(wrong, x, stages=()).running.differing
+    assert [each.partition(":")[0] for each in differing] == ["standard output", "result"]
+
+
 def test_more_objects_than_are_looked_at_are_not_called_equal():
     compiled = torch.compile(looked_up, backend="eager")
     compiled(torch.ones(2))

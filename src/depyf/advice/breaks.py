@@ -233,7 +233,7 @@ RULES: tuple[Rule, ...] = (
     Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
          cost="a branch or a key that depends on the number may end the graph again", facts=lambda at: at.is_number),
 
-    # Shapes that the data tells.
+    # Shapes that depend on the data.
     Rule("shape", "size", "keep the line out of `{compiled}`: run it outside of what is compiled",
          "torch cannot tell the shape of what `{operator}` returns (`capture_dynamic_output_shape_ops` changes nothing "
          "there)", _OUTSIDE, facts=_gives_no_symbol),

@@ -117,7 +117,7 @@ class _WithFormat(ast.NodeTransformer):
 
 
 def _written(spec: ast.expr | None) -> str | None:
-    """Return a format as it stands in a placeholder, ``":.3f"``; ``None`` where it is computed, too."""
+    """Return a format as it is written in a placeholder, ``":.3f"``; ``None`` where it is computed, too."""
     match spec:
         case None | ast.JoinedStr([]):
             return ""

@@ -22,7 +22,7 @@ _DRAWS = frozenset({"random", "randint", "randrange", "uniform"})
 #: Methods of a list, set or dictionary that change it.
 _CHANGING = frozenset({"append", "appendleft", "extend", "insert", "add", "update", "setdefault", "pop", "popleft",
                        "popitem", "remove", "discard", "clear", "sort", "reverse"})
-#: Methods whose result has as many elements, and functions whose result only the data tells the size of.
+#: Methods whose result has as many elements, and functions whose result has a size that depends on the data.
 _SAME_SIZE = frozenset({"flatten", "squeeze", "view", "reshape", "cpu", "long", "int", "float", "detach", "clone"})
 _OF_DATA = frozenset({"nonzero", "where", "unique", "unique_consecutive", "masked_select", "argwhere",
                       "repeat_interleave", "bincount"})
@@ -31,7 +31,7 @@ _SIZES = frozenset({"shape", "size", "numel", "nelement"})
 _SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
 
 
-#: A use of a value that only the data tells: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
+#: A use of a value that depends on the data: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
 #: is looked up) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
 Use = tuple[str, ast.expr]
 
@@ -175,7 +175,7 @@ class Facts:
             f"`{self.text(each)}`" for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute)) and (
                 _last(each) in changed - names_set(node) or _last(each) in parts and id(each) not in owners)))
 
-    # --- values that only the data tells ----------------------------------------------------------------
+    # --- values that depend on the data ----------------------------------------------------------------
     @property
     def is_number(self) -> bool:
         """Whether torch needs a number out of a tensor."""
@@ -332,7 +332,7 @@ def _last(node: ast.AST) -> str:
 
 
 def _draws(node: ast.AST) -> bool:
-    """Return whether a node is a call that draws a random number of Python's, as far as its text tells."""
+    """Return whether a node is a call that draws a random number of Python's, as far as its text shows."""
     match node:
         case ast.Call(ast.Attribute(ast.Name(owner), name)) if name in _DRAWS:
             return owner not in ("torch", "np", "numpy")
@@ -351,7 +351,7 @@ def _tests(statement: ast.stmt) -> Iterator[ast.expr]:
 
 
 def _is_of_data(node: ast.expr) -> bool:
-    """Return whether only the data tells the size of an expression: ``x[x > 0]``, ``x.nonzero().flatten()``."""
+    """Return whether the size of an expression depends on the data: ``x[x > 0]``, ``x.nonzero().flatten()``."""
     match node:
         case ast.Subscript(owner, ast.Constant()):
             return _is_of_data(owner)

@@ -288,16 +288,17 @@ class JudgedCall:
                     return OWN_DRAWS
         if found.place in self._places(asks, "", expected):
             return "two runs in eager Python differ there"
-        if found.part in ("printed text", "exception") or measured is None or measured.scalars or isinstance(
-                expected.states.get(found.place), TensorState) is False:
-            if found.place in self._places(asks, "nudged", expected, measured):
+        is_tensor = isinstance(expected.states.get(found.place), TensorState)
+        if not is_tensor or measured is None or measured.scalars:  # (else its rounding was measured)
+            apart = self._places(asks, "nudged", expected, measured).get(found.place)
+            if apart is not None and not found.apart > 8 * apart:
                 return "the last digit of a number decides it"
         return ""
 
-    def _places(self, asks: bool, changed: str, expected: Outcome, measured: Outcome | None = None) -> set[str]:
-        """Return the places where another run of eager Python leaves something else."""
+    def _places(self, asks: bool, changed: str, expected: Outcome, measured: Outcome | None = None) -> dict[str, float]:
+        """Return the places where another run of eager Python leaves something else, and how far that is apart."""
         other = self.in_eager_python(asks, measured=not changed, changed=changed)
-        return {each.place for each in disagreements(
+        return {each.place: each.apart for each in disagreements(
             other, expected, _EXACT, reference=measured if changed else other) if not each.structural}
 
     def _originals(self, actual: Outcome, expected: Outcome) -> dict[str, Any]:
