@@ -14,7 +14,7 @@ COMMANDS = ("cli/", "doctor.py")
 CHANNELS = ("harmless.py", "cli/streams.py", "views/terminal.py", "program/site/sitecustomize.py")
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
 WRITERS = {
-    "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/running.py", "fixing/trial.py", "old_names.py", "records/log.py",
+    "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/trial.py", "old_names.py", "records/log.py",
     "records/run_directory.py", "program/recording.py", "views/dump/folder.py", "views/page/assemble.py",
     "watch/stop.py",
 }
@@ -29,7 +29,6 @@ RUNS = {
     "old_names.py": {"importlib.import_module"},  # the same
     "finishing/texts.py": {"pickle.load"},  # between this process and a worker that it started
     "program/watch.py": {"exec"},  # one line of its own
-    "fixing/running.py": {"pickle.load"},  # what a process that `depyf fix` started wrote into its own folder
     "fixing/trial.py": {"exec"},  # the user's program, for `depyf fix`
 }
 MODULES = sorted(path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py"))

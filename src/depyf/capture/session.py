@@ -204,9 +204,11 @@ class Session:
         """
 
         def hook(*args: Any) -> Any:
-            if self.stopped or os.getpid() != self.process or apart.is_apart():
+            if self.stopped or os.getpid() != self.process:
                 return None
             try:
+                if apart.is_apart():
+                    return None
                 with self.lock, collector.paused():
                     return function(*args)
             except private_api.MissingPrivateApi:

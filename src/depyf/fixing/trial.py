@@ -58,11 +58,11 @@ class Runner:
             conditions: of a change that is judged by generated calls: nothing is compiled, and calls of what would be
                 are repeated with other inputs; ``None``: the program runs as it is.
         """
-        import torch._dynamo  # noqa: F401
-
         from .. import link, prepare  # noqa: F401
         from ..capture import apart
+        from ..capture.torch_private import private_api
 
+        private_api.BYTECODE_HOOK.present()  # (imports Dynamo once for all forks)
         gc.freeze()  # (what lives now is not gone through in each fork, which would copy its memory)
         status: int | None
         with self.folder() as folder:
