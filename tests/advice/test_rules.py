@@ -10,7 +10,6 @@ pytest.importorskip("torch")
 import fix_programs
 
 from depyf.advice import RULES, Sources, on_break
-from depyf.advice.breaks import EVENTS
 from depyf.advice.facts import NAMED, Facts
 from depyf.advice.model import Edit, edited
 from depyf.fixing.outcome import Outcome
@@ -26,6 +25,7 @@ from depyf.records.model import (
     SourceFile,
     SourceLocation,
 )
+from depyf.torch_text.met import EVENTS
 from depyf.views.advice import Adviser, in_order
 from depyf.views.causes import cause
 from depyf.views.run_index import RunIndex

@@ -8,50 +8,17 @@ advice; one without a name says that there is none.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from string import Formatter
 
-from ..records.model import GraphBreak
-from ..torch_text.met import bound_method, is_step_of_scheduler
+from ..torch_text.met import bound_method, events_of, is_step_of_scheduler
 from . import branches, edits
 from .edits import REORDER, SCALARS
 from .facts import NAMED, Facts
 from .model import Advice
 from .source import Site, is_own
 
-#: By event: ids of torch's registry (``graph_break_registry.json``); how its headings begin, for versions without ids.
-EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "branch": ("GB0170 GB0035", ("Data-dependent branching", "Data-dependent jump")),
-    "assertion": ("GB0034", ("Data-dependent assertion",)),
-    "item": ("GB0124", ("Unsupported Tensor.item()",)),
-    "number": ("GB0178 GB0213 GB4841", ("Unsupported python_type()", "unimplemented builtin op", "constant fold")),
-    "tolist": ("GB0109", ("Tensor.tolist() with non-integer",)),
-    "operator": ("GB0033", ("Data dependent operator",)),
-    "size": ("GB0036 GB0037", ("Dynamic shape operator",)),
-    "symbol": ("", ("Could not extract specialized integer from", "Could not guard on data-dependent expression")),
-    "builtin": ("GB0059", ("Failed to trace builtin operator",)),
-    "reordered": ("GB0296", ("attempted to reorder",)),
-    "logger": ("GB0291", ("logging.Logger method",)),
-    "asked": ("GB0025", ("Call to `torch._dynamo.graph_break()`",)),
-    "disabled": ("GB0098 GB0099", ("Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
-    "copy": ("GB4198", ("Attempted to copy.deepcopy a tensor",)),
-    "skipped": ("GB0007 GB0008 GB0156 GB0207 GB0208 GB0294", (
-        "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped",
-        "Unsupported method call", "sort with non-constant keys", "attempted to trace numpy function")),
-    "generator": ("GB0363 GB7650 GB0055", ("An opaque object was created", "torch.Generator method",
-                                            "Failed to convert args/kwargs to proxy")),
-    "context": ("GB0142", ("Unsupported context manager",)),
-    "iterator": ("GB0811 GB4347", ("missing tp_iter", "Missing tp_iternext")),
-    "attribute": ("GB0467", ("setattr() on unsupported type",)),
-    "exception": ("GB0088 GB0021", ("Observed exception", "BUILD_STRING type error")),
-    "fails": ("GB4315", ("RuntimeError when making fake tensor call",)),
-    "backward": ("GB0123", ("Unsupported Tensor.backward()",)),
-    "gradients": ("GB9186", ("using `torch.autograd.grad`",)),
-    "recurrent": ("GB0014", ("Attempted to wrap RNN",)),
-    "class": ("GB8977", ("Invalid call to __build_class__",)),
-    "parameter": ("GB0264 GB0119", ("Attempted to use `torch.nn.Parameter()`", "Uninitialized nn")),
-}
 #: Functions that read what changes while the program runs: a clock, or what a process uses.
 _READING = frozenset({each + unit for each in ("time", "perf_counter", "monotonic", "process_time", "thread_time")
                       for unit in ("", "_ns")}
@@ -102,7 +69,7 @@ class Rule:
 
     Attributes:
         name: of the rule.
-        events: keys of :data:`EVENTS`; ``"*"``: any.
+        events: keys of :data:`~depyf.torch_text.met.EVENTS`; ``"*"``: any.
         change, why, cost, elsewhere, next_break, leaves: the sentence, as in :class:`~.model.Advice`.
         facts: whether the facts hold.
         setting: a line that sets an option of torch, which is the change.
@@ -147,11 +114,11 @@ def _is_drawn(at: Facts) -> bool:
 
 def _prints(at: Facts) -> bool:
     """Return whether the statement prints, in no function that an operator calls."""
-    return bool(at.calls("print")) and "Higher Order" not in at.broken.reason
+    return bool(at.calls("print")) and not at.met.is_in_operator
 
 
 def _gives_no_symbol(at: Facts) -> bool:
-    return "no meta kernel" in at.broken.reason or at.met.module == "aten" and (
+    return at.met.has_no_meta or at.met.module == "aten" and (
         at.met.name not in _GIVE_SYMBOLS or at.met.overload == "out")
 
 
@@ -299,7 +266,7 @@ RULES: tuple[Rule, ...] = (
     Rule("generator", "generator",
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,
-         facts=lambda at: any(each in at.broken.context for each in ("(Generator)", "C.Generator", "torch.Generator"))),
+         facts=lambda at: at.met.is_generator),
     Rule("generator", "iterator", "pass a list: call the function with `list({iterated})`",
          "torch can unroll a loop over a list, not over a generator that runs already",
          "all items are made before the call"),
@@ -355,7 +322,7 @@ RULES: tuple[Rule, ...] = (
 
 def on_break(site: Site) -> Advice | None:
     """Return the advice on a graph break; ``None`` where no row fits."""
-    at, events, is_fixed = Facts(site), {"*", *_events(site.broken)}, False
+    at, events, is_fixed = Facts(site), {"*", *events_of(site.broken)}, False
     for rule in RULES:
         if events.isdisjoint(rule.events.split()) or is_fixed and not rule.elsewhere or not rule.facts(at):
             continue
@@ -368,12 +335,6 @@ def on_break(site: Site) -> Advice | None:
                 return advice
             is_fixed = True  # (It is a line of a library, which nobody changes.)
     return None
-
-
-def _events(broken: GraphBreak) -> list[str]:
-    known = broken.registry_id
-    return [event for event, (ids, headings) in EVENTS.items()
-            if (known in ids.split() if known else broken.reason.startswith(headings))]
 
 
 def candidates(site: Site) -> list[Advice]:

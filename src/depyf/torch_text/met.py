@@ -10,11 +10,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..patterns import pattern
 from ..records.model import GraphBreak
 
+#: By event: ids of torch's registry (``graph_break_registry.json``); how its headings begin, for versions without ids.
+EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "branch": ("GB0170 GB0035", ("Data-dependent branching", "Data-dependent jump")),
+    "assertion": ("GB0034", ("Data-dependent assertion",)),
+    "item": ("GB0124", ("Unsupported Tensor.item()",)),
+    "number": ("GB0178 GB0213 GB4841", ("Unsupported python_type()", "unimplemented builtin op", "constant fold")),
+    "tolist": ("GB0109", ("Tensor.tolist() with non-integer",)),
+    "operator": ("GB0033", ("Data dependent operator",)),
+    "size": ("GB0036 GB0037", ("Dynamic shape operator",)),
+    "symbol": ("", ("Could not extract specialized integer from", "Could not guard on data-dependent expression")),
+    "builtin": ("GB0059", ("Failed to trace builtin operator",)),
+    "reordered": ("GB0296", ("attempted to reorder",)),
+    "logger": ("GB0291", ("logging.Logger method",)),
+    "asked": ("GB0025", ("Call to `torch._dynamo.graph_break()`",)),
+    "disabled": ("GB0098 GB0099", ("Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
+    "copy": ("GB4198", ("Attempted to copy.deepcopy a tensor",)),
+    "skipped": ("GB0007 GB0008 GB0156 GB0207 GB0208 GB0294", (
+        "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped",
+        "Unsupported method call", "sort with non-constant keys", "attempted to trace numpy function")),
+    "generator": ("GB0363 GB7650 GB0055", ("An opaque object was created", "torch.Generator method",
+                                            "Failed to convert args/kwargs to proxy")),
+    "context": ("GB0142", ("Unsupported context manager",)),
+    "iterator": ("GB0811 GB4347", ("missing tp_iter", "Missing tp_iternext")),
+    "attribute": ("GB0467", ("setattr() on unsupported type",)),
+    "exception": ("GB0088 GB0021", ("Observed exception", "BUILD_STRING type error")),
+    "fails": ("GB4315", ("RuntimeError when making fake tensor call",)),
+    "backward": ("GB0123", ("Unsupported Tensor.backward()",)),
+    "gradients": ("GB9186", ("using `torch.autograd.grad`",)),
+    "recurrent": ("GB0014", ("Attempted to wrap RNN",)),
+    "class": ("GB8977", ("Invalid call to __build_class__",)),
+    "parameter": ("GB0264 GB0119", ("Attempted to use `torch.nn.Parameter()`", "Uninitialized nn")),
+}
 #: The forms of the context, then those of the explanation, that name what was called.
 _IN_CONTEXT = (
     pattern(r"module: (?P<module>[^,]*), qualname: (?P<name>[\w.<>]+),"),
@@ -39,6 +72,7 @@ _OF_NONE = pattern(r"'NoneType' object (?:is not (?:subscriptable|iterable|calla
 _CUSTOM = pattern(r"\bcustom_op|call_function (?!<built-in|aten\.|prims\.|<function)")
 #: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
+_GENERATOR = ("(Generator)", "C.Generator", "torch.Generator")
 #: Methods of a tensor, or of its shape, that came into what is compiled as a value.
 _BOUND = pattern(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:Tensor|Parameter|Size)\.\w+),")
 
@@ -49,7 +83,7 @@ class Met:
 
     Attributes:
         name: of what was called, ``"Random.choice"``, ``"print"``, ``"nonzero"``; ``""`` where torch names nothing.
-        module: its module, or the namespace of an operator; ``""`` where torch does not tell.
+        module: its module, or the namespace of an operator; ``""`` where torch names none.
         overload: of an operator, ``"default"``.
         types: of the arguments of a builtin.
         raised: the exception that left the function, ``"TypeError"``.
@@ -57,6 +91,9 @@ class Met:
         is_none: a part was taken of ``None``.
         is_custom: an operator that is not torch's own.
         needs_text: a text needs the value of a number that torch keeps open.
+        is_generator: a ``torch.Generator``.
+        is_in_operator: a function that an operator calls (``torch.cond``) would do it.
+        has_no_meta: an operator that torch cannot run without values.
     """
 
     name: str = ""
@@ -68,6 +105,9 @@ class Met:
     is_none: bool = False
     is_custom: bool = False
     needs_text: bool = False
+    is_generator: bool = False
+    is_in_operator: bool = False
+    has_no_meta: bool = False
 
     @property
     def last(self) -> str:
@@ -89,7 +129,16 @@ def met(broken: GraphBreak) -> Met:
         raised["kind"] if raised is not None else "", _NUMBER in broken.context,
         _OF_NONE.search(broken.context) is not None, _CUSTOM.search(broken.explanation) is not None,
         broken.reason.startswith("BUILD_STRING type error") and broken.context.startswith("SymNodeVariable")
-        or "TypeError(\"unsupported operand type(s) for %: 'str' and " in broken.context)  # (never of Python's own `%`)
+        or "TypeError(\"unsupported operand type(s) for %: 'str' and " in broken.context,  # (never of Python's own `%`)
+        any(each in broken.context for each in _GENERATOR), "Higher Order" in broken.reason,
+        "no meta kernel" in broken.reason)
+
+
+def events_of(broken: GraphBreak) -> list[str]:
+    """Return the keys of :data:`EVENTS` that a graph break is one of."""
+    known = broken.registry_id
+    return [event for event, (ids, headings) in EVENTS.items()
+            if (known in ids.split() if known else broken.reason.startswith(headings))]
 
 
 def bound_method(broken: GraphBreak) -> str:
