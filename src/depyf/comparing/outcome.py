@@ -308,7 +308,7 @@ def _texts(actual: str, expected: str) -> str:
 def _states(
     actual: Any, expected: Any, tolerance: Tolerance, measured: _Measured, original: Any,
 ) -> tuple[str, float, bool] | None:
-    """Return how two states differ, how far they are apart, and whether in structure; ``None`` where they are equal."""
+    """Return how two states differ, by how much, and whether in structure; ``None`` where they are equal."""
     if isinstance(actual, TensorState) and isinstance(expected, TensorState):
         return _tensor_states(actual, expected, tolerance, measured, original)
     if isinstance(actual, Plain) and isinstance(expected, Plain):

@@ -18,9 +18,9 @@ import sys
 import sysconfig
 import types
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -194,8 +194,8 @@ class Reachable:
             kind += f" with {', '.join(sorted(map(_short, value)))}"
         elif isinstance(value, dict):
             kind += f" with keys {', '.join(map(_short, value))}"
-        elif (text := _own_text(value)) is not None:
-            kind += f" {text}"
+        elif (own := own_state(value)) is not None:
+            kind += f" {own.text()}"
         self.states[place] = Kind(kind)
         cls = type(value)
         if f"{cls.__module__}.".startswith(_NOT_ENTERED) and not isinstance(value, (list, tuple, dict)):
@@ -337,28 +337,47 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
                     continue
 
 
-def _own_text(value: Any) -> str | None:
-    """Return a text for the state of an object that Python or torch keeps to itself."""
-    if isinstance(value, torch.Generator):
-        return f"state {zlib.adler32(value.get_state().numpy())}"
+class OwnState(NamedTuple):
+    """The state of an object that Python, torch or NumPy keeps to itself, as it is now.
+
+    Attributes:
+        text: describes it.
+        put_back: gives the object this state again; ``None``: nothing can.
+    """
+
+    text: Callable[[], str]
+    put_back: Callable[[], object] | None = None
+
+
+def own_state(value: Any) -> OwnState | None:
+    """Return the state of an object that no attribute or item has; ``None`` for an object of no such kind."""
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
-        return f"{value.dtype} {value.shape} {value.tolist()!r}"
-    if numpy is not None and isinstance(value, numpy.random.Generator):
-        return f"state {value.bit_generator.state!r}"
+    if isinstance(value, torch.Generator):
+        state = value.get_state()
+        return OwnState(lambda: f"state {zlib.adler32(state.numpy())}", lambda: value.set_state(state))
     if isinstance(value, random.Random):
-        return f"state {zlib.adler32(repr(value.getstate()).encode())}"
+        numbers = value.getstate()
+        return OwnState(lambda: f"state {zlib.adler32(repr(numbers).encode())}", lambda: value.setstate(numbers))
+    if numpy is not None and isinstance(value, numpy.random.Generator):
+        generator, before = value.bit_generator, value.bit_generator.state
+        return OwnState(lambda: f"state {before!r}", lambda: setattr(generator, "state", before))
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        is_fixed = isinstance(value, numpy.generic) or not value.flags.writeable
+        items = None if is_fixed else value.copy()
+        return OwnState(lambda: f"{value.dtype} {value.shape} {value.tolist()!r}",
+                        lambda: items is None or value.__setitem__(..., items))
     if hasattr(value, "cache_info") and callable(value.cache_info):
-        return str(value.cache_info())
-    if isinstance(value, array.array):
-        return repr(value)
+        return OwnState(lambda: str(value.cache_info()))
     if isinstance(value, types.GeneratorType):
-        return "ended" if value.gi_frame is None else "not ended"
+        return OwnState(lambda: "ended" if value.gi_frame is None else "not ended")
     if _is_builtin(type(value)) and hasattr(type(value), "__length_hint__"):
-        return f"with {value.__length_hint__()} left"
-    if type(value).__module__ == "itertools" or isinstance(value, (bytearray, torch.Size)):
-        return repr(value)[:2000]
-    return None
+        return OwnState(lambda: f"with {value.__length_hint__()} left")
+    if isinstance(value, (bytearray, array.array)):
+        content: Any = value[:]
+        return OwnState(lambda: repr(value), lambda: value.__setitem__(slice(None), content))
+    if isinstance(value, torch.Size):
+        return OwnState(lambda: repr(value), lambda: None)
+    return OwnState(lambda: repr(value)) if type(value).__module__ == "itertools" else None
 
 
 def _short(value: Any) -> str:

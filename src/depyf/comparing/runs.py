@@ -149,7 +149,7 @@ class JudgedCall:
 
     # --- runs -----------------------------------------------------------------------------------------
     def run(self, work: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-        """Return what ``work(args, kwargs)`` gives, of which nothing is left behind.
+        """Return what ``work(args, kwargs)`` gives, of which nothing remains.
 
         Raises:
             ChildFailed: it did not give anything, or the call cannot be repeated here; the message says why.
@@ -164,22 +164,25 @@ class JudgedCall:
         except (Exception, SystemExit) as error:  # as of a child
             raise apart.ChildFailed(f"{type(error).__name__}: {error}") from error
 
-    def in_eager_python(self, asks: bool = False, measured: bool = False, changed: str = "") -> Outcome:
+    def in_eager_python(
+        self, asks: bool = False, measured: bool = False, nudged: bool = False, seed: int | None = None,
+        reseeded: frozenset[str] = frozenset(),
+    ) -> Outcome:
         """Run the call in eager Python, once for the same options.
 
         Args:
             asks: a program that asks whether torch compiles it learns that it does.
             measured: measure how far rounding may take each value.
-            changed: ``"nudged"``: all numbers are changed by about their last digit; or the names of random numbers to
-                be drawn otherwise, with a seed.
+            nudged: all numbers that the call begins with are changed by about their last digit.
+            seed, reseeded: the random numbers that are drawn otherwise, from this seed (``"torch"``, ``"numpy"``).
         """
-        key = asks, measured, changed
+        key = asks, measured, nudged, seed, reseeded
         if key not in self._eager:
             def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
-                if changed == "nudged":
+                if nudged:
                     _nudge([args, kwargs, self.function, getattr(self.function, "__self__", None)])
-                elif changed:
-                    _reseed(*changed.split())
+                if seed is not None:
+                    _reseed(seed, reseeded)
                 with pipeline.all_eager(), _compiling() if asks else contextlib.nullcontext():
                     return outcome_of(self.function, self.roots, args, kwargs, self.backward, measured)
 
@@ -282,24 +285,24 @@ class JudgedCall:
         """Return why a place says nothing about the compiler: eager Python itself may leave something else there."""
         if found.structural:
             return ""
-        if own_random & expected.drew:
-            for seed in (1234567, 77):
-                if found.place in self._places(asks, f"{seed} {' '.join(sorted(own_random))}", expected):
-                    return OWN_DRAWS
-        if found.place in self._places(asks, "", expected):
+        def varies(reference: Outcome | None = None, **options: Any) -> dict[str, float]:
+            """Return the places where another run of eager Python leaves something else, and by how much."""
+            other = self.in_eager_python(asks, **options)
+            return {each.place: each.apart for each in disagreements(
+                other, expected, _EXACT, reference=reference or (other if "measured" in options else None))
+                if not each.structural}
+
+        if own_random & expected.drew and any(
+                found.place in varies(seed=seed, reseeded=own_random) for seed in (1234567, 77)):
+            return OWN_DRAWS
+        if found.place in varies(measured=True):
             return "two runs in eager Python differ there"
-        is_tensor = isinstance(expected.states.get(found.place), TensorState)
-        if not is_tensor or measured is None or measured.scalars:  # (else its rounding was measured)
-            apart = self._places(asks, "nudged", expected, measured).get(found.place)
+        # (Of a tensor the rounding was measured, or the tolerance was given.)
+        if not isinstance(expected.states.get(found.place), TensorState) or measured is not None and measured.scalars:
+            apart = varies(measured, nudged=True).get(found.place)
             if apart is not None and not found.apart > 8 * apart:
                 return "the last digit of a number decides it"
         return ""
-
-    def _places(self, asks: bool, changed: str, expected: Outcome, measured: Outcome | None = None) -> dict[str, float]:
-        """Return the places where another run of eager Python leaves something else, and how far that is apart."""
-        other = self.in_eager_python(asks, measured=not changed, changed=changed)
-        return {each.place: each.apart for each in disagreements(
-            other, expected, _EXACT, reference=measured if changed else other) if not each.structural}
 
     def _originals(self, actual: Outcome, expected: Outcome) -> dict[str, Any]:
         """Return states before the call of large tensors that only one of the runs changed."""
@@ -414,13 +417,13 @@ def _compiling() -> Iterator[None]:
             setattr(torch.compiler, name, function)
 
 
-def _reseed(seed: str, *names: str) -> None:
+def _reseed(seed: int, names: frozenset[str]) -> None:
     """Have other random numbers drawn."""
     if "torch" in names:
-        torch.manual_seed(int(seed))
+        torch.manual_seed(seed)
     numpy = sys.modules.get("numpy")
     if "numpy" in names and numpy is not None:
-        numpy.random.seed(int(seed))
+        numpy.random.seed(seed)
 
 
 def _nudge(roots: list[Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ..capture.torch_private.quiet import without_side_effects
-from .reachable import Reachable, is_library, is_users, names_read
+from .reachable import Reachable, is_library, is_users, names_read, own_state
 
 
 class CannotRepeat(RuntimeError):
@@ -57,7 +57,7 @@ class _Start(Reachable):
         super().__init__()
         self._copies: dict[int, Any] = {}
         self._memory: dict[int, Any] = {}
-        self._undo: list[Callable[[], None]] = []
+        self._undo: list[Callable[[], object]] = []
         self._put: list[Callable[[], None]] = []
 
     def put_copies(self) -> None:
@@ -82,10 +82,13 @@ class _Start(Reachable):
     def _met(self, place: str, value: Any) -> None:
         """Note the state of one object that can change."""
         kind = type(value)
-        if isinstance(value, (types.GeneratorType, types.AsyncGeneratorType)) or (
+        if isinstance(value, types.AsyncGeneratorType) or (
                 hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools", "_io")):
             raise CannotRepeat(f"{place} is an iterator ({kind.__name__}), which one run uses up")
-        if hasattr(value, "cache_info") or kind.__module__ in ("weakref", "array") and len(value):
+        own = own_state(value)
+        if own is not None and own.put_back is not None:
+            self._undo.append(own.put_back)
+        elif own is not None or kind.__module__ == "weakref" and hasattr(kind, "__len__") and len(value):
             raise CannotRepeat(f"{place} is of the type {kind.__name__}, which cannot be put back")
         if isinstance(value, (set, frozenset, types.MappingProxyType)) and any(
                 isinstance(each, torch.Tensor) for each in (
@@ -97,9 +100,9 @@ class _Start(Reachable):
             return
         if isinstance(value, torch.Tensor):
             return
-        own = getattr(value, "__dict__", None)
-        if type(own) is dict:
-            self._mapping(own)
+        attributes = getattr(value, "__dict__", None)
+        if type(attributes) is dict:
+            self._mapping(attributes)
         for cls in kind.__mro__:
             if cls.__module__ not in ("builtins", "torch"):
                 for member in vars(cls).values():
@@ -109,18 +112,15 @@ class _Start(Reachable):
             self._mapping(value)
         elif isinstance(value, (list, collections.deque)):
             self._sequence(value)
-        elif isinstance(value, (set, bytearray)):
+        elif isinstance(value, set):
             before = value.copy()
-            refill = value.update if isinstance(value, set) else value.extend
-            self._undo += [lambda: refill(before), value.clear]  # (the last first)
+            self._undo += [lambda: value.update(before), value.clear]  # (the last first)
         elif isinstance(value, types.FunctionType) and not is_library(value.__code__.co_filename):
             self._mapping(value.__globals__, {*names_read(value.__code__), "__warningregistry__"})
             self._mapping(value.__globals__.get("__warningregistry__", {}))
             self._defaults(value)
         elif isinstance(value, functools.partial):
             self._partial(value)
-        else:
-            self._state(value)
 
     def _partial(self, value: Any) -> None:
         before = value.func, value.args, value.keywords, vars(value)
@@ -131,21 +131,6 @@ class _Start(Reachable):
 
         self._put.append(put)
         self._undo.append(lambda: value.__setstate__(before))
-
-    def _state(self, value: Any) -> None:
-        """Note the state of an object of a kind that has a way to ask for it."""
-        if isinstance(value, torch.Generator):
-            state = value.get_state()
-            self._undo.append(lambda: value.set_state(state))
-        elif isinstance(value, random.Random):
-            numbers = value.getstate()
-            self._undo.append(lambda: value.setstate(numbers))
-        elif type(value).__module__ == "numpy.random._generator":
-            generator, before = value.bit_generator, value.bit_generator.state
-            self._undo.append(lambda: setattr(generator, "state", before))
-        elif type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and value.flags.writeable:
-            array = value.copy()
-            self._undo.append(lambda: value.__setitem__(..., array))
 
     def _tensor(self, place: str, tensor: torch.Tensor) -> Iterable[tuple[str, Any]]:
         return [(f"{place}.{name}", value) for name, value in vars(tensor).items()]

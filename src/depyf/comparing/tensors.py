@@ -1,4 +1,4 @@
-"""Copies of values to compare later, and how far two of them are apart."""
+"""Copies of values to compare later, and by how much two of them differ."""
 
 from __future__ import annotations
 
