@@ -45,6 +45,8 @@ def fix(given: argparse.Namespace) -> int:
 
     if not os.path.isfile(given.program):
         return refused(f"{given.program} is no file")
+    if not hasattr(os, "fork"):
+        return refused("depyf fix runs the program in forked processes, which this system does not have")
     bar = bar_on(sys.stderr, given.runs)
 
     def show(run: int, what: str) -> None:

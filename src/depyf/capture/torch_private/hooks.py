@@ -174,7 +174,7 @@ def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
 
 
 def on_stance(hook: Callable[[str], None]) -> Undo:
-    """``hook("eager_on_recompile")`` each time that a stance is set, also one that held before."""
+    """``hook("eager_on_recompile")`` each time that a stance is set, also when one is restored."""
 
     def make(original: Any) -> Any:
         def _set_stance(stance: Any) -> Any:
