@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import weakref
 
 import pytest
 
@@ -186,6 +187,15 @@ def test_an_iterator_is_refused_on_copies(place):
     if place == "on copies":
         assert not result.equal and "is an iterator" in result.running.failure
     assert next(items) == 2
+
+
+def test_a_weak_reference_is_no_obstacle():
+    target = torch.nn.Linear(2, 2)
+    holder = {"weak": weakref.ref(target)}
+    compiled = torch.compile(lambda x: x + len(holder), backend="eager")
+    compiled(torch.ones(2))
+    result = depyf.compare(compiled, torch.ones(2), stages=())
+    assert result.equal, str(result)
 
 
 def test_calls_are_checked(tmp_path, capfd):
