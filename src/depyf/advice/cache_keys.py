@@ -11,7 +11,7 @@ _CHANGES = {
     "gm": ("compare the graphs with `depyf diff BEFORE AFTER --full`: an operation, a constant or a size changed",
            "the graph is part of the key", _LOST),
     "example_inputs": (
-        "mark the sizes that change with `torch._dynamo.mark_dynamic(x, 0)`, or pad the inputs to a few sizes",
+        "mark the sizes that change with `torch._dynamo.maybe_mark_dynamic(x, 0)`, or pad the inputs to a few sizes",
         "sizes, strides, dtypes and devices of the inputs are part of the key",
         "code for open sizes can be slower than for one size; padding computes more"),
     "numbers": (

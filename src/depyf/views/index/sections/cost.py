@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ....advice.guards import MANY, on_guards
-from ....advice.model import Advice
 from ... import cache_keys
 from ...formatting import seconds
 from ...markdown import code, prose
@@ -12,8 +10,8 @@ from .context import SectionContext
 
 #: Seconds of a phase that is listed: less is shown as nothing.
 LEAST = 0.005
-#: Versions whose guards are looked at.
-_VERSIONS = 2
+#: Guards of a version that take long enough at each call to be named, and the versions that are named.
+_MANY_GUARDS, _VERSIONS = 500, 2
 
 
 def cost(run: SectionContext) -> list[str]:
@@ -51,22 +49,13 @@ def cost(run: SectionContext) -> list[str]:
 
 
 def _guards(run: SectionContext) -> list[str]:
-    """Return what the guards of the versions that have most of them take at each call, and what to leave out."""
-    known = [(len(entry.guards), each, entry) for each in run.capture.compilations
-             if (entry := run.entry(each)) is not None and len(entry.guards) >= MANY]
+    """Return what the guards of the versions that have most of them take at each call."""
+    known = [(len(entry.guards), each) for each in run.capture.compilations
+             if (entry := run.entry(each)) is not None and len(entry.guards) >= _MANY_GUARDS]
     lines: list[str] = []
-    advised: dict[str, Advice] = {}
-    for number, each, entry in sorted(known, key=lambda one: -one[0])[:_VERSIONS]:
+    for number, each in sorted(known, key=lambda one: -one[0])[:_VERSIONS]:
         took = each.counts.get("guard_microseconds", 0) / 1000
         measured = f", which takes {took:.2f} ms" if took else ""
         lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
                       f"guards{measured}."]
-        changed = [failure.source for other in run.capture.compilations
-                   if other.compile_id.frame_key == each.compile_id.frame_key for failure in other.guard_failures]
-        advice = on_guards(entry.guards, changed)
-        if advice is not None:
-            advised.setdefault(advice.change, advice)
-    for advice in advised.values():
-        lines += ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
-                  f"* cost: {prose(advice.cost)}"]
     return lines
