@@ -772,7 +772,7 @@ sys.stdout.buffer.write(pickle.dumps((result, wrong)))
 
 
 def stale_constant() -> Iterator[Wrong]:
-    yield Stale("a number that stays in a kernel (stale_constant.py)", "kernel", ("kernel",), "4.001", lambda: None)
+    yield Stale("a number that stays in a kernel (stale_constant.py)", "kernel", ("cache",), "[0/3]", lambda: None)
 
 
 # --- values ---------------------------------------------------------------------------------------

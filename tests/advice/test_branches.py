@@ -47,6 +47,8 @@ def site(body, values=VALUES):
     ("y = g(y)\nif n > 1:\n    y = y * 2\nself.seen = y", "y = torch.where(n > 1, y * 2, y)"),
     ("y = x * 2 if x.sum() > 0 else x / 4", "y = torch.where(x.sum() > 0, x * 2, x / 4)"),
     ("if x.sum() > 0:\n    return x + 1\nreturn x - 1", "return torch.where(x.sum() > 0, x + 1, x - 1)"),
+    ("if x.sum() > 0:\n    out[0] = x * 2\nelse:\n    out[0] = x + 1", "out[0] = torch.where(x.sum() > 0, x * 2, x + 1)"),
+    ("if x.sum() > 0:\n    self.y = x * 2\nelse:\n    self.y = -x", "self.y = torch.where(x.sum() > 0, x * 2, -x)"),
 ])
 def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     advice = on_break(site(body))
@@ -63,7 +65,9 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     ("if x.sum() > 0:\n    x.add_(1)", "in place on one side only"),
     ("k = 3 if x.sum() > 0 else 1", "`3` is a value of Python's"),
     ("if x.sum() > 0:\n    self.seen.append(x)", "`self.seen` is changed on one side only"),
-    ("if x.sum() > 0:\n    out['a'] = x", "one side alone sets `out['a']`"),
+    ("if x.sum() > 0:\n    out['a'] = x", "a side sets `out['a']`, which may happen only"),
+    ("if x.sum() > 0:\n    out['a'] = x\nelse:\n    out['b'] = x", "a side sets `out['a']`, which may happen only"),
+    ("if x.sum() > 0:\n    out['a'] = 'yes'\nelse:\n    out['a'] = 'no'", "`'yes'` is a value of Python's"),
     ("if x.sum() > 0:\n    print('x')", "`print('x')` has to happen on one side only"),
     ("if x.sum() > 0:\n    return None\nreturn x", "`None`, which is no tensor"),
     ("if x.sum() > 0:\n    return x, y\nreturn x, x", "no single tensor"),
@@ -102,6 +106,8 @@ def test_what_prevents_a_rewriting_is_said(body, why):
     ("y = g(x)\nself.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),
     ("self.seen = y\nif n > 1:\n    y = y * 2", "needs `y` to be the same object as before"),
     ("if n > 1:\n    y = x\nelse:\n    y = x * 2\nx.add_(1)", "needs `y` to be the same object as before"),
+    ("if n > 1:\n    self.y = x\nelse:\n    self.y = x * 2", "needs `self.y` to be the same object as before"),
+    ("if n > 1:\n    y = y.clamp(max=torch.finfo(y.dtype).max)", "`y.dtype` is always a floating-point dtype"),
 ])
 def test_what_is_not_known_is_a_condition(body, condition):
     advice = on_break(site(body))

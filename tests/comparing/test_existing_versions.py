@@ -35,7 +35,6 @@ def test_a_version_whose_guards_allow_too_much():
     fault = result.running.fault
     assert (fault.part, fault.name) == ("guard", "L['factor']"), str(result)
     assert "version [0/0] of scaled serves factor = 5" in fault.text
-    assert "its graph uses 2 where the call has 5" in fault.text
 
 
 def planted(gm, inputs):
@@ -138,8 +137,7 @@ print(c(x, 4.0).item() == g(x, 4.0).item())
     if done.stdout.endswith("True\n"):
         pytest.skip("this torch does not have the error")
     assert "DIFFERENT" in done.stdout
-    assert "uses 1.001 where the call has 4.001" in done.stdout, done.stdout
-    assert "torch's compile cache" in done.stdout
+    assert "at fault: cache of g [0/3]: version [0/3] of g serves this call; its guards fit" in done.stdout, done.stdout
 
 
 @pytest.mark.usefixtures("children_that_run_backward")

@@ -44,7 +44,7 @@ class Choice:
     Attributes:
         test: by which it is made.
         one, other: the values, where it is true and where not.
-        target: the variable that gets the value; ``""``: it is returned, or a part of the statement.
+        target: the variable, item or attribute that gets the value; ``""``: it is returned, or a part of the statement.
         statement: what the choice becomes, with ``Name("depyf_choice")`` in the place of the value.
         last: the last line that it replaces.
     """
@@ -73,7 +73,7 @@ def on_branch(site: Site) -> Advice | None:
     if choice is None and not isinstance(node, ast.If):
         return None
     assert node is not None
-    prevented = _prevented(site, node)
+    prevented = _prevented(site, node, choice)
     if prevented:
         return _left_alone(site, prevented)
     if choice is None:
@@ -113,7 +113,7 @@ def candidates(site: Site) -> list[Advice]:
     """Return rewritings of a branch that a trial may find to be the same, best first; each with its edit."""
     node = site.statement
     choice = _choice(site, node) if node is not None else None
-    if choice is None or node is None or _prevented(site, node):
+    if choice is None or node is None or _prevented(site, node, choice):
         return []
     guarded = _guarded_division(choice)
     site = replace(site, broken=replace(site.broken, values=tuple(
@@ -133,7 +133,7 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
             if target:
                 one, other = _value(body, target), _value(orelse, target)
                 if one is not None and other is not None:
-                    assigned = ast.Assign([ast.Name(target, ast.Store())], _hole())
+                    assigned = ast.Assign([ast.parse(target, mode="eval").body], _hole())
                     return Choice(test, one, other, target, assigned, last)
             following = site.following
             match body, orelse or following:
@@ -197,8 +197,10 @@ class _Replaced(ast.NodeTransformer):
 
 def _target(block: Sequence[ast.stmt]) -> str:
     match block:
-        case [ast.Assign([ast.Name(name)])] | [ast.AugAssign(ast.Name(name))]:
+        case [ast.AugAssign(ast.Name(name))]:
             return name
+        case [ast.Assign([ast.Name() | ast.Subscript() | ast.Attribute() as target])]:
+            return ast.unparse(target)
         case [ast.If(_, body)]:
             return _target(body)
     return ""
@@ -206,9 +208,9 @@ def _target(block: Sequence[ast.stmt]) -> str:
 
 def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
     match block:
-        case []:
+        case [] if target.isidentifier():
             return ast.Name(target, ast.Load())
-        case [ast.Assign([ast.Name(name)], value)] if name == target:
+        case [ast.Assign([to], value)] if ast.unparse(to) == target:
             return value
         case [ast.AugAssign(ast.Name(name), operator, value)] if name == target:
             return ast.BinOp(ast.Name(name, ast.Load()), operator, value)
@@ -219,17 +221,18 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
     return None
 
 
-def _prevented(site: Site, node: ast.stmt) -> str:
+def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
     """Return what a side does that must happen on one side only, as a clause; ``""`` where nothing is seen."""
     values = Values(site.values)
+    both = choice.target if choice is not None else ""
     for statement in _one_sided(node):
         match statement:
             case ast.AugAssign(ast.Name(name)) if not values.is_alone(name) or _is_stored(site.function, name, node):
                 whose = "changes the caller's tensor" if values.is_given(name) else "may change another's tensor"
                 return f"`{unparsed(statement, site.text)}` {whose} in place, and `torch.where` makes a new one"
             case ast.Assign([ast.Subscript() | ast.Attribute() as target]) | ast.AugAssign(
-                    ast.Subscript() | ast.Attribute() as target):
-                return f"one side alone sets `{unparsed(target, site.text)}`"
+                    ast.Subscript() | ast.Attribute() as target) if ast.unparse(target) != both:
+                return f"a side sets `{unparsed(target, site.text)}`, which may happen only where that side is taken"
             case ast.Return(None):
                 return "one side returns nothing, the other a value, and a graph has one kind of result"
             case ast.Return(ast.Constant(value)) if not isinstance(value, float):
@@ -367,7 +370,7 @@ def _in_words(of: str | tuple[str, ...] | None) -> str:
 def _may_tell_copy(site: Site, choice: Choice, values: Values) -> bool:
     """Return whether the program may see that a side that is a variable is copied now."""
     sides = {side.id for side in _sides(choice) if isinstance(side, ast.Name)}
-    if not sides or site.function is None:
+    if not sides or site.function is None or not choice.target.isidentifier():
         return bool(sides)
     if sides == {choice.target} and values.is_alone(choice.target) and not _is_stored(
             site.function, choice.target, site.statement):

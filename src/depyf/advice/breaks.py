@@ -166,6 +166,8 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "size",
          "compile what one turn of the loop at line {own_loop} computes: a function of its own with `@torch.compile`, "
          "called in the loop; the loop stays in plain Python", _HOW_OFTEN, _EACH_TURN),
+    Rule("turn", "size", f"{_TURN}set `{_SHAPES}` for it; the loop and {{plain}} itself stay in plain Python",
+         _HOW_OFTEN, _EACH_TURN, facts=lambda at: at.is_in_loop_of_data),
     Rule("branch", "branch assertion", edit=_site(branches.on_branch)),
     Rule("branch", "item", facts=lambda at: at.test, edit=_site(branches.on_branch)),
 

@@ -76,6 +76,12 @@ class Facts:
         return self.loops[-1].test if self.loops and isinstance(self.loops[-1], ast.While) else None
 
     @property
+    def is_in_loop_of_data(self) -> bool:
+        """Whether the innermost loop around the line goes over a tensor whose size depends on the data."""
+        loop = self.loops[-1] if self.loops else None
+        return isinstance(loop, ast.For) and _is_of_data(loop.iter)
+
+    @property
     def ends_turn(self) -> bool:
         """Whether a branch of the statement may end a turn of the loop, or the loop; also the test of a ``while``."""
         return bool(self.loops) and (isinstance(self.statement, ast.While) or self.skips_rest or isinstance(

@@ -110,9 +110,11 @@ class Values:
         match node:
             case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device"):
                 return Kind(is_python=True)
-            case ast.Attribute(ast.Name("torch")) | ast.Attribute(
-                    ast.Call(ast.Attribute(ast.Name("torch"), "finfo" | "iinfo"))):
+            case ast.Attribute(ast.Name("torch")):
                 return Kind(is_python=True)
+            case ast.Attribute(ast.Call(ast.Attribute(ast.Name("torch"), "finfo" | "iinfo" as name), [dtype])):
+                kind = "a floating-point" if name == "finfo" else "an integer"
+                return Kind(is_python=True, unknown=(f"`{ast.unparse(dtype)}` is always {kind} dtype",))
             case ast.Name(name):
                 return self._of_name(name)
             case ast.UnaryOp(ast.USub(), inner):
@@ -203,8 +205,8 @@ class Values:
         for argument in arguments:
             kind = self.infer(argument)
             effect = effect or kind.effect
-            if not kind.is_python or kind.unknown:
-                unknown.append(f"`{ast.unparse(argument)}` is a number, and computing it does nothing else")
+            unknown += kind.unknown if kind.is_python else [
+                f"`{ast.unparse(argument)}` is a number, and computing it does nothing else"]
         if name not in _SMOOTH and name not in _REDUCING and name not in _TRUTHS:
             gradient.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where the test is false)")
         if name in _PARTIAL:

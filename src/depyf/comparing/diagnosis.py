@@ -11,18 +11,10 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import CodeType
 from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import (
-    cache_entries,
-    compiled_callables,
-    graph_modules,
-    loaded,
-    pipeline,
-    resume_code,
-)
+from ..capture.torch_private import cache_entries, compiled_callables, pipeline, resume_code
 from ..records.model import Guard
 from ..torch_text.guards import parse_guards
 from ..watch.origins import UserLine
@@ -32,9 +24,11 @@ from .outcome import Disagreement, Outcome
 from .results import Difference, Fault
 from .runs import JudgedCall, Loaded, Served, VersionFacts
 
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])")
-_KERNEL = re.compile(r"kernel (\w+) uses")
-_MARKS = re.compile(r"#.*|0x[0-9a-f]+|\b\d{9,}\b|(?<=__builtins_dict___)\d+|(?<=___)\d+\b|_[0-9a-f]{8}_.*?(?=\W)")
+#: Numbers that torch gives to what a guard names, another in each compilation.
+_NUMBERED = re.compile(r"0x[0-9a-f]+|\b\d{9,}\b|(?<=__builtins_dict___)\d+|(?<=___)\d+\b")
+#: Kinds of guards that fix a value.
+_OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH",
+                       "BOOL_MATCH", "LAMBDA_GUARD"})
 
 
 @dataclass
@@ -43,13 +37,11 @@ class Fresh:
 
     Attributes:
         guards: of each function, by its name.
-        graphs: as they are loaded, of each function.
         faults: graphs that gave another value than the captured graph with the same inputs.
         kernel: the first kernel that wrote something else than its nodes give.
     """
 
     guards: dict[str, tuple[Guard, ...]] = field(default_factory=dict)
-    graphs: dict[str, list[loaded.LoadedGraph]] = field(default_factory=dict)
     faults: list[GraphFault] = field(default_factory=list)
     kernel: Difference | None = None
 
@@ -81,12 +73,10 @@ class Diagnosis:
             return self._of_capture()
         given = cache_entries.compiled_with(self.call.compiled)
         backend = given.backend if given is not None else None
-        if backend is not None:
-            made = self._try(lambda: self._fresh(backend))
-            if made is not None and self._wrong(made):
-                return self._of_backend(made)
-            return self._of_guards(captured, made)
-        return self._of_guards(captured, None)
+        made = self._try(lambda: self._fresh(backend)) if backend is not None else None
+        if made is not None and self._wrong(made):
+            return self._of_backend(made)
+        return self._of_version(captured.extra, backend)
 
     # --- runs ---------------------------------------------------------------------------------------
     def _try(self, run: Any) -> Outcome | None:
@@ -100,13 +90,12 @@ class Diagnosis:
     def _wrong(self, outcome: Outcome) -> bool:
         return bool(self.call.against_eager(outcome, self.own_random).differing)
 
-    def _fresh(self, backend: Any, caches: bool = False, dynamic: bool | None = None) -> Outcome:
+    def _fresh(self, backend: Any, caches: bool = False) -> Outcome:
         """Run the call compiled anew by a backend, its graphs beside the captured ones.
 
         Args:
             backend: ``(graph module, inputs) -> callable``.
             caches: read torch's compile caches.
-            dynamic: as of ``torch.compile``; by default what the backend was given.
         """
         @contextlib.contextmanager
         def made() -> Iterator[tuple[Any, Any]]:
@@ -117,15 +106,15 @@ class Diagnosis:
                 beside.leave()
                 fresh = Fresh(faults=beside.faults(self.call.tolerance), kernel=beside.kernel(self.call.tolerance))
                 for each in cache_entries.known_codes():
-                    if beside.made(each) and (
-                            code is None or each.co_name == code.co_name or resume_code.is_resume(each)):
-                        _add_versions(each, fresh, beside, getattr(self.call.plain, "__globals__", {}))
+                    if code is None or each.co_name == code.co_name or resume_code.is_resume(each):
+                        fresh.guards.update((each.co_name, parse_guards(str(entry.guard_manager)))
+                                            for entry in cache_entries.entries(each) if beside.wrote(entry.code))
                 return fresh
 
             yield beside.compile, facts
 
         return self.call.afresh(made, pipeline.as_the_program if caches else self._settings,
-                                getattr(backend, "dynamic", None) if dynamic is None else dynamic)
+                                getattr(backend, "dynamic", None))
 
     # --- capture ------------------------------------------------------------------------------------
     def _of_capture(self) -> Fault:
@@ -200,62 +189,31 @@ class Diagnosis:
                          f"{self.found[0].text}{_shared_memory(self.found[0])}")
         return Fault("backend", name, f"what {name} made of the captured graphs leaves something else than these")
 
-    # --- guards -------------------------------------------------------------------------------------
-    def _of_guards(self, captured: Outcome, made: Outcome | None) -> Fault:
-        fresh: Fresh = captured.extra
-        missing: list[Guard] = []
-        at_fault = next((each for each in self.ran.served if not each.resumes_at), None)
-        for each, facts in self.ran.facts.items():
-            missing = missing_guards(facts.guards, fresh.guards.get(each.function, ()))
-            if missing:
-                at_fault = each
-                break
-        facts = self.ran.facts.get(at_fault, VersionFacts()) if at_fault is not None else VersionFacts()
-        version, function = (at_fault.version, at_fault.function) if at_fault is not None else ("", "the function")
-        others = made.extra.graphs.get(function, []) if made is not None else []
-        constants = _constants(facts.graphs, others) or self._constants_of_sizes_fixed(facts, function)
-        served = ", ".join(facts.free) or "this call"
-        what = f"version {version} of {function} serves {served}{constants}"
-        if missing:
-            names = ", ".join(dict.fromkeys(each.source or each.expression for each in missing[:4]))
-            return Fault("guard", names, f"{what}; compiled afresh it is right, with the guard "
-                         f"{missing[0].expression}, which this version lacks", _cause(missing))
-        if constants and not facts.free and self._cache_gives_it():
-            kernel = next(iter(_KERNEL.findall(constants)), "")
-            return Fault("kernel" if kernel else "graph", kernel or version,
-                         f"{what}; its guards fit, but what it runs came from torch's compile cache, which takes it "
-                         "for the same; without the cache it is right (TORCHINDUCTOR_FX_GRAPH_CACHE=0)")
-        if facts.free or constants:
-            names = ", ".join(value.partition(" = ")[0] for value in facts.free)
-            return Fault("guard", names or version, f"{what}; compiled afresh it is right; its guards allow it",
-                         _line_of_number(facts.graphs, others))
-        for each, its_facts in self.ran.facts.items():
-            theirs = made.extra.graphs.get(each.function, []) if made is not None else []
-            for one, other in zip(its_facts.graphs, theirs):
-                line = other_line(one.text, other.text)
-                if line:
-                    return Fault("graph", line[0],
-                                 f"version {each.version} of {each.function} serves {served}; its graph has {line[1]} "
-                                 f"where one made now has {line[2] or 'nothing'}", line[3])
-        return Fault("version", version, f"{what}; compiled afresh it is right")
-
-    def _constants_of_sizes_fixed(self, facts: VersionFacts, function: str) -> str:
-        """Return the number that another is where every number of the call is taken for a constant."""
-        given = cache_entries.compiled_with(self.call.compiled)
-        if not facts.graphs or given is None or given.backend is None:
-            return ""
-        backend = given.backend
-        made = self._try(lambda: self._fresh(backend, dynamic=False))
-        return _constants(facts.graphs, made.extra.graphs.get(function, ())) if made is not None else ""
-
-    def _cache_gives_it(self) -> bool:
-        """Return whether a fresh compilation is wrong that reads torch's compile caches."""
-        given = cache_entries.compiled_with(self.call.compiled)
-        if given is None or given.backend is None:
-            return False
-        backend = given.backend
-        made = self._try(lambda: self._fresh(backend, caches=True))
-        return made is not None and self._wrong(made)
+    # --- the version itself -------------------------------------------------------------------------
+    def _of_version(self, fresh: Fresh, backend: Any) -> Fault:
+        """Return why a version is wrong for the call: compiled afresh by its backend, as ``fresh`` is, it is right."""
+        missing = {each: missing_guards(facts.guards, fresh.guards.get(each.function, ()))
+                   for each, facts in self.ran.facts.items()}
+        at_fault = next((each for each in missing if missing[each]), None) or next(
+            (each for each in self.ran.served if not each.resumes_at), None)
+        if at_fault is None:
+            return Fault("version", "", "compiled afresh it is right")
+        free = self.ran.facts.get(at_fault, VersionFacts()).free
+        what = f"version {at_fault.version} of {at_fault.function} serves {', '.join(free) or 'this call'}"
+        lacks = missing.get(at_fault)
+        if lacks:
+            return Fault("guard", ", ".join(dict.fromkeys(each.source for each in lacks[:4])),
+                         f"{what}; compiled afresh it is right, with the guard {lacks[0].expression}, which this "
+                         "version lacks", tuple(UserLine(each.cause) for each in lacks if each.cause is not None)[:1])
+        if free:
+            return Fault("guard", ", ".join(value.partition(" = ")[0] for value in free),
+                         f"{what}; compiled afresh it is right; its guards allow it")
+        cached = self._try(lambda: self._fresh(backend, caches=True)) if backend is not None else None
+        if cached is not None and self._wrong(cached):
+            return Fault("cache", f"of {at_fault.function} {at_fault.version}", f"{what}; its guards fit, but what it "
+                         "runs came from torch's compile cache, which takes it for the same; without the cache it is "
+                         "right (TORCHINDUCTOR_FX_GRAPH_CACHE=0)")
+        return Fault("version", at_fault.version, f"{what}; compiled afresh it is right")
 
 
 def _shared_memory(found: Disagreement) -> str:
@@ -263,83 +221,15 @@ def _shared_memory(found: Disagreement) -> str:
     return "; changing one in place (clip_grad_norm_) changes the other" if found.text.startswith("it shares") else ""
 
 
-def _constants(graphs: Sequence[loaded.LoadedGraph], fresh: Sequence[loaded.LoadedGraph]) -> str:
-    """Return a number that a version has and a fresh one has otherwise, in words."""
-    for one, other in zip(graphs, fresh):
-        for name, text in one.kernels.items():
-            for theirs in other.kernels.values():
-                pair = other_number(text, theirs)
-                if pair is not None:
-                    return f", kernel {name} uses {pair[0]} where the call has {pair[1]}"
-        pair = other_number(one.text, other.text)
-        if pair is not None:
-            return f", its graph uses {pair[0]} where the call has {pair[1]}"
-    return ""
-
-
-def _line_of_number(graphs: Sequence[loaded.LoadedGraph], fresh: Sequence[loaded.LoadedGraph]) -> tuple[UserLine, ...]:
-    """Return the user's line of the node where a graph has another number than a fresh one."""
-    for one, other in zip(graphs, fresh):
-        if other_number(one.text, other.text) is not None:
-            line = other_line(one.text, other.text)
-            return line[3] if line is not None else ()
-    return ()
-
-
 def missing_guards(own: Sequence[Guard], fresh: Sequence[Guard]) -> list[Guard]:
     """Return the guards of a fresh version on things that another version does not guard in that way."""
-    known = {(_MARKS.sub("", each.source), _group(each.kind)) for each in own}
-    texts = {_MARKS.sub("", each.expression) for each in own}
-    return [each for each in fresh if (_MARKS.sub("", each.source), _group(each.kind)) not in known and each.source
-            and _MARKS.sub("", each.expression) not in texts]
+    def key(guard: Guard) -> tuple[str, str]:
+        return _NUMBERED.sub("", guard.source), "value" if guard.kind in _OF_VALUE else guard.kind
 
-
-def _group(kind: str) -> str:
-    """Return one name for kinds of guards that say the same of a value."""
-    return "value" if kind in ("EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH",
-                               "BOOL_MATCH", "LAMBDA_GUARD") else kind
-
-
-def other_number(one: str, other: str) -> tuple[str, str] | None:
-    """Return the first number in which two texts differ that are otherwise the same; ``None``: they are not."""
-    texts = [_NUMBER.sub("0", _MARKS.sub("", each)) for each in (one, other)]
-    if texts[0] != texts[1]:
-        return None
-    numbers = [_NUMBER.findall(_MARKS.sub("", each)) for each in (one, other)]
-    return next(((a, b) for a, b in zip(*numbers) if a != b), None)
-
-
-def other_line(one: str, other: str) -> tuple[str, str, str, tuple[UserLine, ...]] | None:
-    """Return where two graphs begin to differ: ``(node, its text, the other's, the user's line)``."""
-    from ..torch_text.graph_text import read_graph
-
-    theirs = [_MARKS.sub("", line).strip() for line in other.splitlines()]
-    theirs = [line for line in theirs if line]
-    at = 0
-    for line in one.splitlines():
-        plain = _MARKS.sub("", line).strip()
-        if not plain:
-            continue
-        if at >= len(theirs) or plain != theirs[at]:
-            name = re.match(r"(\w+)", plain)
-            node = next((each for each in read_graph(one).nodes if name is not None and each.name == name[1]), None)
-            lines = (UserLine(node.location),) if node is not None and node.location is not None else ()
-            return (name[1] if name else ""), plain[:100], theirs[at][:100] if at < len(theirs) else "", lines
-        at += 1
-    return None
-
-
-def _cause(missing: Sequence[Guard]) -> tuple[UserLine, ...]:
-    return tuple(UserLine(each.cause) for each in missing if each.cause is not None)[:1]
-
-
-def _add_versions(code: CodeType, fresh: Fresh, beside: GraphsBeside, namespace: dict[str, Any]) -> None:
-    for entry in cache_entries.entries(code):
-        if entry.given_up or not beside.wrote(entry.code):
-            continue
-        fresh.guards[code.co_name] = parse_guards(str(entry.guard_manager))
-        fresh.graphs[code.co_name] = [beside.loaded(name, namespace) for name in entry.code.co_names
-                                      if graph_modules.GRAPH_NAME.match(name) is not None]
+    known = set(map(key, own))
+    texts = {_NUMBERED.sub("", each.expression) for each in own}
+    return [each for each in fresh if each.source and key(each) not in known
+            and _NUMBERED.sub("", each.expression) not in texts]
 
 
 def _forget(name: str) -> None:

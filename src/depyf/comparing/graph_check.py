@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private import graph_modules, hooks, loaded, pipeline
+from ..capture.torch_private import graph_modules, hooks, pipeline
 from ..torch_text.legal import legal_graph
 from ..watch.origins import UserLine
 from .recording import GraphRun, Interpreter, KernelRecorder, Recorder, copied_graph
@@ -76,13 +76,12 @@ class GraphsBeside:
     def __init__(self, backend: Callable[..., Any]) -> None:
         self.backend = backend
         self._graphs: list[_Beside] = []
-        self._codes: list[CodeType] = []
         self._transformed: list[CodeType] = []
         self._recorder = Recorder()
         self._recorder.on = True
         self._kernels = KernelRecorder(self._recorder)
         self._stack = contextlib.ExitStack()
-        for install in (lambda: hooks.on_bytecode(self._on_bytecode),
+        for install in (lambda: hooks.on_bytecode(lambda original, transformed: self._transformed.append(transformed)),
                         lambda: pipeline.on_post_grad(self._kernels.on_post_grad),
                         lambda: hooks.on_kernel_module(self._kernels.on_module)):
             with contextlib.suppress(AttributeError):  # this torch lacks it
@@ -99,7 +98,6 @@ class GraphsBeside:
         def run(*args: Any) -> Any:
             return beside(*args)
 
-        run.depyf_beside = beside  # type: ignore[attr-defined]  # no function declares attributes
         return run
 
     def leave(self) -> None:
@@ -107,21 +105,9 @@ class GraphsBeside:
         self._kernels.leave()
         self._stack.close()
 
-    def made(self, code: CodeType) -> bool:
-        """Return whether a function was compiled meanwhile."""
-        return any(each is code for each in self._codes)
-
     def wrote(self, transformed: CodeType) -> bool:
         """Return whether transformed code was made meanwhile."""
         return any(each is transformed for each in self._transformed)
-
-    def loaded(self, name: str, namespace: dict[str, Any]) -> loaded.LoadedGraph:
-        """Return what a global of transformed code is made of."""
-        for each in loaded.objects_behind(namespace.get(name)):
-            beside = getattr(each, "depyf_beside", None)
-            if isinstance(beside, _Beside):
-                return loaded.loaded_graph(name, beside.compiled)
-        return loaded.LoadedGraph(name, "", {})
 
     def kernel(self, tolerance: Tolerance) -> Difference | None:
         """Return the first kernel that wrote something else than its nodes give."""
@@ -151,10 +137,6 @@ class GraphsBeside:
         found = Search(tolerance).node("", captured, lambda name, node: [by_name[name]] if name in by_name else list(
             by_name.values()), "")
         return GraphFault(graph.number, apart, *((found.name, found.user_lines) if found else ()))
-
-    def _on_bytecode(self, original: CodeType, transformed: CodeType) -> None:
-        self._codes.append(original)
-        self._transformed.append(transformed)
 
 
 def _run(module: Any, number: int, inputs: list[Any]) -> GraphRun:

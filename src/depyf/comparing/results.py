@@ -87,7 +87,8 @@ class Fault:
 
     Attributes:
         part: ``"guard"``, ``"graph"``, ``"kernel"``, ``"backward graph"``, ``"backend"``, ``"transformed code"``,
-            ``"resume function"`` or ``"side effect"``; ``"version"`` where no part could be named.
+            ``"resume function"``, ``"side effect"`` or ``"cache"`` (torch's compile cache); ``"version"`` where no part
+            could be named.
         name: of the node, kernel, function or effect; for a guard what it should be about.
         text: how that was found, in words.
         user_lines: the user's lines that it comes from.

@@ -20,7 +20,6 @@ import torch
 
 from ..capture import apart
 from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline, resume_code
-from ..capture.torch_private.loaded import LoadedGraph, loaded_graphs
 from ..capture.torch_private.quiet import without_side_effects
 from ..capture.torch_private.stance import no_compilation
 from ..records.model import Guard
@@ -60,12 +59,10 @@ class VersionFacts:
 
     Attributes:
         guards: its conditions.
-        graphs: its graphs, in the order in which its code names them.
         free: numbers of the call of which the guards say nothing: ``"s = 4.0"``.
     """
 
     guards: tuple[Guard, ...] = ()
-    graphs: tuple[LoadedGraph, ...] = ()
     free: tuple[str, ...] = ()
 
 
@@ -332,10 +329,8 @@ class JudgedCall:
                       own is not None and any(code is own for code in missed), facts)
 
     def _facts(self, served: Served, entry: cache_entries.Entry) -> VersionFacts:
-        namespace = getattr(self.plain, "__globals__", {})
         values = self.values() if self.code is not None and served.function == self.code.co_name else None
         return VersionFacts(parse_guards(str(entry.guard_manager)),
-                            tuple(loaded_graphs(entry.code, namespace)),
                             tuple(_free(entry, values)) if values is not None else ())
 
     def values(self) -> dict[str, Any] | None:
