@@ -127,13 +127,19 @@ def test_a_gradient_that_the_run_needs_prevents_a_rewriting(body, why):
 
 
 @pytest.mark.parametrize(("body", "call"), [
-    ("assert n > 0, f'{n}' if k else ''", "torch._assert_async(n > 0, 'text')"),
+    ("assert n > 0, 'few'", "torch._assert_async(n > 0, 'text')"),
+    ("if not n > 0:\n    raise ValueError('few')", "torch._assert_async(n > 0, 'text')"),
     ("if x.isnan().any():\n    raise ValueError('nan')", "torch._assert_async(~x.isnan().any(), 'text')"),
     ("if self.bad(x):\n    raise ValueError('nan')", "torch._assert_async(fine, 'text')"),
 ])
 def test_a_check_is_of_what_is_true_where_nothing_is_raised(body, call):
     """(transformers #37944, Lightning's `self.log`: the test of the branch is the opposite.)"""
     assert f"`{call}`" in on_break(site(body)).change
+
+
+@pytest.mark.parametrize("body", ["assert n > 0, f'{n} is small'", "if x.isnan().any():\n    raise ValueError(f'{n}')"])
+def test_a_check_whose_text_needs_values_is_for_the_caller(body):
+    assert "check them in the caller" in on_break(site(body)).change
 
 
 def test_a_branch_that_does_nothing_is_taken_out():

@@ -61,11 +61,13 @@ def on_branch(site: Site) -> Advice | None:
     """Return the advice on a statement that branches on a value in a tensor; ``None`` where it holds no branch."""
     node = site.statement
     if isinstance(node, ast.Assert):
-        return _on_check(site, "AssertionError", node.test)
+        return _on_check(site, "AssertionError", node.test, node.msg)
     if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse and isinstance(node.body[0], ast.Raise):
         raised = node.body[0].exc
         name = called(raised) if isinstance(raised, ast.Call) else ""
-        return _on_check(site, name or "exception", ast.UnaryOp(ast.Not(), node.test))
+        holds = node.test.operand if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not) else (
+            ast.UnaryOp(ast.Not(), node.test))
+        return _on_check(site, name or "exception", holds, raised)
     if isinstance(node, ast.If) and all(isinstance(each, ast.Pass) for each in (*node.body, *node.orelse)):
         return Advice("branch", "take the branch out: it does nothing, unless its test raises an exception",
                       "the test alone ends the graph", "none")
@@ -439,14 +441,20 @@ def _guarded_division(choice: Choice) -> Choice | None:
 
 
 # --- checks -------------------------------------------------------------------------------------------
-def _on_check(site: Site, raised: str, holds: ast.expr) -> Advice:
+def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -> Advice:
     """Return the advice on a check of values that raises an exception of this name.
 
     Args:
         site: the statement.
         raised: the exception.
         holds: what is true where nothing is raised.
+        text: what makes the exception, or its text.
     """
+    if any(isinstance(each, ast.FormattedValue) or isinstance(each, ast.Call) and called(each) == "format"
+           for each in ast.walk(text or ast.Pass())):
+        return Advice("check", "return the tensors that are checked and shown, and check them in the caller",
+                      "a graph has no branch on a value that only the data tells, and cannot make a text of values",
+                      "what comes after the check is computed before it")
     try:
         test, unknown = truth(holds, Values(site.values), lambda node: unparsed(node, site.text))
         call, where = unparsed(test, site.text), ""

@@ -233,6 +233,7 @@ class Values:
         if name in ("item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
                     "equal", "allclose", "is_nonzero"):
             return Kind(is_python=True)
+        gradient: tuple[str, ...] = ()
         match func:
             case ast.Attribute(ast.Name("torch" | "F"), _) | ast.Attribute(ast.Attribute(ast.Name("torch"), _), _):
                 what = "never raises, and its gradient is finite where the test is false"
@@ -240,7 +241,8 @@ class Values:
                 what = "never raises, and its gradient is finite where the test is false"
             case _:
                 what = "gives a tensor and does nothing else (no state, no random numbers, no output, no exception)"
-        return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` {what}",))
+                gradient = ("no gradient is needed",)
+        return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` {what}",), gradient=gradient)
 
 
 def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tuple[ast.expr, list[str]]:
