@@ -20,7 +20,8 @@ N = NamedValue("n", "Tensor", (), "float32", "cpu")
 LONG = NamedValue("i", "Tensor", ("3", "2"), "int64", "cpu", source="L['i']")
 V = NamedValue("v", "Tensor", ("2",), "float32", "cpu", shares_memory=True)
 H = NamedValue("h", "Tensor", ("2",), "float16", "cpu", source="L['h']")
-VALUES = (X, Y, W, N, LONG, V, H, NamedValue("k", "int", source="L['k']"), NamedValue("r", "float", source="L['r']"))
+C = NamedValue("c", "Tensor", (), "int64", "cpu")
+VALUES = (X, Y, W, N, LONG, V, H, C, NamedValue("k", "int", source="L['k']"), NamedValue("r", "float", source="L['r']"))
 
 
 def site(body, values=VALUES):
@@ -47,6 +48,7 @@ def site(body, values=VALUES):
     ("y = g(y)\nif n > 1:\n    y = y * 2\nself.seen = y", "y = torch.where(n > 1, y * 2, y)"),
     ("y = x * 2 if x.sum() > 0 else x / 4", "y = torch.where(x.sum() > 0, x * 2, x / 4)"),
     ("if x.sum() > 0:\n    return x + 1\nreturn x - 1", "return torch.where(x.sum() > 0, x + 1, x - 1)"),
+    ("if c.item() % 2 == 0:\n    y = y * 2", "y = torch.where(c % 2 == 0, y * 2, y)"),
     ("if x.sum() > 0:\n    out[0] = x * 2\nelse:\n    out[0] = x + 1", "out[0] = torch.where(x.sum() > 0, x * 2, x + 1)"),
     ("if x.sum() > 0:\n    self.y = x * 2\nelse:\n    self.y = -x", "self.y = torch.where(x.sum() > 0, x * 2, -x)"),
 ])
@@ -54,6 +56,12 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     advice = on_break(site(body))
     assert advice.change == f"write `{written}`" and [edit.lines for edit in advice.edits] == [(f"    {written}",)]
     assert "float32 [3, 2]" in advice.cost or "`n`" in advice.cost
+
+
+def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own():
+    advice = on_break(site("if w is not None and x.sum() > 0:\n    y = y * 2"))
+    assert [edit.lines for edit in advice.edits] == [
+        ("    if w is not None:", "        y = torch.where(x.sum() > 0, y * 2, y)")]
 
 
 @pytest.mark.parametrize(("body", "why"), [
@@ -74,7 +82,8 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     ("if x.sum() > 0:\n    y = torch.rand(3, 2)\nelse:\n    y = x", "draws random numbers"),
     ("y = self.pool.pop() if x.sum() > 0 else x", "`self.pool` is changed on one side only"),
     ("if n.item() > 0.1:\n    y = y * 2", "in double precision"),
-    ("if n > 1 and x.dtype == torch.float32:\n    y = y * 2", "`x.dtype == torch.float32` compares values of Python's"),
+    ("if n.item() % 2 == 0:\n    y = y * 2", "in double precision"),
+    ("if n > 1 and x.dtype == torch.float32:\n    y = y * 2", "`x.dtype == torch.float32` is computed with values of Python's"),
     ("if n in w:\n    y = y * 2", "asks for a truth value of Python's"),
     ("if any(each.sum() > 0 for each in x):\n    y = y * 2", "is no tensor"),
     ("if torch.equal(x, y):\n    y = y * 2", "is no tensor"),

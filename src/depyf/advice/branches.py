@@ -84,7 +84,10 @@ def on_branch(site: Site) -> Advice | None:
     if advice is None:
         return _left_alone(site, conditions[0])
     if not conditions:
-        return replace(advice, cost=f"{advice.cost}{_proven_for(site, choice)}")
+        of_nan = any(isinstance(each, ast.Call) and called(each) in NAN_OF_NAN
+                     for side in _sides(choice) for each in ast.walk(side))
+        but = "; where it holds NaN, its gradient may be NaN, too" if of_nan else ""
+        return replace(advice, cost=f"{advice.cost}{proven_for(site)}{but}")
     if len(conditions) > _FEW:
         return _left_alone(site, f"`torch.where` would be the same only if {_listed(conditions)}")
     return replace(advice, change=f"if {_listed(conditions)}: {advice.change}; otherwise leave the branch as it is",
@@ -100,15 +103,12 @@ def _listed(clauses: Sequence[str]) -> str:
     return f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
 
 
-def _proven_for(site: Site, choice: Choice) -> str:
-    """Return for which tensors the rewriting is proven: those of this run."""
-    names = {each.id for side in _sides(choice) for each in ast.walk(side) if isinstance(each, ast.Name)}
+def proven_for(site: Site) -> str:
+    """Return for which tensors a rewriting of a site is proven, as a clause: for those of this run."""
+    names = {each.id for each in ast.walk(site.statement or ast.Pass()) if isinstance(each, ast.Name)}
     known = [f"`{each.name}` {each.dtype} [{', '.join(each.shape)}]" for each in site.values
              if each.name in names and each.shape is not None]
-    of_nan = any(called(each) in NAN_OF_NAN for side in _sides(choice) for each in ast.walk(side)
-                 if isinstance(each, ast.Call))
-    but = "; where it holds NaN, its gradient may be NaN, too" if of_nan else ""
-    return f"; proven for the shapes and dtypes of this run ({', '.join(known)}){but}" if known else ""
+    return f"; proven for the shapes and dtypes of this run ({', '.join(known)})" if known else ""
 
 
 def candidates(site: Site) -> list[Advice]:
@@ -129,6 +129,11 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
     """Return the choice of one value that a statement makes; ``None`` where it does anything else."""
     last = node.end_lineno or node.lineno
     match node:
+        case ast.If(ast.BoolOp(ast.And(), [first, *others]), body, []) if _is_of_python(first):
+            rest = ast.BoolOp(ast.And(), others) if len(others) > 1 else others[0]
+            inner = _choice(site, ast.copy_location(ast.If(rest, body, []), node))
+            return replace(inner, statement=ast.If(first, [inner.statement], [])) if inner is not None and (
+                inner.target) else None
         case ast.If(test, body, orelse):
             body = _inlined(site.function, node, body)
             target = _target(body) or _target(orelse)
@@ -150,6 +155,16 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
                     node.targets[0], ast.Name) else ""
                 return Choice(found[0].test, found[0].body, found[0].orelse, target, _with_hole(node), last)
     return None
+
+
+def _is_of_python(test: ast.expr) -> bool:
+    """Return whether a test is none of values, so that torch evaluates it while it traces."""
+    match test:
+        case ast.Compare(_, [ast.Is() | ast.IsNot()]) | ast.Call(ast.Name("isinstance" | "hasattr" | "callable")):
+            return True
+        case ast.UnaryOp(ast.Not(), inner):
+            return _is_of_python(inner)
+    return False
 
 
 def _hole() -> ast.Name:
@@ -313,7 +328,7 @@ def _sides(choice: Choice) -> Iterator[ast.expr]:
 
 def _is_only_part(choice: Choice) -> bool:
     match choice.statement:
-        case ast.Assign(_, ast.Name("depyf_choice")) | ast.Return(ast.Name("depyf_choice")):
+        case ast.Assign(_, ast.Name("depyf_choice")) | ast.Return(ast.Name("depyf_choice")) | ast.If():
             return False
     return True
 

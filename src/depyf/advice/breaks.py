@@ -177,8 +177,9 @@ RULES: tuple[Rule, ...] = (
     Rule("text_as_key", "item operator", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.is_number),
     Rule("number", "item", edit=edits.detached),
     Rule("element", "operator symbol", facts=lambda at: at.is_number, edit=edits.element),
-    Rule("turn", "operator size symbol", f"{_TURN}the test `{{loop_test}}` stays in plain Python", _HOW_OFTEN,
-         _EACH_TURN, facts=lambda at: at.sets_loop_test),
+    Rule("turn", "operator size symbol",
+         f"{_TURN}the test `{{loop_test}}` and {{plain}} itself stay in plain Python", _HOW_OFTEN, _EACH_TURN,
+         facts=lambda at: at.sets_loop_test),
     Rule("number_outside", "item operator",
          "compute the number before the compiled function is called, and pass it as an argument", _NEEDS_NUMBER,
          "what it is computed of is needed outside, too; for an index of a list each number has a version of its own",
@@ -299,9 +300,10 @@ RULES: tuple[Rule, ...] = (
     Rule("trace_autograd_ops", "backward",  # (no setting to be tried: no run shows gradients that are missing)
          f"{{also_if_leaves}}set `{_AUTOGRAD}`", _TRACED + "{also_lost}", _DETACHED, facts=_computes_loss),
     Rule("backward", "backward",
-         "compile what computes `{loss}` as a function of its own, which returns it, and call `.backward()` in plain "
-         "Python", f"a backend that differentiates graphs has compiled the backward pass anyway; `{_AUTOGRAD}` is for "
-         "a loss that the same graph computes: of another one torch 2.13 traces no gradients, without an error",
+         "compile what computes `{loss}` as a function of its own, which returns it; `.backward()` and {plain} itself "
+         "stay in plain Python",
+         f"a backend that differentiates graphs has compiled the backward pass anyway; `{_AUTOGRAD}` is for a loss "
+         "that the same graph computes: of another one torch 2.13 traces no gradients, without an error",
          "what follows `.backward()`, as an optimizer's step, is then not in that function"),
     Rule("allow_rnn", "recurrent", why="torch then traces what the module computes, step by step", setting=_RNN,
          cost=f"{_UNROLLED}; it holds for padded input alone: a packed sequence breaks the graph again"),

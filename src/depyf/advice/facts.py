@@ -448,9 +448,9 @@ def _how_often(at: Facts) -> str:
 
 def _index(at: Facts) -> str:
     """Return how a turn of a loop over tensors takes an item without a version for each index, as a clause."""
-    loop = at.statement
-    for each in (node for part in loop.body for node in ast.walk(part)) if isinstance(loop, ast.For) else ():
-        match each, loop.target:
+    variable = at.statement.target if isinstance(at.statement, ast.For) else None
+    for each in ast.walk(at.statement):
+        match each, variable:
             case ast.Subscript(owner, ast.Name(index), ast.Load()), ast.Name(target) if index == target:
                 return f"; write `{at.text(owner)}[{index}.view(1)][0]` for `{at.text(each)}` in it"
     return ""

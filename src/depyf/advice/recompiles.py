@@ -113,7 +113,7 @@ def _by_subject(subject: str) -> str:
             return "key"
         case ast.Compare(_, [ast.Is()]):
             return "alias"
-        case ast.Compare() | ast.BinOp() | ast.UnaryOp():
+        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(ast.Not()):
             return "condition"
         case ast.Attribute(_, "training"):
             return "training"

@@ -163,11 +163,13 @@ class Values:
                 pass
             case ast.Mult():
                 gradient.append(f"the gradient of `{text}` is not needed, or its factors are finite")
+            case ast.Mod() if isinstance(right, ast.Constant) and isinstance(right.value, int) and right.value:
+                pass
             case ast.Div() if isinstance(right, ast.Constant) and isinstance(right.value, (int, float)) and (
                     right.value and math.isfinite(right.value)):
                 pass
             case ast.Div():
-                gradient.append(f"no gradient flows through `{text}` (it may be NaN where the test is false)")
+                gradient.append(f"no gradient flows through `{text}` (it may be NaN where that side is not taken)")
             case _:
                 unknown.append(f"`{text}` never raises, and no gradient flows through it")
         shape = other.shape if one.is_python else one.shape if other.is_python else _broadcast(one.shape, other.shape)
@@ -208,7 +210,8 @@ class Values:
             unknown += kind.unknown if kind.is_python else [
                 f"`{ast.unparse(argument)}` is a number, and computing it does nothing else"]
         if name not in _SMOOTH and name not in _REDUCING and name not in _TRUTHS:
-            gradient.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where the test is false)")
+            gradient.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where that side is not "
+                            "taken)")
         if name in _PARTIAL:
             unknown.append(f"`{ast.unparse(first)}` always has elements")
         if name in _REDUCING | _PARTIAL:
@@ -236,9 +239,9 @@ class Values:
         gradient: tuple[str, ...] = ()
         match func:
             case ast.Attribute(ast.Name("torch" | "F"), _) | ast.Attribute(ast.Attribute(ast.Name("torch"), _), _):
-                what = "never raises, and its gradient is finite where the test is false"
+                what = "never raises, and its gradient is finite where that side is not taken"
             case ast.Attribute(ast.Name(owner), _) if self.is_tensor(owner):
-                what = "never raises, and its gradient is finite where the test is false"
+                what = "never raises, and its gradient is finite where that side is not taken"
             case _:
                 what = "gives a tensor and does nothing else (no state, no random numbers, no output, no exception)"
                 gradient = ("no gradient is needed",)
@@ -268,6 +271,9 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tu
             unknown, sides = [], []
             for side, beside in ((left, right), (right, left)):
                 tensor = _tensor_of(side)
+                if isinstance(tensor, ast.BinOp) and tensor is not side and values.infer(tensor.left).dtype not in (
+                        "int32", "int64"):
+                    raise Unproven(f"`{text(side)}` is computed as a number of Python's, in double precision")
                 if tensor is not side and not (isinstance(beside, ast.Constant) and _is_exact(beside.value)):
                     raise Unproven(f"`{text(side)}` is compared as a number of Python's, in double precision")
                 sides.append(tensor)
@@ -279,7 +285,7 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tu
                 if not kind.is_python and kind.shape != ():
                     unknown.append(f"`{text(tensor)}` is one number")
             if all(values.infer(side).is_python for side in sides):
-                raise Unproven(f"`{text(test)}` compares values of Python's")
+                raise Unproven(f"`{text(test)}` is computed with values of Python's")
             return ast.Compare(sides[0], [operator], [sides[1]]), unknown
     tensor = _tensor_of(test)
     kind = values.infer(tensor)
@@ -305,10 +311,13 @@ def to_compute(test: ast.expr, values: Values) -> list[str]:
 
 
 def _tensor_of(node: ast.expr) -> ast.expr:
-    """Return the tensor that a number is taken from: ``x.sum()`` for ``x.sum().item()``."""
+    """Return the tensor that a number is taken from: ``x.sum()`` for ``x.sum().item()``, also before ``% 2``."""
     match node:
         case ast.Call(ast.Attribute(inner, "item"), [], []):
             return inner
+        case ast.BinOp(left, ast.Mod() as operator, ast.Constant(int(number)) as right) if number > 0 and (
+                _tensor_of(left) is not left):
+            return ast.BinOp(_tensor_of(left), operator, right)
         case ast.Call(ast.Name("float" | "bool"), [inner], []) if not isinstance(inner, ast.Constant):
             return _tensor_of(inner)
     return node
