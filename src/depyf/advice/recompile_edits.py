@@ -42,7 +42,7 @@ def proposals(
     if WHOLE_NUMBER.fullmatch(change.now) and not change.of_global:
         for settings in _SETTINGS.get(change.owner, ()):
             yield Advice("open", f"set {' and '.join(f'`{line}`' for line in settings)}",
-                         f"torch holds such numbers of a {change.owner} for fixed; then it leaves one that changes open",
+                         f"torch holds such numbers of a {change.owner} for fixed; then it opens one that changes",
                          "what is compiled for all numbers can be slower than for one", settings=settings)
 
 
