@@ -20,8 +20,8 @@ N = NamedValue("n", "Tensor", (), "float32", "cpu")
 LONG = NamedValue("i", "Tensor", ("3", "2"), "int64", "cpu", source="L['i']")
 V = NamedValue("v", "Tensor", ("2",), "float32", "cpu", shares_memory=True)
 H = NamedValue("h", "Tensor", ("2",), "float16", "cpu", source="L['h']")
-C = NamedValue("c", "Tensor", (), "int64", "cpu")
-VALUES = (X, Y, W, N, LONG, V, H, C, NamedValue("k", "int", source="L['k']"), NamedValue("r", "float", source="L['r']"))
+VALUES = (X, Y, W, N, LONG, V, H, NamedValue("k", "int", source="L['k']"), NamedValue("r", "float", source="L['r']"),
+          NamedValue("t", "Tensor", (), "int64", "cpu", source="L['t']"))
 
 
 def site(body, values=VALUES):
@@ -43,12 +43,15 @@ def site(body, values=VALUES):
     ("if x.isnan().any() or not x.isinf().all():\n    y = y.relu()",
      "y = torch.where(x.isnan().any() | ~x.isinf().all(), y.relu(), y)"),
     ("if x.sum().item() > 0:\n    y = y * 2", "y = torch.where(x.sum() > 0, y * 2, y)"),
+    ("if t.item() % 2 == 0:\n    y = y * 2", "y = torch.where(t % 2 == 0, y * 2, y)"),
+    ("if int(t) % 10 != 9:\n    y = y * 2", "y = torch.where(t % 10 != 9, y * 2, y)"),
+    ("y = g(x)\nif y[0].sum() > 1:\n    y[0] = 1", "y[0] = torch.where(y[0].sum() > 1, 1, y[0])"),
+    ("y = g(x)\nif x.sum() > 1:\n    y[0] *= 2\nelse:\n    y[0] = y[1]", "y[0] = torch.where(x.sum() > 1, y[0] * 2, y[1])"),
     ("if x.isinf().any():\n    most = k - 1\n    y = y.clamp(-most, most)",
      "y = torch.where(x.isinf().any(), y.clamp(-(k - 1), k - 1), y)"),
     ("y = g(y)\nif n > 1:\n    y = y * 2\nself.seen = y", "y = torch.where(n > 1, y * 2, y)"),
     ("y = x * 2 if x.sum() > 0 else x / 4", "y = torch.where(x.sum() > 0, x * 2, x / 4)"),
     ("if x.sum() > 0:\n    return x + 1\nreturn x - 1", "return torch.where(x.sum() > 0, x + 1, x - 1)"),
-    ("if c.item() % 2 == 0:\n    y = y * 2", "y = torch.where(c % 2 == 0, y * 2, y)"),
     ("if x.sum() > 0:\n    out[0] = x * 2\nelse:\n    out[0] = x + 1", "out[0] = torch.where(x.sum() > 0, x * 2, x + 1)"),
     ("if x.sum() > 0:\n    self.y = x * 2\nelse:\n    self.y = -x", "self.y = torch.where(x.sum() > 0, x * 2, -x)"),
 ])
@@ -67,6 +70,9 @@ def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own():
 @pytest.mark.parametrize(("body", "why"), [
     ("if x.sum() > 0:\n    y = i.long()\nelse:\n    y = x", "the sides differ in dtype"),
     ("if x.sum() > 0:\n    y = w + 1\nelse:\n    y = x", "the sides differ in shape"),
+    ("if x.sum() > 0:\n    x[0] = 1", "a side sets `x[0]`, which may happen only where that side is taken"),
+    ("g = y.view(-1)\nif x.sum() > 0:\n    y[0] = 1", "a side sets `y[0]`, which may happen only where that side is"),
+    ("if n.item() % 2 == 0:\n    y = x * 2\nelse:\n    y = x", "`n.item() % 2` is computed as a number of Python's"),
     ("if x.sum() > 0:\n    y = x.mean(0, keepdim=True)\nelse:\n    y = x", "differ in shape: `[1, 2]` and `[3, 2]`"),
     ("if x.sum() > 0:\n    y = torch.sum(x, dim=-1)\nelse:\n    y = x", "differ in shape: `[3]` and `[3, 2]`"),
     ("if x.sum() > 0:\n    x /= 2", "changes the caller's tensor in place"),
@@ -107,7 +113,7 @@ def test_what_prevents_a_rewriting_is_said(body, why):
     ("if x.sum() > 0:\n    x = x * 2\nreturn x", "needs `x` to be the same object as before"),
     ("if x.sum() > 0:\n    y = x * 2", "no gradient is needed"),
     ("if y.sum() > 0 and x.max() > 0:\n    y = y * 2", "`x` always has elements"),
-    ("if w[0] > 0:\n    y = y * 2", "`w[0]` is one number"),
+    ("if w[k] > 0:\n    y = y * 2", "`w[k]` is one number"),
     ("if y.sum() > 0 and n > x.max():\n    y = y * 2", "`x` always has elements"),
     ("if n > 1:\n    y = y * 2\nelif x.max() > 0:\n    y = y * 3", "`x` always has elements"),
     ("if n > 1:\n    y = y.clamp(max=w)", "`w` is a number"),

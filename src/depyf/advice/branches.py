@@ -117,7 +117,7 @@ def candidates(site: Site) -> list[Advice]:
     choice = _choice(site, node) if node is not None else None
     if choice is None or node is None or _prevented(site, node, choice):
         return []
-    guarded = _guarded_division(choice)
+    guarded = _guarded(site, choice)
     site = replace(site, broken=replace(site.broken, values=tuple(
         replace(each, requires_grad=False) for each in site.values)))  # (gradients are compared in the trial)
     tried = [_as_where(site, each)[0] for each in (choice, guarded) if each is not None]
@@ -214,9 +214,7 @@ class _Replaced(ast.NodeTransformer):
 
 def _target(block: Sequence[ast.stmt]) -> str:
     match block:
-        case [ast.AugAssign(ast.Name(name))]:
-            return name
-        case [ast.Assign([ast.Name() | ast.Subscript() | ast.Attribute() as target])]:
+        case [ast.AugAssign(target)] | [ast.Assign([ast.Name() | ast.Subscript() | ast.Attribute() as target])]:
             return ast.unparse(target)
         case [ast.If(_, body)]:
             return _target(body)
@@ -225,12 +223,12 @@ def _target(block: Sequence[ast.stmt]) -> str:
 
 def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
     match block:
-        case [] if target.isidentifier():
-            return ast.Name(target, ast.Load())
+        case []:
+            return ast.parse(target, mode="eval").body
         case [ast.Assign([to], value)] if ast.unparse(to) == target:
             return value
-        case [ast.AugAssign(ast.Name(name), operator, value)] if name == target:
-            return ast.BinOp(ast.Name(name, ast.Load()), operator, value)
+        case [ast.AugAssign(to, operator, value)] if ast.unparse(to) == target:
+            return ast.BinOp(ast.parse(target, mode="eval").body, operator, value)
         case [ast.If(test, body, orelse) as inner]:
             one, other = _value(body, target), _value(orelse, target)
             if one is not None and other is not None:
@@ -241,7 +239,9 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
 def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
     """Return what a side does that must happen on one side only, as a clause; ``""`` where nothing is seen."""
     values = Values(site.values)
-    both = choice.target if choice is not None else ""
+    sides = {ast.unparse(side) for side in _sides(choice)} if choice is not None else set()
+    both = choice.target if choice is not None and (
+        choice.target not in sides or _is_own_item(site, node, choice.target, values)) else ""
     for statement in _one_sided(node):
         match statement:
             case ast.AugAssign(ast.Name(name)) if not values.is_alone(name) or _is_stored(site.function, name, node):
@@ -274,6 +274,14 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
     return ""
 
 
+def _is_own_item(site: Site, branch: ast.stmt, target: str, values: Values) -> bool:
+    """Return whether a target is an item of a tensor that nobody else has: it may be set to what it is."""
+    match ast.parse(target, mode="eval").body:
+        case ast.Subscript(ast.Name(name)):
+            return values.is_tensor(name) and values.is_alone(name) and not _is_stored(site.function, name, branch)
+    return False
+
+
 def _one_sided(node: ast.stmt) -> Iterator[ast.AST]:
     """Yield the statements, or the values, of which only one side has each."""
     if not isinstance(node, ast.If):
@@ -303,12 +311,14 @@ def _as_where(site: Site, choice: Choice) -> tuple[Advice | None, list[str]]:
     """Return the rewriting, and the conditions that are not known to hold; no rewriting where one is known not to."""
     values = Values(site.values)
     conditions: dict[str, None] = {}
+    item = not choice.target.isidentifier() and values.item(ast.parse(choice.target or "0", mode="eval").body)
+    sides = [side for side in _sides(choice) if not (item and item.takes(side))]
     try:
-        conditions.update(dict.fromkeys(_unknown_of_sides(site, list(_sides(choice)), values)))
+        conditions.update(dict.fromkeys(_unknown_of_sides(site, sides, values)))
         value = _where(site, choice, values, conditions)
     except Unproven as error:
         return None, [str(error)]
-    if choice.target and _may_tell_copy(site, choice, values):
+    if choice.target and not item and _may_tell_copy(site, choice, values):
         conditions[f"nothing but the lines after it needs `{choice.target}` to be the same object as before"] = None
     elif not choice.target and any(isinstance(side, ast.Name) for side in _sides(choice)):
         conditions["no caller needs the result to be the very tensor that was passed"] = None
@@ -341,7 +351,11 @@ def _where(site: Site, choice: Choice, values: Values, conditions: dict[str, Non
         if isinstance(side, Choice):
             conditions.update(dict.fromkeys(to_compute(side.test, values)))
         parts.append(_where(site, side, values, conditions) if isinstance(side, Choice) else side)
-    return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), [test, *parts], [])
+    return _call_of_where(test, *parts)
+
+
+def _call_of_where(*arguments: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()), list(arguments), [])
 
 
 def _unknown_of_sides(site: Site, sides: Sequence[ast.expr], values: Values) -> Iterator[str]:
@@ -444,15 +458,31 @@ def _reads(function: Function) -> set[int]:
     return fine - captured
 
 
-def _guarded_division(choice: Choice) -> Choice | None:
-    """Return ``v / n if c else v`` as a division by 1 where ``c`` is false, whose gradient is finite; else ``None``."""
-    match choice.one, choice.other:
-        case ast.BinOp(left, ast.Div(), right), ast.Name(name) if isinstance(left, ast.Name) and left.id == name:
-            safe = ast.Call(ast.Attribute(ast.Name("torch", ast.Load()), "where", ast.Load()),
-                            [choice.test, right, ast.Constant(1)], [])
-            divided = ast.BinOp(left, ast.Div(), safe)
-            return replace(choice, one=divided, other=choice.other)
-    return None
+class _Guarded(ast.NodeTransformer):
+    """Divides by 1 where a side is not taken, so that its gradient is finite there."""
+
+    def __init__(self, test: ast.expr, side: bool) -> None:
+        self.test, self.side = test, side
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Div) and not isinstance(node.right, ast.Constant):
+            sides = (node.right, ast.Constant(1))
+            node.right = _call_of_where(self.test, *(sides if self.side else sides[::-1]))
+        return node
+
+
+def _guarded(site: Site, choice: Choice) -> Choice | None:
+    """Return a choice with the divisions of its sides guarded; ``None`` where there are none."""
+    if isinstance(choice.one, Choice) or isinstance(choice.other, Choice):
+        return None
+    try:
+        test, _ = truth(choice.test, Values(site.values), lambda node: unparsed(node, site.text))
+    except Unproven:
+        return None
+    one, other = (_Guarded(test, side is choice.one).visit(copy.deepcopy(side)) for side in (choice.one, choice.other))
+    same = ast.dump(one) == ast.dump(choice.one) and ast.dump(other) == ast.dump(choice.other)
+    return None if same else replace(choice, one=one, other=other)
 
 
 # --- checks -------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
-"""The edit that keeps torch from compiling a function again where a size or a number changes.
+"""The edits that keep torch from compiling a function again where a size or a number changes.
 
 @torch.compile                  ->  @torch.compile(dynamic=True)
+self.step += 1 in a module      ->  torch._dynamo.config.allow_unspec_int_on_nn_module = True
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ from collections.abc import Iterator
 from ..records.model import SourceLocation
 from .branches import unparsed
 from .model import Advice, Edit
-from .recompile_changes import NUMBER, ValueChange
+from .recompile_changes import NUMBER, WHOLE_NUMBER, ValueChange
 from .source import Sources, called, is_own
+
+#: By what torch says that a value belongs to: the settings by which torch leaves it open, in the order to be tried.
+_SETTINGS = {
+    "module": (("torch._dynamo.config.allow_unspec_int_on_nn_module = True",),),
+    "parameter": (("torch._dynamo.config.force_parameter_static_shapes = False",),
+                  ("torch._dynamo.config.force_parameter_static_shapes = False",
+                   "torch._dynamo.config.force_nn_module_property_static_shapes = False")),
+}
 
 
 def proposals(
@@ -26,8 +35,15 @@ def proposals(
         sources: the user's files.
         program: the file of the program, which may compile what stands in a library.
     """
-    if location is not None and change.lasts and (".shape[" in change.subject or NUMBER.fullmatch(change.now)):
+    if location is None or not change.lasts:
+        return
+    if ".shape[" in change.subject or NUMBER.fullmatch(change.now):
         yield from _dynamic(location, sources, program)
+    if WHOLE_NUMBER.fullmatch(change.now) and not change.of_global:
+        for settings in _SETTINGS.get(change.owner, ()):
+            yield Advice("open", f"set {' and '.join(f'`{line}`' for line in settings)}",
+                         f"torch holds such numbers of a {change.owner} for fixed; then it opens one that changes",
+                         "what is compiled for all numbers can be slower than for one", settings=settings)
 
 
 def _dynamic(location: SourceLocation, sources: Sources, program: str) -> Iterator[Advice]:
@@ -41,13 +57,19 @@ def _dynamic(location: SourceLocation, sources: Sources, program: str) -> Iterat
     if len(places) != 1:
         return
     node = places[0]
-    if node.end_lineno != node.lineno or isinstance(node, ast.Call) and any(
-            keyword.arg in ("dynamic", None) for keyword in node.keywords):
+    if node.end_lineno != node.lineno:
         return
     line = sources.text(location.filename).splitlines()[node.lineno - 1].encode()
     old = line[node.col_offset : node.end_col_offset].decode()
-    new = f"{old}(dynamic=True)" if not isinstance(node, ast.Call) else (
-        f"{old[:-1]}{', ' if node.args or node.keywords else ''}dynamic=True)")
+    match [each for each in getattr(node, "keywords", ()) if each.arg in ("dynamic", None)]:
+        case []:
+            new = f"{old}(dynamic=True)" if not isinstance(node, ast.Call) else (
+                f"{old[:-1]}{', ' if node.args or node.keywords else ''}dynamic=True)")
+        case [ast.keyword("dynamic", ast.Constant(False) as value)]:
+            new = (line[node.col_offset : value.col_offset] + b"True" + line[value.end_col_offset : node.end_col_offset]
+                   ).decode()
+        case _:
+            return
     whole = line[: node.col_offset].decode() + new + line[node.end_col_offset :].decode()
     yield Advice("dynamic", f"write `{new}`", "the first version then serves many sizes and numbers",
                  "what is compiled for all sizes can be slower than for one",

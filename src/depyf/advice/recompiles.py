@@ -95,10 +95,11 @@ def event_of(change: ValueChange) -> str:
         return "bound-method"
     if first.startswith(_AUTOCAST) or first in STATES:
         return "state"
-    return ("keywords" if change.keywords else _by_subject(change.subject)) or _by_values(change, values)
+    is_number = all(map(NUMBER.fullmatch, values))
+    return ("keywords" if change.keywords else _by_subject(change.subject, is_number)) or _by_values(change, values)
 
 
-def _by_subject(subject: str) -> str:
+def _by_subject(subject: str, is_number: bool) -> str:
     """Return the event for the form of a subject: ``size`` for ``x.shape[0]``."""
     match parsed_expression(subject):
         case ast.Subscript(ast.Attribute(_, "shape")):
@@ -113,7 +114,7 @@ def _by_subject(subject: str) -> str:
             return "key"
         case ast.Compare(_, [ast.Is()]):
             return "alias"
-        case ast.Compare() | ast.BoolOp() | ast.UnaryOp(ast.Not()):
+        case ast.Compare() | ast.BinOp() | ast.UnaryOp() if not is_number:
             return "condition"
         case ast.Attribute(_, "training"):
             return "training"

@@ -69,6 +69,13 @@ class Kind:
     unknown: tuple[str, ...] = ()
     gradient: tuple[str, ...] = ()
 
+    def takes(self, number: ast.expr) -> bool:
+        """Return whether a tensor of this kind can hold a number that a program writes."""
+        match number:
+            case ast.Constant(int() | float() as value) if not isinstance(value, bool):
+                return self.dtype in _FLOATS or self.dtype != "" and isinstance(value, int)
+        return False
+
 
 def is_total(name: str) -> bool:
     """Return whether a function of this name gives a new tensor for each tensor."""
@@ -105,8 +112,20 @@ class Values:
             return True
         return name in self._by_name and not self.is_given(name) and name not in self._shared
 
+    def item(self, node: ast.expr) -> Kind | None:
+        """Return what ``x[0]`` is, an item of a tensor that has it; ``None`` for another expression."""
+        match node:
+            case ast.Subscript(ast.Name(name), ast.Constant(int(index))) if self.is_tensor(name):
+                of = self._by_name[name]
+                size, *rest = of.shape or ("",)
+                if size.isdigit() and index < int(size):
+                    return Kind(tuple(rest), of.dtype, leaves=frozenset({name}))
+        return None
+
     def infer(self, node: ast.expr) -> Kind:
         """Return what an expression gives."""
+        if (item := self.item(node)) is not None:
+            return item
         match node:
             case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device"):
                 return Kind(is_python=True)
@@ -159,12 +178,12 @@ class Values:
         match operator:
             case ast.Add() | ast.Sub():
                 pass
+            case ast.Mod() if isinstance(right, ast.Constant) and isinstance(right.value, int) and right.value > 0:
+                pass
             case ast.Mult() if self._is_finite(left) or self._is_finite(right):
                 pass
             case ast.Mult():
                 gradient.append(f"the gradient of `{text}` is not needed, or its factors are finite")
-            case ast.Mod() if isinstance(right, ast.Constant) and isinstance(right.value, int) and right.value:
-                pass
             case ast.Div() if isinstance(right, ast.Constant) and isinstance(right.value, (int, float)) and (
                     right.value and math.isfinite(right.value)):
                 pass
@@ -271,15 +290,14 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tu
             unknown, sides = [], []
             for side, beside in ((left, right), (right, left)):
                 tensor = _tensor_of(side)
-                if isinstance(tensor, ast.BinOp) and tensor is not side and values.infer(tensor.left).dtype not in (
-                        "int32", "int64"):
-                    raise Unproven(f"`{text(side)}` is computed as a number of Python's, in double precision")
                 if tensor is not side and not (isinstance(beside, ast.Constant) and _is_exact(beside.value)):
                     raise Unproven(f"`{text(side)}` is compared as a number of Python's, in double precision")
                 sides.append(tensor)
                 kind = values.infer(tensor)
                 if tensor is not side and kind.dtype in ("float16", "bfloat16"):
                     raise Unproven(f"`{text(side)}` is compared as a number of Python's, and rounded otherwise")
+                if isinstance(side, ast.BinOp) and tensor is not side and kind.dtype not in ("int64", "int32"):
+                    raise Unproven(f"`{text(side)}` is computed as a number of Python's, in double precision")
                 if kind.effect:
                     raise Unproven(f"the test {kind.effect}")
                 if not kind.is_python and kind.shape != ():
@@ -311,15 +329,15 @@ def to_compute(test: ast.expr, values: Values) -> list[str]:
 
 
 def _tensor_of(node: ast.expr) -> ast.expr:
-    """Return the tensor that a number is taken from: ``x.sum()`` for ``x.sum().item()``, also before ``% 2``."""
+    """Return the tensor of a number: ``x.sum()`` for ``x.sum().item()``, ``n % 2`` of ``int(n) % 2``."""
     match node:
         case ast.Call(ast.Attribute(inner, "item"), [], []):
             return inner
-        case ast.BinOp(left, ast.Mod() as operator, ast.Constant(int(number)) as right) if number > 0 and (
-                _tensor_of(left) is not left):
-            return ast.BinOp(_tensor_of(left), operator, right)
         case ast.Call(ast.Name("float" | "bool"), [inner], []) if not isinstance(inner, ast.Constant):
             return _tensor_of(inner)
+        case ast.BinOp(ast.Call(ast.Name("int"), [left], []) | (ast.Call(ast.Attribute(_, "item"), [], []) as left),
+                       ast.Mod(), ast.Constant(int(value)) as right) if value > 0:
+            return ast.BinOp(_tensor_of(left), ast.Mod(), right)
     return node
 
 

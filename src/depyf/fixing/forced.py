@@ -36,7 +36,7 @@ def conditions_of(advices: Iterable[Advice]) -> dict[str, list[str]]:
 
 
 class _Logical(ast.NodeTransformer):
-    """Writes `a and b` for `a & b`, and so on: tensors cannot be tested with the one, nor numbers with the other."""
+    """Writes a condition on tensors and one on the numbers in them alike: `a & (b != 0)` as `a.item() and b`."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
@@ -47,6 +47,18 @@ class _Logical(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         self.generic_visit(node)
         return ast.UnaryOp(ast.Not(), node.operand) if isinstance(node.op, ast.Invert) else node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        return node.left if ast.unparse(node).endswith(" != 0") else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Attribute(inner, "item"), [], []) | ast.Call(
+                    ast.Name("int" | "float" | "bool"), [inner], []):
+                return inner
+        return node
 
 
 def _text(test: ast.expr) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..advice import Advice, Sources, candidates
-from ..advice.recompile_changes import ValueChange
 from ..advice.recompile_edits import proposals
 from ..records.model import Capture, SourceFile
+from ..views.advice import value_change
 from ..views.markdown import count
 from ..views.run_index import RunIndex
 from .forced import Conditions, conditions_of
@@ -221,8 +221,7 @@ class Search:
             meant = compilation.user_function
             location = meant.location if meant is not None and meant.location is not None else compilation.location
             for change in run.changes(compilation):
-                value = ValueChange(change.subject, change.was, change.now, change.lasts)
-                yield from [each for each in proposals(value, location, sources, self.program)
+                yield from [each for each in proposals(value_change(change), location, sources, self.program)
                             if each not in self.tried][:1]
 
 

@@ -246,10 +246,11 @@ class Adviser:
         if _comes_of_break(change) and change.lasts and not facts.fixed_at and (
                 begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
-        return on_change(_value_change(change), facts)
+        return on_change(value_change(change), facts)
 
 
-def _value_change(change: Change) -> ValueChange:
+def value_change(change: Change) -> ValueChange:
+    """Return a change at a recompile as the rules on it know it."""
     first = change.failures[0]
     cause = next((failure.cause.text for failure in change.failures if failure.cause is not None), "")
     return ValueChange(
