@@ -52,6 +52,8 @@ def site(body, values=VALUES):
     ("y = g(y)\nif n > 1:\n    y = y * 2\nself.seen = y", "y = torch.where(n > 1, y * 2, y)"),
     ("y = x * 2 if x.sum() > 0 else x / 4", "y = torch.where(x.sum() > 0, x * 2, x / 4)"),
     ("if x.sum() > 0:\n    return x + 1\nreturn x - 1", "return torch.where(x.sum() > 0, x + 1, x - 1)"),
+    ("if n > 2:\n    return x + 1\nelif n > 1:\n    return x + 2\nelse:\n    return x + 3",
+     "return torch.where(n > 2, x + 1, torch.where(n > 1, x + 2, x + 3))"),
     ("if x.sum() > 0:\n    out[0] = x * 2\nelse:\n    out[0] = x + 1", "out[0] = torch.where(x.sum() > 0, x * 2, x + 1)"),
     ("if x.sum() > 0:\n    self.y = x * 2\nelse:\n    self.y = -x", "self.y = torch.where(x.sum() > 0, x * 2, -x)"),
 ])

@@ -129,10 +129,10 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
     """Return the choice of one value that a statement makes; ``None`` where it does anything else."""
     last = node.end_lineno or node.lineno
     match node:
-        case ast.If(ast.BoolOp(ast.And(), [first, *others]), body, []) if _is_of_python(first):
-            rest = ast.BoolOp(ast.And(), others) if len(others) > 1 else others[0]
-            inner = _choice(site, ast.copy_location(ast.If(rest, body, []), node))
-            return replace(inner, statement=ast.If(first, [inner.statement], [])) if inner is not None and (
+        case ast.If(ast.BoolOp(ast.And(), parts), body, []) if _is_of_python(parts[0]):
+            others = ast.BoolOp(ast.And(), parts[1:]) if len(parts) > 2 else parts[1]
+            inner = _choice(site, ast.copy_location(ast.If(others, body, []), node))
+            return replace(inner, statement=ast.If(parts[0], [inner.statement], [])) if inner is not None and (
                 inner.target) else None
         case ast.If(test, body, orelse):
             body = _inlined(site.function, node, body)
@@ -142,12 +142,10 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
                 if one is not None and other is not None:
                     assigned = ast.Assign([ast.parse(target, mode="eval").body], _hole())
                     return Choice(test, one, other, target, assigned, last)
-            following = site.following
-            match body, orelse or following:
-                case [ast.Return(ast.expr() as one)], [ast.Return(ast.expr() as other)] | ast.Return(
-                        ast.expr() as other):
-                    end = last if orelse or following is None else following.end_lineno or last
-                    return Choice(test, one, other, "", ast.Return(_hole()), end)
+            rest = [] if orelse or site.following is None else [site.following]
+            one, other = _value(body, ""), _value([*orelse, *rest], "")
+            if one is not None and other is not None:
+                return Choice(test, one, other, "", ast.Return(_hole()), rest[0].end_lineno or last if rest else last)
         case ast.Assign() | ast.AnnAssign() | ast.Return() | ast.AugAssign() | ast.Expr():
             found = [each for each in ast.walk(node) if isinstance(each, ast.IfExp)]
             if len(found) == 1:
@@ -222,8 +220,11 @@ def _target(block: Sequence[ast.stmt]) -> str:
 
 
 def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
+    """Return what a block sets a target to, or returns if it is ``""``; ``None`` where it does anything else."""
     match block:
-        case []:
+        case [ast.Return(ast.expr() as value)] if not target:
+            return value
+        case [] if target:
             return ast.parse(target, mode="eval").body
         case [ast.Assign([to], value)] if ast.unparse(to) == target:
             return value

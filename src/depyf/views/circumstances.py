@@ -10,7 +10,7 @@ They come from the records of all versions of a function, and are found once for
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..advice.recompile_changes import NUMBER, WHOLE_NUMBER
@@ -33,7 +33,7 @@ class _Versions:
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` where that is not known.
-        opened: those that a version leaves open, with the conditions on their symbols that it was compiled under.
+        opened: those that versions leave open, each with the conditions on its symbol that each of these holds under.
         broken: the place of a break that the version which leaves each open has, and the versions before it do not.
         limit: the function reached the recompile limit.
         moved: what is in another place of its owner than in an earlier version.
@@ -41,7 +41,7 @@ class _Versions:
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    opened: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    opened: dict[str, list[list[tuple[str, str]]]] = field(default_factory=dict)
     broken: dict[str, SourceLocation] = field(default_factory=dict)
     limit: bool = False
     moved: set[str] = field(default_factory=set)
@@ -135,8 +135,8 @@ class Circumstances:
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
-                    result.opened.setdefault(name, []).extend(
-                        (decision.symbol, one.symbol) for one in asked if decision.symbol in SYMBOL.findall(one.symbol))
+                    result.opened.setdefault(name, []).append([(decision.symbol, one.symbol) for one in asked if (
+                        decision.symbol in SYMBOL.findall(one.symbol))])
                     result.broken.update({name: new[0]} if new else {})
         return result
 
@@ -173,27 +173,28 @@ class Circumstances:
         return some(list(dict.fromkeys(places)), MOST) if places else ""
 
 
-def _spares(change: Change, tested: Iterable[tuple[str, str]]) -> bool | None:
-    """Return whether a version that leaves a number open from the first call on would be that of the later ones, too.
+def _spares(change: Change, versions: Sequence[Iterable[tuple[str, str]]]) -> bool | None:
+    """Return whether one of the versions that leave a number open would serve its first value, too.
 
     So it is where the first value has the type of the later one, and comes out the same in what torch tests.
 
     Args:
         change: what changed.
-        tested: symbols with the conditions on them that the later version was compiled under.
+        versions: for each, symbols with the conditions on them under which it holds.
 
     Returns:
         ``None`` where that is not known.
     """
     first = change.was[0] if change.was else ""
     if not NUMBER.fullmatch(first) or not NUMBER.fullmatch(change.now):
-        return None if list(tested) else True
+        return None if any(versions) else True
     is_whole, will_be = (WHOLE_NUMBER.fullmatch(each) is not None for each in (first, change.now))
     if is_whole != will_be:
         return False
-    outcomes = {_outcome(as_python(condition), symbol, int(first) if is_whole else float(first))
-                for symbol, condition in tested}
-    return False if False in outcomes else None if None in outcomes else True
+    number = int(first) if is_whole else float(first)
+    outcomes = [{_outcome(as_python(condition), symbol, number) for symbol, condition in tested} for tested in versions]
+    return True if any(each <= {True} for each in outcomes) else None if any(False not in each for each in outcomes) \
+        else False
 
 
 def _outcome(condition: str, symbol: str, value: float) -> bool | None:
