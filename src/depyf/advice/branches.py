@@ -534,9 +534,10 @@ def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str,
     return Advice(rule, f"write {shown}" if lines else f"take {out} out", why, cost, edits, after=tuple(lines))
 
 
-def stands_alone(site: Site, node: ast.stmt) -> bool:
+def stands_alone(site: Site, node: ast.stmt, with_comment: bool = False) -> bool:
     """Return whether nothing else stands on the lines of a statement: no other statement, no ``elif``, no comment."""
     first, last = site.lines[node.lineno - 1], site.lines[(node.end_lineno or node.lineno) - 1]
     before = first.encode()[: node.col_offset].decode()
-    return not before.strip() and not last.encode()[node.end_col_offset or 0 :].strip() and not first.lstrip(
+    after = last.encode()[node.end_col_offset or 0 :].decode().strip()
+    return not before.strip() and (not after or with_comment and after.startswith("#")) and not first.lstrip(
         ).startswith("elif")

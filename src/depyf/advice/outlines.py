@@ -47,7 +47,7 @@ def outlined(at: Facts, rule: str, setting: str) -> Iterator[Advice]:
     function, statement = at.function, at.statement
     is_meant = rule in _RULES or bool(at.loops) and rule in setting
     if (not is_meant or function is None or at.where is None or not at.site.editable or not at.is_of_compiled
-            or len(function.decorator_list) != 1 or not is_compile(function.decorator_list[0])
+            or len(function.decorator_list) != 1 or not _may_be_divided(function.decorator_list[0])
             or function.name.endswith(_SUFFIX) or _is_method(at, function)):
         return
     loop = at.loops[-1] if at.loops else statement if isinstance(statement, (ast.For, ast.While)) else None
@@ -66,6 +66,12 @@ def outlined(at: Facts, rule: str, setting: str) -> Iterator[Advice]:
                          + "".join(f", and set `{line}`" for line in settings),
                          "what torch cannot compile stays in plain Python, and the rest is compiled by itself",
                          "one call of compiled code for each part", (first, *edits[1::2]), settings)
+
+
+def _may_be_divided(decorator: ast.expr) -> bool:
+    """Return whether a decorator compiles, and not with CUDA graphs, whose next run overwrites what one returned."""
+    return is_compile(decorator) and "cudagraphs" not in ast.unparse(decorator) and not any(
+        keyword.arg in ("mode", "options", None) for keyword in getattr(decorator, "keywords", ()))
 
 
 def _is_method(at: Facts, function: Function) -> bool:
@@ -135,7 +141,7 @@ def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) 
     name = _name(function, number)
     assert at.where is not None
     if (spans or names & _TELL_FRAME or any(isinstance(node, _LEFT_ALONE) for node in nodes) or name in at.site.text
-            or not all(stands_alone(at.site, each) for each in run)):
+            or not all(stands_alone(at.site, each, with_comment=True) for each in run)):
         return ()
     inputs, outputs = _inputs(function, run), _outputs(function, run)
     returns = any(isinstance(node, ast.Return) for node in nodes)
