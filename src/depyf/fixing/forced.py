@@ -19,8 +19,6 @@ from typing import Any
 from ..advice import Advice
 
 _HELPER = "__depyf_force__"
-#: With more conditions in one change, each is forced alone instead of in all combinations.
-_FEW = 3
 #: By file, the texts of the tests that choose between two sides.
 Conditions = Mapping[str, Sequence[str]]
 
@@ -66,11 +64,8 @@ def _text(test: ast.expr) -> str:
 
 
 def choices(count: int) -> list[dict[int, bool]]:
-    """Return the ways to force a number of conditions, none forced first."""
-    if count > _FEW:
-        return [{}, *({number: side} for number in range(count) for side in (True, False))]
-    forced = itertools.product((True, False), repeat=count)
-    return [{}, *(dict(enumerate(sides)) for sides in forced)] if count else [{}]
+    """Return the ways to force a number of conditions, none forced first, then each by itself."""
+    return [{}, *({number: side} for number in range(count) for side in (True, False))]
 
 
 class Forcing:

@@ -128,7 +128,7 @@ class Runner:
                 thread.join()
         atexit._run_exitfuncs()
         sys.stdout.flush()
-        return status, generator.finished() if generator is not None else calls
+        return status, generator.calls if generator is not None else calls
 
 
 def _text(folder: str, name: str) -> str:
