@@ -7,10 +7,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.advice.model import Advice, Edit  # noqa: E402
-from depyf.fixing.forced import choices, conditions_of  # noqa: E402
+from depyf.fixing.forced import Forcing, conditions_of  # noqa: E402
 from depyf.fixing.generated import Generator  # noqa: E402
 from depyf.fixing.outcome import compared  # noqa: E402
 from depyf.fixing.patch import Patch  # noqa: E402
+from depyf.fixing.trial import code_of  # noqa: E402
 from depyf.fixing.variations import variations  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -34,8 +35,9 @@ def verdict(folder, old, new, args, condition="", head=FUNCTION):
     runs = []
     for each in (text, patch.text(str(path))):
         module = types.ModuleType("generated_program")
-        exec(compile(each, str(path), "exec"), vars(module))
-        generator = Generator({str(path): each}, conditions)
+        forcing = Forcing(conditions)
+        exec(code_of(each, str(path), forcing), vars(module))
+        generator = Generator(forcing)
         generator.repeat("f", module.f() if head == MODULE else module.f, args, {})
         runs.append(generator.calls)
     return compared(*runs, conditions)
@@ -141,7 +143,7 @@ def generated(folder, body, *args):
     path.write_text(HEAD + "import os\nnorm = torch.nn.BatchNorm1d(2)\n" + FUNCTION + body)
     module = types.ModuleType("generated_program")
     exec(compile(path.read_text(), str(path), "exec"), vars(module))
-    generator = Generator({str(path): path.read_text()}, {})
+    generator = Generator(Forcing({}))
     generator.repeat("f", module.f, args, {})
     return generator.calls
 
@@ -173,4 +175,5 @@ def test_each_input_is_another_one():
 
 
 def test_each_condition_is_forced_to_each_side():
-    assert choices(0) == [{}] and choices(2) == [{}, {0: True}, {0: False}, {1: True}, {1: False}]
+    assert Forcing({}).choices == [{}]
+    assert Forcing({"a": ["x"], "b": ["y"]}).choices == [{}, {0: True}, {0: False}, {1: True}, {1: False}]

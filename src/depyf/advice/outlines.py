@@ -52,12 +52,13 @@ def outlined(at: Facts, rule: str, setting: str) -> Iterator[Advice]:
         return
     loop = at.loops[-1] if at.loops else statement if isinstance(statement, (ast.For, ast.While)) else None
     top = next(each for _, block, each in path_to(function, statement.lineno) if block is function.body)
-    if loop is not None and loop is not top:
+    if top is not (loop or statement):
         return
+    inner = loop.body if loop is not None else statement.body if isinstance(statement, ast.With) else []
     for stays, settings in ((statement, ()), (None, (setting,))) if loop is not None else ((statement, ()),):
-        runs = [*_runs(at, function.body, top), *(_runs(at, loop.body, stays) if loop is not None else ())]
+        runs = [*_runs(at, function.body, top), *_runs(at, inner, stays, known=loop is None)]
         edits = [edit for number, run in enumerate(runs) for edit in _moved(at, function, run, number)]
-        if runs and [] not in runs and len(edits) == 2 * len(runs):
+        if runs and len(edits) == 2 * len(runs):
             decorator = function.decorator_list[0]
             made = tuple(line for edit in edits[::2] for line in edit.lines)
             first = Edit(at.where.filename, decorator.lineno, decorator.end_lineno or decorator.lineno, made)
@@ -83,7 +84,8 @@ def _name(function: Function, number: int) -> str:
     return f"{function.name}{_SUFFIX}{number + 1 if number else ''}"
 
 
-def _runs(at: Facts, block: Sequence[ast.stmt], stays: ast.stmt | None) -> Iterator[list[ast.stmt]]:
+def _runs(at: Facts, block: Sequence[ast.stmt], stays: ast.stmt | None, known: bool = False,
+          ) -> Iterator[list[ast.stmt]]:
     """Yield the longest sequences of statements of a block that can be moved and compute with tensors.
 
     What follows in the block of the function is one of them, with its ``return``. An empty one stands for a statement
@@ -91,8 +93,9 @@ def _runs(at: Facts, block: Sequence[ast.stmt], stays: ast.stmt | None) -> Itera
 
     Args:
         at: the break.
-        block: of the function, or of a loop in it.
+        block: of the function, or of a loop or a context in it.
         stays: the statement that breaks, or holds the one that does.
+        known: only what is known to be a tensor counts.
     """
     run: list[ast.stmt] = []
     for number, statement in enumerate(block):
@@ -100,13 +103,14 @@ def _runs(at: Facts, block: Sequence[ast.stmt], stays: ast.stmt | None) -> Itera
             if any(_computes(at, each) for each in block[number:]):
                 yield list(block[number:])
             return
-        if statement is not stays and _is_simple(statement) and _computes(at, statement):
+        if statement is not stays and _is_simple(statement) and _computes(at, statement, known):
             run.append(statement)
             continue
         if run:
             yield run
             run = []
-        if statement is not stays and any(_is_simple(each) and _computes(at, each) for each in ast.walk(statement)):
+        if statement is not stays and any(
+                _is_simple(each) and _computes(at, each, known) for each in ast.walk(statement)):
             yield []
     if run:
         yield run
@@ -124,15 +128,17 @@ def _is_simple(statement: ast.AST) -> bool:
     return False
 
 
-def _computes(at: Facts, statement: ast.AST) -> bool:
-    """Return whether a statement computes with what may be a tensor, as far as the types at the break tell."""
+def _computes(at: Facts, statement: ast.AST, known: bool = False) -> bool:
+    """Return whether a statement computes with what may be a tensor, or is known to be one, by the types recorded."""
     operations = [node for node in ast.walk(statement) if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))]
-    return any(isinstance(each, ast.Name) and at.values.type_of(each.id) not in _PLAIN
-               for node in operations for each in ast.walk(node))
+    names = {each.id for node in operations for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return any(at.values.is_tensor(name) if known else at.values.type_of(name) not in _PLAIN for name in names)
 
 
 def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) -> tuple[Edit, ...]:
     """Return a new function, and the lines that call it; none where the statements cannot be moved."""
+    if not run:
+        return ()
     nodes = [node for statement in run for node in ast.walk(statement)]
     names = {node.id for node in nodes if isinstance(node, ast.Name)} | {
         each for node in nodes if isinstance(node, (ast.Attribute, ast.keyword, ast.alias))
@@ -153,8 +159,8 @@ def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) 
     body = [line[len(blanks):] if line.startswith(blanks) else line.lstrip() for line in lines]
     result = ", ".join(outputs)
     match run:
-        case [ast.Assign([ast.Name(target)], value)] if [target] == outputs and value.lineno == last:
-            body = [f"return {body[0].encode()[value.col_offset - run[0].col_offset :].decode()}"]
+        case [ast.Assign([ast.Name(target)])] if [target] == outputs:
+            body[0] = f"return {body[0].partition('=')[2].strip()}"
         case _ if outputs and not returns:
             body.append(f"return {result}")
     call = f"{name}({', '.join(inputs)})"

@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .forced import Conditions, Forcing, choices, instrument
+from .forced import Forcing
 from .outcome import MORE, Call
 
 if TYPE_CHECKING:
@@ -44,13 +44,11 @@ class Generator:
     is put back before the next.
 
     Args:
-        texts: the files as they run here, by real path.
-        conditions: of the change that is judged.
+        forcing: what conditions of the change are forced to.
     """
 
-    def __init__(self, texts: Mapping[str, str], conditions: Conditions) -> None:
-        self.texts, self.conditions = texts, conditions
-        self.forced = choices(sum(map(len, conditions.values())))
+    def __init__(self, forcing: Forcing) -> None:
+        self.forcing = forcing
         self.calls: list[Call] = []
         self._seen: Counter[str] = Counter()
         self._spent = 0.0
@@ -74,7 +72,7 @@ class Generator:
         number, began = self._seen[name], time.monotonic()
         owner = getattr(function, "__self__", function)
         inputs = itertools.islice(variations(function, owner, args, kwargs), None if number == 1 else 1)
-        work = [(each, Call(name, number, each.name, forced)) for each in inputs for forced in self.forced]
+        work = [(each, Call(name, number, each.name, forced)) for each in inputs for forced in self.forcing.choices]
         self._run(function, work)
         self._spent += time.monotonic() - began
 
@@ -99,23 +97,22 @@ class Generator:
             self.calls += calls
 
     def _some(self, function: Callable[..., Any], work: _Work) -> list[Call]:
-        """Run calls in this process, for half of the time that one may take; code of functions is exchanged."""
+        """Run calls in this process, for half of the time that one may take."""
         import torch
 
         from ..capture import apart
 
         if apart.is_apart():
             torch.set_num_threads(1)
-        forcing, calls, until = Forcing(), list[Call](), time.monotonic() + LIMIT / 2
-        instrument(self.texts, self.conditions, forcing)
+        calls, until = list[Call](), time.monotonic() + LIMIT / 2
         for variation, call in work:
             try:
-                calls.append(dataclasses.replace(call, **_run(function, variation, call.forced, forcing)))
+                calls.append(dataclasses.replace(call, **_run(function, variation, call.forced, self.forcing)))
             except Exception as error:  # noqa: BLE001  (of what cannot be put back, for example)
                 calls.append(dataclasses.replace(call, why_not=str(error)))
             if time.monotonic() > until:
                 break
-        forcing.to = {}
+        self.forcing.to = {}
         return calls
 
 
@@ -125,8 +122,7 @@ def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int
     from ..comparing.state import repeatable
 
     owner: Any = getattr(function, "__self__", function)
-    roots = _roots(function, owner)
-    with repeatable({**roots, "function": function}, variation.args, variation.kwargs) as (args, kwargs):
+    with repeatable({"function": function, "self": owner}, variation.args, variation.kwargs) as (args, kwargs):
         if variation.training is not None:
             owner.train(variation.training)
         return _observed(function, owner, args, kwargs, forced, forcing)

@@ -29,7 +29,7 @@ from ..advice.recompile_edits import is_compile
 from ..advice.source import parsed
 from ..recorded_runs import captures_of
 from ..records.store import RecordsError
-from .forced import Conditions
+from .forced import Conditions, Forcing
 from .generated import Generator
 from .outcome import Call, Outcome
 
@@ -93,8 +93,8 @@ class Runner:
         def text(path: str) -> str:
             return texts[path] if path in texts else reading.text(path, budgets.CODE)
 
-        generator = Generator({path: text(path) for path in conditions}, conditions) if conditions is not None else None
-        calls: list[Call] = []
+        forcing, calls = Forcing(conditions or {}), list[Call]()
+        generator = Generator(forcing) if conditions is not None else None
         torch.manual_seed(0)
         random.seed(0)
         if "numpy" in sys.modules:
@@ -102,7 +102,7 @@ class Runner:
         on_call = generator.call if generator is not None else noting(calls)
         setattr(builtins, _WATCHED, watched(lambda function: function, on_call))
         torch.compile = watched(torch.compile, on_call)
-        take_texts(texts)
+        take_texts({**{path: text(path) for path in conditions or ()}, **texts}, forcing)
         sys.argv = [self.program, *self.arguments]
         sys.path.insert(0, os.path.dirname(os.path.abspath(self.program)))
         path = os.path.realpath(self.program)
@@ -117,7 +117,7 @@ class Runner:
         status = 0
         try:
             with prepare_debug(os.path.join(folder, DUMP), page=False, link=False, files="now"):
-                exec(_code(text(path), path), vars(module))
+                exec(code_of(text(path), path, forcing), vars(module))
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         except BaseException:  # noqa: BLE001  (it is the outcome)
@@ -139,21 +139,20 @@ def _text(folder: str, name: str) -> str:
         return ""
 
 
-def take_texts(texts: Mapping[str, str]) -> None:
+def take_texts(texts: Mapping[str, str], forcing: Forcing) -> None:
     """Make Python read these texts for their files: when it imports them, and when it shows lines of them."""
     for path, text in texts.items():
         linecache.cache[path] = (len(text), None, text.splitlines(True), path)
     original = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(self: Any, fullname: str) -> types.CodeType | None:
-        path = self.get_filename(fullname)
-        text = texts.get(os.path.realpath(path))
-        return original(self, fullname) if text is None else _code(text, path)
+        path = os.path.realpath(self.get_filename(fullname))
+        return code_of(texts[path], path, forcing) if path in texts else original(self, fullname)
 
     setattr(importlib.machinery.SourceFileLoader, "get_code", get_code)  # noqa: B010
 
 
-def _code(text: str, path: str) -> types.CodeType:
+def code_of(text: str, path: str, forcing: Forcing) -> types.CodeType:
     """Return the code of a text; calls of what is compiled with the file's own text, and not with this, are watched."""
     tree, before = ast.parse(text), parsed(reading.text(path, budgets.CODE)) or ast.Module([], [])
     compiled = {node.name for node in ast.walk(before) if isinstance(node, ast.FunctionDef)
@@ -161,6 +160,7 @@ def _code(text: str, path: str) -> types.CodeType:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name in compiled and not node.decorator_list:
             node.decorator_list = [ast.copy_location(ast.Name(_WATCHED, ast.Load()), node)]
+    forcing.put_into(tree, path)
     return compile(tree, path, "exec", dont_inherit=True)
 
 
