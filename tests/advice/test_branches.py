@@ -52,6 +52,8 @@ def site(body, values=VALUES):
     ("y = g(y)\nif n > 1:\n    y = y * 2\nself.seen = y", "y = torch.where(n > 1, y * 2, y)"),
     ("y = x * 2 if x.sum() > 0 else x / 4", "y = torch.where(x.sum() > 0, x * 2, x / 4)"),
     ("if x.sum() > 0:\n    return x + 1\nreturn x - 1", "return torch.where(x.sum() > 0, x + 1, x - 1)"),
+    ("if n > 2:\n    return x + 1\nelif n > 1:\n    return x + 2\nelse:\n    return x + 3",
+     "return torch.where(n > 2, x + 1, torch.where(n > 1, x + 2, x + 3))"),
     ("if x.sum() > 0:\n    out[0] = x * 2\nelse:\n    out[0] = x + 1", "out[0] = torch.where(x.sum() > 0, x * 2, x + 1)"),
     ("if x.sum() > 0:\n    self.y = x * 2\nelse:\n    self.y = -x", "self.y = torch.where(x.sum() > 0, x * 2, -x)"),
 ])
@@ -59,6 +61,12 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     advice = on_break(site(body))
     assert advice.change == f"write `{written}`" and [edit.lines for edit in advice.edits] == [(f"    {written}",)]
     assert "float32 [3, 2]" in advice.cost or "`n`" in advice.cost
+
+
+def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own():
+    advice = on_break(site("if w is not None and x.sum() > 0:\n    y = y * 2"))
+    assert [edit.lines for edit in advice.edits] == [
+        ("    if w is not None:", "        y = torch.where(x.sum() > 0, y * 2, y)")]
 
 
 @pytest.mark.parametrize(("body", "why"), [
@@ -82,7 +90,8 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     ("if x.sum() > 0:\n    y = torch.rand(3, 2)\nelse:\n    y = x", "draws random numbers"),
     ("y = self.pool.pop() if x.sum() > 0 else x", "`self.pool` is changed on one side only"),
     ("if n.item() > 0.1:\n    y = y * 2", "in double precision"),
-    ("if n > 1 and x.dtype == torch.float32:\n    y = y * 2", "`x.dtype == torch.float32` compares values of Python's"),
+    ("if n.item() % 2 == 0:\n    y = y * 2", "in double precision"),
+    ("if n > 1 and x.dtype == torch.float32:\n    y = y * 2", "`x.dtype == torch.float32` is computed with values of Python's"),
     ("if n in w:\n    y = y * 2", "asks for a truth value of Python's"),
     ("if any(each.sum() > 0 for each in x):\n    y = y * 2", "is no tensor"),
     ("if torch.equal(x, y):\n    y = y * 2", "is no tensor"),
@@ -135,13 +144,19 @@ def test_a_gradient_that_the_run_needs_prevents_a_rewriting(body, why):
 
 
 @pytest.mark.parametrize(("body", "call"), [
-    ("assert n > 0, f'{n}' if k else ''", "torch._assert_async(n > 0, 'text')"),
+    ("assert n > 0, 'few'", "torch._assert_async(n > 0, 'text')"),
+    ("if not n > 0:\n    raise ValueError('few')", "torch._assert_async(n > 0, 'text')"),
     ("if x.isnan().any():\n    raise ValueError('nan')", "torch._assert_async(~x.isnan().any(), 'text')"),
     ("if self.bad(x):\n    raise ValueError('nan')", "torch._assert_async(fine, 'text')"),
 ])
 def test_a_check_is_of_what_is_true_where_nothing_is_raised(body, call):
     """(transformers #37944, Lightning's `self.log`: the test of the branch is the opposite.)"""
     assert f"`{call}`" in on_break(site(body)).change
+
+
+@pytest.mark.parametrize("body", ["assert n > 0, f'{n} is small'", "if x.isnan().any():\n    raise ValueError(f'{n}')"])
+def test_a_check_whose_text_needs_values_is_for_the_caller(body):
+    assert "check them in the caller" in on_break(site(body)).change
 
 
 def test_a_branch_that_does_nothing_is_taken_out():

@@ -278,25 +278,28 @@ def test_what_depends_on_an_attribute_that_the_function_sets_is_not_evaluated_be
     ("    for t in range(3):\n        y = lib.cond(x)\n        x = x + y\n", 3,
      "compile what one turn of the loop at line 2 computes"),
     ("    for t in p:\n        x = x + 1\n    else:\n        if lib.cond() < p:\n            x = x + 1\n", 5,
-     "evaluate `lib.cond() < p` before the compiled function is called, and pass the result to `f`"),
+     "evaluate `lib.cond() < p` before the compiled function is called, in calls that come to this line, and pass the "
+     "result to `f`"),
     ("    for t in range(lib.cond()):\n        x = x + 1\n", 2,
      "call `lib.cond()` before the compiled function is called, and pass the result to `f`"),
     ("    y = [lib.cond(v) for v in p]\n", 2, "divide `f` at this line"),
     ("    y = sum(v for v in lib.cond(p))\n", 2, "call `lib.cond(p)` before the compiled function is called, and pass"),
     ("    for t in range(3):\n        x = x * lib.cond()\n", 3,
      "call `lib.cond()` before the compiled function is called, once for each turn of the loop at line 2, and pass the "
-     "result to `f`, as a tensor if it is a number that changes"),
+     "result to `f`"),
+    ("    for t in range(3):\n        if x is p:\n            continue\n        x = x * lib.cond()\n", 5,
+     "call `lib.cond()` before the compiled function is called, once for each turn of the loop at line 2 that comes to it"),
     ("    if lib.cond() < p:\n        x = x + 1\n", 2, "evaluate `lib.cond() < p` before the compiled function"),
     ("    y = x + 1\n    if lib.cond() < y:\n        x = x + 1\n", 3,
      "call `lib.cond()` before the compiled function is called, and pass the result to `f`"),
 ])
 def test_a_call_in_a_loop_or_a_test(lines, line, change):
-    """One result in its place is another program, and a test of a tensor breaks the graph."""
+    """One result in its place is another program, and so is a draw more; a number as a tensor rounds otherwise."""
     advice = on_break(broken_at(
         f"def f(x, p):\n{lines}    return x\n", line, "GB0007", "Attempted to call function marked as skipped",
         "Dynamo does not know how to trace the builtin function `lib.cond`."))
     assert advice.rule == "skipped" and advice.change.startswith(change)
-    assert ("as a tensor" in advice.change) == ("x * lib" in lines or "sum(" in lines)
+    assert "as a tensor" not in advice.change
 
 
 @pytest.mark.parametrize(("line", "change"), [
@@ -351,11 +354,12 @@ def test_nothing_is_said_of_a_print_in_a_generator():
 
 
 @pytest.mark.parametrize("line, registry_id, change", [
-    ("if random.randint(0, 1) == 0:\n        x = x * 2", "GB0170", "evaluate `random.randint(0, 1) == 0` before"),
+    ("if random.randint(0, 1) == 0:\n        x = x * 2", "GB0170", "call `random.randint(1, 3)`, `random.randint(0, 1)` before "
+     "the compiled function is called, in the order and as often as they are here"),
     ("if w > 1:\n        x = x * 2", "GB0170", "call `random.randint(1, 3)` before"),
     ("x = x[random.randrange(x.size(0) - w):]", "GB0213", "call `random.randint(1, 3)`, `random.randrange(x.size(0) - w)` before"),
     ("for _ in x:\n        if random.random() < 0.5:\n            x = x * 2", "GB0170",
-     "evaluate `random.random() < 0.5` before the compiled function is called, once for each turn of the loop at line 3"),
+     "call `random.randint(1, 3)`, `random.random()` before the compiled function is called, in the order and as often"),
     ("for _ in range(rng.randint(1, 2)):\n        x = x * 2", "GB4841", "call `random.randint(1, 3)`, `rng.randint(1, 2)` before")])
 def test_random_numbers_of_python_are_drawn_before_the_call(line, registry_id, change):
     """Torch holds them as tensors, but the program has no tensor to give to `torch.where`."""
@@ -363,6 +367,23 @@ def test_random_numbers_of_python_are_drawn_before_the_call(line, registry_id, c
     context = "" if registry_id == "GB4841" else "attempted to jump with UnspecializedPythonVariable()"
     advice = on_break(broken_at(text, 3 + line.startswith("for _ in x:"), registry_id, "", context=context))
     assert advice.rule == "drawn" and advice.change.startswith(change)
+
+
+@pytest.mark.parametrize("line, change", [
+    ("if random.randint(0, 1) == 0:\n        x = x * 2", "evaluate `random.randint(0, 1) == 0` before the compiled function is "
+     "called, and"),
+    ("for _ in x:\n        if random.random() < 0.5:\n            x = x * 2",
+     "evaluate `random.random() < 0.5` before the compiled function is called, once for each turn of the loop at line 2")])
+def test_the_test_of_a_single_draw_is_evaluated_before_the_call(line, change):
+    advice = on_break(broken_at(f"def f(x):\n    {line}\n    return x\n", 2 + line.startswith("for _ in x:"), "GB0170", "",
+                                context="attempted to jump with UnspecializedPythonVariable()"))
+    assert advice.rule == "drawn" and advice.change.startswith(change)
+
+
+def test_a_turn_takes_an_item_by_a_tensor_of_one_index():
+    text = "def f(x):\n    for i in x.nonzero():\n        x = x + x[i]\n    return x\n"
+    advice = on_break(broken_at(text, 2, "GB0036", "Dynamic shape operator"))
+    assert "and `f` itself stay in plain Python; write `x[i.view(1)][0]` for `x[i]` in it" in advice.change
 
 
 def test_a_number_of_pythons_is_given_to_no_operation_on_tensors():

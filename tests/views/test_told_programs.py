@@ -197,6 +197,26 @@ def test_a_number_of_a_function_that_is_made_anew_is_open(make, capture_program)
 
 
 @new_enough
+@pytest.mark.parametrize("values, spares", [
+    ((2, 5, 3, 7), True), ((5, 7, 9), True), ((2, 5, 7), False), ((2.0, 5.0), False), ((2, 5.0, 7.0), False)])
+def test_dynamic_spares_a_version_where_the_first_value_is_served_by_a_later_one(values, spares, capture_program):
+    def program(compiled):
+        function = compiled(lambda x, n: x * n if n > 3 else x + n)
+        for each in values:
+            function(torch.ones(2), each)
+
+    def versions(dynamic):
+        torch._dynamo.reset()
+        graphs = []
+        program(functools.partial(torch.compile, dynamic=dynamic, backend=lambda graph, inputs: graphs.append(
+            graph) or graph.forward))
+        return len(graphs)
+
+    assert (versions(None) > versions(True)) == spares
+    assert any("dynamic=True" in each for each in advised(capture_program(program))) == spares
+
+
+@new_enough
 def test_a_model_that_breaks_in_a_loop_is_said_first(capture_program):
     capture = capture_program(told_programs.break_in_a_loop)
     sentence = ("`Model.forward` runs in plain Python: line 18 (`if x.abs().max() > 1e9`), reached from line 32, breaks "

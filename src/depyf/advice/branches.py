@@ -61,11 +61,13 @@ def on_branch(site: Site) -> Advice | None:
     """Return the advice on a statement that branches on a value in a tensor; ``None`` where it holds no branch."""
     node = site.statement
     if isinstance(node, ast.Assert):
-        return _on_check(site, "AssertionError", node.test)
+        return _on_check(site, "AssertionError", node.test, node.msg)
     if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse and isinstance(node.body[0], ast.Raise):
         raised = node.body[0].exc
         name = called(raised) if isinstance(raised, ast.Call) else ""
-        return _on_check(site, name or "exception", ast.UnaryOp(ast.Not(), node.test))
+        holds = node.test.operand if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not) else (
+            ast.UnaryOp(ast.Not(), node.test))
+        return _on_check(site, name or "exception", holds, raised)
     if isinstance(node, ast.If) and all(isinstance(each, ast.Pass) for each in (*node.body, *node.orelse)):
         return Advice("branch", "take the branch out: it does nothing, unless its test raises an exception",
                       "the test alone ends the graph", "none")
@@ -82,7 +84,10 @@ def on_branch(site: Site) -> Advice | None:
     if advice is None:
         return _left_alone(site, conditions[0])
     if not conditions:
-        return replace(advice, cost=f"{advice.cost}{_proven_for(site, choice)}")
+        of_nan = any(isinstance(each, ast.Call) and called(each) in NAN_OF_NAN
+                     for side in _sides(choice) for each in ast.walk(side))
+        but = "; where it holds NaN, its gradient may be NaN, too" if of_nan else ""
+        return replace(advice, cost=f"{advice.cost}{proven_for(site)}{but}")
     if len(conditions) > _FEW:
         return _left_alone(site, f"`torch.where` would be the same only if {_listed(conditions)}")
     return replace(advice, change=f"if {_listed(conditions)}: {advice.change}; otherwise leave the branch as it is",
@@ -98,15 +103,12 @@ def _listed(clauses: Sequence[str]) -> str:
     return f"{', '.join(clauses[:-1])} and {clauses[-1]}" if len(clauses) > 1 else clauses[0]
 
 
-def _proven_for(site: Site, choice: Choice) -> str:
-    """Return for which tensors the rewriting is proven: those of this run."""
-    names = {each.id for side in _sides(choice) for each in ast.walk(side) if isinstance(each, ast.Name)}
+def proven_for(site: Site) -> str:
+    """Return for which tensors a rewriting of a site is proven, as a clause: for those of this run."""
+    names = {each.id for each in ast.walk(site.statement or ast.Pass()) if isinstance(each, ast.Name)}
     known = [f"`{each.name}` {each.dtype} [{', '.join(each.shape)}]" for each in site.values
              if each.name in names and each.shape is not None]
-    of_nan = any(called(each) in NAN_OF_NAN for side in _sides(choice) for each in ast.walk(side)
-                 if isinstance(each, ast.Call))
-    but = "; where it holds NaN, its gradient may be NaN, too" if of_nan else ""
-    return f"; proven for the shapes and dtypes of this run ({', '.join(known)}){but}" if known else ""
+    return f"; proven for the shapes and dtypes of this run ({', '.join(known)})" if known else ""
 
 
 def candidates(site: Site) -> list[Advice]:
@@ -127,6 +129,11 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
     """Return the choice of one value that a statement makes; ``None`` where it does anything else."""
     last = node.end_lineno or node.lineno
     match node:
+        case ast.If(ast.BoolOp(ast.And(), parts), body, []) if _is_of_python(parts[0]):
+            others = ast.BoolOp(ast.And(), parts[1:]) if len(parts) > 2 else parts[1]
+            inner = _choice(site, ast.copy_location(ast.If(others, body, []), node))
+            return replace(inner, statement=ast.If(parts[0], [inner.statement], [])) if inner is not None and (
+                inner.target) else None
         case ast.If(test, body, orelse):
             body = _inlined(site.function, node, body)
             target = _target(body) or _target(orelse)
@@ -135,12 +142,10 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
                 if one is not None and other is not None:
                     assigned = ast.Assign([ast.parse(target, mode="eval").body], _hole())
                     return Choice(test, one, other, target, assigned, last)
-            following = site.following
-            match body, orelse or following:
-                case [ast.Return(ast.expr() as one)], [ast.Return(ast.expr() as other)] | ast.Return(
-                        ast.expr() as other):
-                    end = last if orelse or following is None else following.end_lineno or last
-                    return Choice(test, one, other, "", ast.Return(_hole()), end)
+            rest = [] if orelse or site.following is None else [site.following]
+            one, other = _value(body, ""), _value([*orelse, *rest], "")
+            if one is not None and other is not None:
+                return Choice(test, one, other, "", ast.Return(_hole()), rest[0].end_lineno or last if rest else last)
         case ast.Assign() | ast.AnnAssign() | ast.Return() | ast.AugAssign() | ast.Expr():
             found = [each for each in ast.walk(node) if isinstance(each, ast.IfExp)]
             if len(found) == 1:
@@ -148,6 +153,16 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
                     node.targets[0], ast.Name) else ""
                 return Choice(found[0].test, found[0].body, found[0].orelse, target, _with_hole(node), last)
     return None
+
+
+def _is_of_python(test: ast.expr) -> bool:
+    """Return whether a test is none of values, so that torch evaluates it while it traces."""
+    match test:
+        case ast.Compare(_, [ast.Is() | ast.IsNot()]) | ast.Call(ast.Name("isinstance" | "hasattr" | "callable")):
+            return True
+        case ast.UnaryOp(ast.Not(), inner):
+            return _is_of_python(inner)
+    return False
 
 
 def _hole() -> ast.Name:
@@ -205,8 +220,11 @@ def _target(block: Sequence[ast.stmt]) -> str:
 
 
 def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
+    """Return what a block sets a target to, or returns if it is ``""``; ``None`` where it does anything else."""
     match block:
-        case []:
+        case [ast.Return(ast.expr() as value)] if not target:
+            return value
+        case [] if target:
             return ast.parse(target, mode="eval").body
         case [ast.Assign([to], value)] if ast.unparse(to) == target:
             return value
@@ -321,7 +339,7 @@ def _sides(choice: Choice) -> Iterator[ast.expr]:
 
 def _is_only_part(choice: Choice) -> bool:
     match choice.statement:
-        case ast.Assign(_, ast.Name("depyf_choice")) | ast.Return(ast.Name("depyf_choice")):
+        case ast.Assign(_, ast.Name("depyf_choice")) | ast.Return(ast.Name("depyf_choice")) | ast.If():
             return False
     return True
 
@@ -469,14 +487,20 @@ def _guarded(site: Site, choice: Choice) -> Choice | None:
 
 
 # --- checks -------------------------------------------------------------------------------------------
-def _on_check(site: Site, raised: str, holds: ast.expr) -> Advice:
+def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -> Advice:
     """Return the advice on a check of values that raises an exception of this name.
 
     Args:
         site: the statement.
         raised: the exception.
         holds: what is true where nothing is raised.
+        text: what makes the exception, or its text.
     """
+    if any(isinstance(each, ast.FormattedValue) or isinstance(each, ast.Call) and called(each) == "format"
+           for each in ast.walk(text or ast.Pass())):
+        return Advice("check", "return the tensors that are checked and shown, and check them in the caller",
+                      "a graph has no branch on a value that only the data tells, and cannot make a text of values",
+                      "what comes after the check is computed before it")
     try:
         test, unknown = truth(holds, Values(site.values), lambda node: unparsed(node, site.text))
         call, where = unparsed(test, site.text), ""

@@ -38,7 +38,7 @@ SET_UP, _FOLLOWS = "set up", "follows"
 # Sentences of several rows.
 _TURN = ("compile what one turn of the loop at line {loop} computes: a function of its own with `@torch.compile`, "
          "called in the loop; ")
-_HOW_OFTEN = "how often the loop turns depends on values in a tensor; a turn is a graph by itself"
+_HOW_OFTEN = "how often the loop turns depends on values in a tensor, and no graph has such a loop"
 _EACH_TURN = "one call of compiled code for each turn"
 _DRAWN = "torch holds a random number as a tensor while it traces; a number from outside is an input of the graph"
 _NEEDS_NUMBER = ("{fixed_use} needs it as an index or a size; with a symbol of the graph there (the setting "
@@ -147,9 +147,9 @@ RULES: tuple[Rule, ...] = (
 
     # Random numbers, loops that the data ends, branches.
     Rule("drawn", "branch item number", _TEST_BEFORE, _DRAWN, _VERSIONS,
-         facts=lambda at: _is_drawn(at) and at.loop_test is None),
+         facts=lambda at: _is_drawn(at) and at.loop_test is None and len(at.draws) < 2),
     Rule("drawn", "branch item number",
-         "call {draws} before the compiled function is called{also_each_turn}, and pass what they give to {passed_to}",
+         "call {draws} before the compiled function is called{also_in_order}, and pass what they give to {passed_to}",
          _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes", facts=_is_drawn),
     Rule("", "branch item number", facts=_is_drawn),
     Rule("rest", "branch item symbol",
@@ -161,11 +161,9 @@ RULES: tuple[Rule, ...] = (
     Rule("turn", "branch item symbol",
          f"{_TURN}the test `{{test}}` and {{plain}} itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.ends_turn),
-    Rule("turn", "operator size symbol", f"{_TURN}the test `{{loop_test}}` stays in plain Python", _HOW_OFTEN,
-         _EACH_TURN, facts=lambda at: at.sets_loop_test),
     Rule("turn", "size",
          "compile what one turn of the loop at line {own_loop} computes: a function of its own with `@torch.compile`, "
-         "called in the loop; the loop stays in plain Python", _HOW_OFTEN, _EACH_TURN),
+         "called in the loop; the loop and {plain} itself stay in plain Python{also_index}", _HOW_OFTEN, _EACH_TURN),
     Rule("turn", "size", f"{_TURN}set `{_SHAPES}` for it; the loop and {{plain}} itself stay in plain Python",
          _HOW_OFTEN, _EACH_TURN, facts=lambda at: at.is_in_loop_of_data),
     Rule("branch", "branch assertion", edit=_site(branches.on_branch)),
@@ -179,6 +177,9 @@ RULES: tuple[Rule, ...] = (
     Rule("text_as_key", "item operator", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.is_number),
     Rule("number", "item", edit=edits.detached),
     Rule("element", "operator symbol", facts=lambda at: at.is_number, edit=edits.element),
+    Rule("turn", "operator size symbol",
+         f"{_TURN}the test `{{loop_test}}` and {{plain}} itself stay in plain Python", _HOW_OFTEN, _EACH_TURN,
+         facts=lambda at: at.sets_loop_test),
     Rule("number_outside", "item operator",
          "compute the number before the compiled function is called, and pass it as an argument", _NEEDS_NUMBER,
          "what it is computed of is needed outside, too; for an index of a list each number has a version of its own",
@@ -223,9 +224,10 @@ RULES: tuple[Rule, ...] = (
          "a graph cannot print; torch can print after it, but only what `print(a, b, ...)` shows without keywords",
          "the text comes after the call", facts=_prints),
     Rule("logger", "logger",  # (no setting to be tried: it loses messages, which no run shows)
-         "set `torch._dynamo.config.ignore_logging_functions.add(logging.Logger.{logger})`, or log where the function "
-         "is called", "torch then leaves the call out instead of ending the graph here",
-         "compiled code does not log it at all"),
+         "return what it logs, and log that where the function is called; or, if compiled code need not log it at all, "
+         "set `torch._dynamo.config.ignore_logging_functions.add(logging.Logger.{logger})`",
+         "a graph cannot log; with the setting torch leaves the call out",
+         "the message comes after the call, or never"),
     Rule("warning", "skipped", why="torch then warns after the graph instead of ending it here",
          cost="the warning comes when the graph is done", setting=f"{REORDER}(warnings.warn)",
          facts=lambda at: at.met.last == "warn"),
@@ -244,17 +246,15 @@ RULES: tuple[Rule, ...] = (
          "what is measured is all of `{compiled}`, not a part of it", facts=lambda at: at.met.last in _READING),
     Rule("", "skipped", facts=lambda at: bound_method(at.broken)),  # (The break follows from another one.)
     Rule("context", "context skipped builtin",
-         "write `with {entered} as {entered_as}:` around the call of `{compiled}`, not in it, and pass it what its "
-         "lines need of `{entered_as}`", _ENTERED, "the context then holds for all of the function",
-         facts=lambda at: not at.made_of(at.entered)),
-    Rule("context", "context skipped builtin", "write `with {entered}:` around the call of `{compiled}`, not in it",
+         "write `with {entered}{also_as}:` around the call of `{compiled}`, not in it{also_named}{also_passed}",
          _ENTERED, "the context then holds for all of the function", facts=lambda at: not at.made_of(at.entered)),
     Rule("skipped", "skipped builtin", "move `{call}` before the call of `{compiled}`", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
-         "move `{call}` out of what is compiled, with the conditions that it is under: before the call of "
-         "`{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it needs what it "
-         "does; else divide the function there", _NOT_TRACED, "it runs at another time", facts=lambda at: at.is_whole),
+         "move `{call}` out of what is compiled, with the conditions that it is under (of a `finally`: in a `finally` "
+         "there): before the call of `{compiled}`, if it needs nothing that the lines before it do; after it, if no "
+         "line after it needs what it does; else divide the function there", _NOT_TRACED, "it runs at another time",
+         facts=lambda at: at.is_whole),
     Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _NOT_TRACED,
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
     Rule("skipped", "skipped builtin", _TEST_BEFORE, _NOT_TRACED, _VERSIONS),
@@ -264,7 +264,7 @@ RULES: tuple[Rule, ...] = (
          "{made}, which it reads", "two compiled functions in place of one; what both need is returned by the first"),
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
-         "{passed_to}{also_as_tensor}", _NOT_TRACED, _PARAMETER),
+         "{passed_to}", _NOT_TRACED, _PARAMETER),
     Rule("generator", "generator",
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,
@@ -300,9 +300,10 @@ RULES: tuple[Rule, ...] = (
     Rule("trace_autograd_ops", "backward",  # (no setting to be tried: no run shows gradients that are missing)
          f"{{also_if_leaves}}set `{_AUTOGRAD}`", _TRACED + "{also_lost}", _DETACHED, facts=_computes_loss),
     Rule("backward", "backward",
-         "compile what computes `{loss}` as a function of its own, which returns it, and call `.backward()` in plain "
-         "Python", f"a backend that differentiates graphs has compiled the backward pass anyway; `{_AUTOGRAD}` is for "
-         "a loss that the same graph computes: of another one torch 2.13 traces no gradients, without an error",
+         "compile what computes `{loss}` as a function of its own, which returns it; `.backward()` and {plain} itself "
+         "stay in plain Python",
+         f"a backend that differentiates graphs has compiled the backward pass anyway; `{_AUTOGRAD}` is for a loss "
+         "that the same graph computes: of another one torch 2.13 traces no gradients, without an error",
          "what follows `.backward()`, as an optimizer's step, is then not in that function"),
     Rule("allow_rnn", "recurrent", why="torch then traces what the module computes, step by step", setting=_RNN,
          cost=f"{_UNROLLED}; it holds for padded input alone: a packed sequence breaks the graph again"),

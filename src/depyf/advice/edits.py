@@ -7,7 +7,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .branches import rewritten, unparsed, with_lines
+from .branches import proven_for, rewritten, unparsed, with_lines
 from .facts import Facts, is_number
 from .model import Advice, Edit
 from .source import Site, called, last_name
@@ -136,7 +136,7 @@ def detached(at: Facts) -> Advice | None:
         return None
     return rewritten(at.site, [changed], rule="number",
                      why="a tensor of one number does in arithmetic what its number does, and stays in the graph",
-                     cost="none: no gradient flows through a number either")
+                     cost=f"none: no gradient flows through a number either{proven_for(at.site)}")
 
 
 class _Detached(ast.NodeTransformer):

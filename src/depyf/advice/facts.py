@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 
 from ..torch_text.met import met
 from .branches import unparsed
-from .source import Loop, Site, called, is_own, loops_around, names_set, own_parts
+from .source import Loop, Site, called, is_own, loops_around, names_set, own_parts, path_to, qualified_name
 from .tensor_values import Values
 
 #: Functions that take a number out of a tensor, as its method ``item`` does.
@@ -82,6 +82,20 @@ class Facts:
         return isinstance(loop, ast.For) and _is_of_data(loop.iter)
 
     @property
+    def is_conditional(self) -> bool:
+        """Whether a call, or a turn of the loop around the line, may not come to it."""
+        if self.function is None or self.where is None:
+            return False
+        around: ast.AST = self.loops[-1] if self.loops else self.function
+        for holder, block, statement in path_to(around, self.where.line):
+            if holder is not around and not isinstance(holder, (ast.With, ast.AsyncWith)):
+                return True
+            if any(isinstance(each, (ast.Return, ast.Raise, ast.Break, ast.Continue))
+                   for before in block[:block.index(statement)] for each in ast.walk(before)):
+                return True
+        return False
+
+    @property
     def ends_turn(self) -> bool:
         """Whether a branch of the statement may end a turn of the loop, or the loop; also the test of a ``while``."""
         return bool(self.loops) and (isinstance(self.statement, ast.While) or self.skips_rest or isinstance(
@@ -116,6 +130,11 @@ class Facts:
         return next(iter([*self.calls(self.met.last), *drawn]), None) if self.met.last else next(iter(drawn), None)
 
     @property
+    def draws(self) -> list[ast.AST]:
+        """The calls in the function that draw a random number of Python's."""
+        return [each for each in ast.walk(self.function or ast.Pass()) if _draws(each)]
+
+    @property
     def is_whole(self) -> bool:
         """Whether this call is the whole statement."""
         return isinstance(self.statement, ast.Expr) and self.statement.value is self.call is not None
@@ -139,6 +158,11 @@ class Facts:
         """The context that the statement enters, if it is one."""
         items = self.statement.items if isinstance(self.statement, ast.With) else []
         return items[0].context_expr if len(items) == 1 else None
+
+    @property
+    def entered_as(self) -> ast.expr | None:
+        """The variable that the context gives."""
+        return self.statement.items[0].optional_vars if isinstance(self.statement, ast.With) else None
 
     @property
     def copied(self) -> ast.expr | None:
@@ -395,8 +419,9 @@ def is_number(node: ast.AST | None, names: Set[str] = frozenset()) -> bool:
 # --- facts that sentences name ----------------------------------------------------------------------------
 def _compiled(at: Facts) -> str:
     place = at.site.compiled_site
-    function = place.function if place is not None and place.function is not None else at.function
-    return function.name if function is not None else ""
+    if place is None or place.function is None:
+        place = at.site
+    return qualified_name(place.module, place.function) if place.function is not None else ""
 
 
 def _grown(at: Facts) -> str:
@@ -411,6 +436,24 @@ def _grown(at: Facts) -> str:
 def _logger(at: Facts) -> str:
     within = at.broken.location.function.rpartition(".")[2] if at.broken.location is not None else ""
     return {"isEnabledFor": within, "warning_once": "warning", "": within}.get(at.met.last, at.met.last)
+
+
+def _how_often(at: Facts) -> str:
+    """Return how often a line is run in a call, where that is not once, as a clause that begins with a comma."""
+    if at.loops:
+        which = " that comes to it" * at.is_conditional
+        return f", once for each turn of the loop at line {at.loops[-1].lineno}{which}"
+    return ", in calls that come to this line" if at.is_conditional else ""
+
+
+def _index(at: Facts) -> str:
+    """Return how a turn of a loop over tensors takes an item without a version for each index, as a clause."""
+    variable = at.statement.target if isinstance(at.statement, ast.For) else None
+    for each in ast.walk(at.statement):
+        match each, variable:
+            case ast.Subscript(owner, ast.Name(index), ast.Load()), ast.Name(target) if index == target:
+                return f"; write `{at.text(owner)}[{index}.view(1)][0]` for `{at.text(each)}` in it"
+    return ""
 
 
 def _given(at: Facts) -> list[str]:
@@ -443,12 +486,12 @@ def _library_module(at: Facts) -> str:
 #: How each is read. A row of whose sentence one is ``""`` is silent, but for those whose names begin with ``also_``,
 #: which are clauses that may be left out.
 NAMED: Mapping[str, Callable[[Facts], str]] = {
-    "function": lambda at: at.function.name if at.function is not None else "",  # (that the line is in)
+    "function": lambda at: qualified_name(at.site.module, at.function) if at.function is not None else "",
     "compiled": _compiled,  # (what torch compiled, if that is known)
     "passed_to": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
-        f"`{_compiled(at)}` and on to `{at.function.name}`"),
+        f"`{_compiled(at)}` and on to `{qualified_name(at.site.module, at.function)}`"),
     "plain": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
-        f"`{at.function.name}`, so `{_compiled(at)}`,"),
+        f"`{qualified_name(at.site.module, at.function)}`, so `{_compiled(at)}`,"),
     "line": lambda at: at.where.text.strip() if at.where is not None else "",
     "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
     "own_loop": lambda at: str(at.statement.lineno) if isinstance(at.statement, ast.For) else "",
@@ -458,14 +501,18 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "call": lambda at: at.text(at.call),
     "made": lambda at: at.made_of(at.call),
     "given_test": lambda at: at.text(at.given_test),
-    "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in ast.walk(at.function or ast.Pass())
-                                                if _draws(each))),
-    "also_each_turn": lambda at: f", once for each turn of the loop at line {at.loops[-1].lineno}" if at.loops else "",
-    "also_as_tensor": lambda at: "" if isinstance(at.statement, (ast.If, ast.For)) else (
-        ", as a tensor if it is a number that changes"),
+    "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in at.draws)),
+    "also_each_turn": _how_often,
+    "also_in_order": lambda at: _how_often(at) if len(at.draws) < 2 else ", in the order and as often as they are here",
+    "also_index": _index,
     "copied": lambda at: at.text(at.copied),
     "entered": lambda at: at.text(at.entered),
-    "entered_as": lambda at: at.text(at.statement.items[0].optional_vars) if isinstance(at.statement, ast.With) else "",
+    "also_named": lambda at: "".join(
+        f" (with what `{each.id}` is there)" for each in ast.walk(at.entered or ast.Pass())
+        if isinstance(each, ast.Name) and each.id in ("self", "cls")),
+    "also_as": lambda at: f" as {at.text(at.entered_as)}" if at.entered_as is not None else "",
+    "also_passed": lambda at: f", and pass it what its lines need of `{at.text(at.entered_as)}`" if (
+        at.entered_as is not None) else "",
     "iterated": lambda at: at.text(at.statement.iter) if isinstance(at.statement, ast.For) and isinstance(
         at.statement.iter, ast.Name) and at.values.is_given(at.statement.iter.id) else "",
     "listed": lambda at: next((at.text(each.func.value) for each in at.calls("tolist")

@@ -28,7 +28,8 @@ class Facts:
     Attributes:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
         is_open: a version leaves the size or number open.
-        is_tested: that version holds under conditions on it, other than that it is 2 or more.
+        spares: a version that leaves it open from the first call on would be that version: the first value has the
+            same type, and comes out the same in what torch tests; ``None`` where that is not known.
         broken_at: the place, as Markdown, where the version that leaves it open breaks the graph, and no earlier one.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
         equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
@@ -46,7 +47,7 @@ class Facts:
 
     fixed_at: str = ""
     is_open: bool = False
-    is_tested: bool = False
+    spares: bool | None = True
     broken_at: str = ""
     others: str = ""
     equal_at_first: bool = False
@@ -94,10 +95,11 @@ def event_of(change: ValueChange) -> str:
         return "bound-method"
     if first.startswith(_AUTOCAST) or first in STATES:
         return "state"
-    return ("keywords" if change.keywords else _by_subject(change.subject)) or _by_values(change, values)
+    is_number = all(map(NUMBER.fullmatch, values))
+    return ("keywords" if change.keywords else _by_subject(change.subject, is_number)) or _by_values(change, values)
 
 
-def _by_subject(subject: str) -> str:
+def _by_subject(subject: str, is_number: bool) -> str:
     """Return the event for the form of a subject: ``size`` for ``x.shape[0]``."""
     match parsed_expression(subject):
         case ast.Subscript(ast.Attribute(_, "shape")):
@@ -112,7 +114,7 @@ def _by_subject(subject: str) -> str:
             return "key"
         case ast.Compare(_, [ast.Is()]):
             return "alias"
-        case ast.Compare() | ast.BinOp() | ast.UnaryOp():
+        case ast.Compare() | ast.BinOp() | ast.UnaryOp() if not is_number:
             return "condition"
         case ast.Attribute(_, "training"):
             return "training"
@@ -181,11 +183,12 @@ def _is_opened(change: ValueChange, at: Facts) -> bool:
 
 
 def _can_be_opened_first(change: ValueChange, at: Facts) -> bool:
-    return _is_opened(change, at) and not (at.dynamic or at.others or at.equal_at_first)
+    return _is_opened(change, at) and at.spares is not False and not (at.dynamic or at.others or at.equal_at_first)
 
 
 def _limit(change: ValueChange, at: Facts) -> bool:
-    return at.limit
+    """Return whether the function reached the limit for this change alone."""
+    return at.limit and not at.others
 
 
 def _is_counted(change: ValueChange, at: Facts) -> bool:
@@ -241,8 +244,8 @@ class Row:
 
 
 _LIMIT = "`torch._dynamo.config.recompile_limit`"
-_RAISE = (f"; where values come back in later calls, set {_LIMIT} above their number (a value that does not come back "
-          "costs a compilation each time)")
+_RAISE = (f"; where values come back in later calls, set {_LIMIT} above the number of versions that all calls need "
+          "together (a value that does not come back costs a compilation each time)")
 _EACH = "calls with it and calls without it have a version each"
 _OPENED = "torch leaves it open from its second value on"
 
@@ -271,7 +274,7 @@ ROWS = (
         "values apart, and each outcome has a version of its own: the program asks for both"),
     Row("size number", _all(_is_opened, lambda change, at: bool(at.broken_at)), _OPENED + "; the version that does "
         "breaks the graph at {broken_at}, where an earlier one does not"),
-    Row("size number", _all(_can_be_opened_first, lambda change, at: not at.is_tested), _OPENED + "; with "
+    Row("size number", _all(_can_be_opened_first, lambda change, at: bool(at.spares)), _OPENED + "; with "
         "`dynamic=True` in `torch.compile` the first version does, which spares one version", True),
     Row("size number", _can_be_opened_first, _OPENED + "; with `dynamic=True` in `torch.compile` the first version "
         "does, which spares one version if the conditions that torch tests on it come out the same for the first "
@@ -316,7 +319,7 @@ ROWS = (
     Row("object", _always, "the version holds for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
     Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
-        "({lengths}); where the function itself adds to it, no version serves the next call: do that in the caller, "
+        "({lengths}); where each call adds to one object, no version serves the next call: do that in the caller, "
         "which is not compiled", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),

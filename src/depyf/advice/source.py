@@ -192,6 +192,13 @@ def function_at(tree: ast.Module, line: int) -> Function | None:
     return next((inner for *_, inner in reversed(list(path_to(tree, line))) if isinstance(inner, Function)), None)
 
 
+def qualified_name(module: ast.Module | None, function: Function) -> str:
+    """Return a function's name, that of a method with its class: ``Buffer.extend``."""
+    owners = [each.name for each in ast.walk(module or ast.Pass()) if isinstance(each, ast.ClassDef)
+              and function in each.body]
+    return ".".join((*owners, function.name))
+
+
 def called(call: ast.Call) -> str:
     """Return the name that a call is written with, without what it is an attribute of."""
     return last_name(call.func)

@@ -188,7 +188,7 @@ class Values:
                     right.value and math.isfinite(right.value)):
                 pass
             case ast.Div():
-                gradient.append(f"no gradient flows through `{text}` (it may be NaN where the test is false)")
+                gradient.append(f"no gradient flows through `{text}` (it may be NaN where that side is not taken)")
             case _:
                 unknown.append(f"`{text}` never raises, and no gradient flows through it")
         shape = other.shape if one.is_python else one.shape if other.is_python else _broadcast(one.shape, other.shape)
@@ -229,7 +229,8 @@ class Values:
             unknown += kind.unknown if kind.is_python else [
                 f"`{ast.unparse(argument)}` is a number, and computing it does nothing else"]
         if name not in _SMOOTH and name not in _REDUCING and name not in _TRUTHS:
-            gradient.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where the test is false)")
+            gradient.append(f"no gradient flows through `{ast.unparse(node)}` (it may be NaN where that side is not "
+                            "taken)")
         if name in _PARTIAL:
             unknown.append(f"`{ast.unparse(first)}` always has elements")
         if name in _REDUCING | _PARTIAL:
@@ -254,14 +255,16 @@ class Values:
         if name in ("item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
                     "equal", "allclose", "is_nonzero"):
             return Kind(is_python=True)
+        gradient: tuple[str, ...] = ()
         match func:
             case ast.Attribute(ast.Name("torch" | "F"), _) | ast.Attribute(ast.Attribute(ast.Name("torch"), _), _):
-                what = "never raises, and its gradient is finite where the test is false"
+                what = "never raises, and its gradient is finite where that side is not taken"
             case ast.Attribute(ast.Name(owner), _) if self.is_tensor(owner):
-                what = "never raises, and its gradient is finite where the test is false"
+                what = "never raises, and its gradient is finite where that side is not taken"
             case _:
                 what = "gives a tensor and does nothing else (no state, no random numbers, no output, no exception)"
-        return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` {what}",))
+                gradient = ("no gradient is needed",)
+        return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` {what}",), gradient=gradient)
 
 
 def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tuple[ast.expr, list[str]]:
@@ -294,13 +297,13 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tu
                 if tensor is not side and kind.dtype in ("float16", "bfloat16"):
                     raise Unproven(f"`{text(side)}` is compared as a number of Python's, and rounded otherwise")
                 if isinstance(side, ast.BinOp) and tensor is not side and kind.dtype not in ("int64", "int32"):
-                    raise Unproven(f"`{text(side)}` is computed as a number of Python's")
+                    raise Unproven(f"`{text(side)}` is computed as a number of Python's, in double precision")
                 if kind.effect:
                     raise Unproven(f"the test {kind.effect}")
                 if not kind.is_python and kind.shape != ():
                     unknown.append(f"`{text(tensor)}` is one number")
             if all(values.infer(side).is_python for side in sides):
-                raise Unproven(f"`{text(test)}` compares values of Python's")
+                raise Unproven(f"`{text(test)}` is computed with values of Python's")
             return ast.Compare(sides[0], [operator], [sides[1]]), unknown
     tensor = _tensor_of(test)
     kind = values.infer(tensor)

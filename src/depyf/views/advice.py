@@ -242,9 +242,11 @@ class Adviser:
         return [f"{some(list(subjects[advice]), MOST)}: {prose(advice.text)}" for advice in order]
 
     def _on_change(self, change: Change, compilation: Compilation) -> RecompileAdvice | None:
-        if _comes_of_break(change) and change.lasts and (begin := self._break_before(compilation)):
+        facts = self._circumstances.facts(compilation, change)
+        if _comes_of_break(change) and change.lasts and not facts.fixed_at and (
+                begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
-        return on_change(value_change(change), self._circumstances.facts(compilation, change))
+        return on_change(value_change(change), facts)
 
 
 def value_change(change: Change) -> ValueChange:

@@ -10,13 +10,14 @@ They come from the records of all versions of a function, and are found once for
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..advice.recompile_changes import NUMBER
+from ..advice.recompile_changes import NUMBER, WHOLE_NUMBER
 from ..advice.recompiles import PRESENCE, Facts, setters_of
 from ..advice.source import is_own, last_name
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.comparisons import as_python
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
@@ -32,7 +33,7 @@ class _Versions:
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` where that is not known.
-        opened, tested: those that a version leaves open, and those of them that conditions were tested on.
+        opened: those that versions leave open, each with the conditions on its symbol that each of these holds under.
         broken: the place of a break that the version which leaves each open has, and the versions before it do not.
         limit: the function reached the recompile limit.
         moved: what is in another place of its owner than in an earlier version.
@@ -40,8 +41,7 @@ class _Versions:
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    opened: set[str] = field(default_factory=set)
-    tested: set[str] = field(default_factory=set)
+    opened: dict[str, list[list[tuple[str, str]]]] = field(default_factory=dict)
     broken: dict[str, SourceLocation] = field(default_factory=dict)
     limit: bool = False
     moved: set[str] = field(default_factory=set)
@@ -66,7 +66,7 @@ class Circumstances:
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            is_tested=subject in versions.tested, others=self._others(compilation),
+            spares=_spares(change, versions.opened.get(subject, ())), others=self._others(compilation),
             broken_at=code(self.run.short_place(broken)) if (broken := versions.broken.get(subject)) else "",
             equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
@@ -135,10 +135,9 @@ class Circumstances:
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
-                    result.opened.add(name)
+                    result.opened.setdefault(name, []).append([(decision.symbol, one.symbol) for one in asked if (
+                        decision.symbol in SYMBOL.findall(one.symbol))])
                     result.broken.update({name: new[0]} if new else {})
-                    if any(decision.symbol in SYMBOL.findall(one.symbol) for one in asked):
-                        result.tested.add(name)
         return result
 
     def _others(self, compilation: Compilation) -> str:
@@ -172,6 +171,43 @@ class Circumstances:
                   for node in ast.walk(self.run.source.tree(path) or ast.Module([], []))
                   if isinstance(node, ast.Call) and last_name(node.func) in setters]
         return some(list(dict.fromkeys(places)), MOST) if places else ""
+
+
+def _spares(change: Change, versions: Sequence[Iterable[tuple[str, str]]]) -> bool | None:
+    """Return whether one of the versions that leave a number open would serve its first value, too.
+
+    So it is where the first value has the type of the later one, and comes out the same in what torch tests.
+
+    Args:
+        change: what changed.
+        versions: for each, symbols with the conditions on them under which it holds.
+
+    Returns:
+        ``None`` where that is not known.
+    """
+    first = change.was[0] if change.was else ""
+    if not NUMBER.fullmatch(first) or not NUMBER.fullmatch(change.now):
+        return None if any(versions) else True
+    is_whole, will_be = (WHOLE_NUMBER.fullmatch(each) is not None for each in (first, change.now))
+    if is_whole != will_be:
+        return False
+    number = int(first) if is_whole else float(first)
+    outcomes = [{_outcome(as_python(condition), symbol, number) for symbol, condition in tested} for tested in versions]
+    return True if any(each <= {True} for each in outcomes) else None if any(False not in each for each in outcomes) \
+        else False
+
+
+def _outcome(condition: str, symbol: str, value: float) -> bool | None:
+    """Return how a condition on one symbol comes out for a value; ``None`` where it has anything else in it."""
+    node = parsed_expression(condition)
+    known = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Load, ast.operator, ast.unaryop, ast.cmpop)
+    if node is None or not all(isinstance(each, known) or isinstance(each, ast.Name) and each.id == symbol
+                               for each in ast.walk(node)):
+        return None
+    try:
+        return bool(eval(compile(ast.Expression(node), "<condition>", "eval"), {"__builtins__": {}}, {symbol: value}))
+    except (ArithmeticError, TypeError, ValueError):
+        return None
 
 
 def _stored(text: str) -> Iterator[str]:

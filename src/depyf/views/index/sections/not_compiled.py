@@ -38,8 +38,9 @@ def _without_tensors(run: SectionContext, frame: Frame) -> list[str]:
     rest = f" from line {resumed[1]} on{on_branch(frame.branch)}" if resumed else ""
     return [f"* {run.place(frame.location) or 'place unknown'}: **{code(frame.title or frame.name)}{rest} runs in "
             f"plain Python: {NO_TENSORS}.**",
-            "  * how to fix it, where it computes with tensors: give it one that it uses, as an argument of the "
-            "function or in a variable that is set before the graph break and read after it"]
+            "  * how to have it compiled, where it computes with tensors and changes no object from call to call: give "
+            "it a tensor that it uses, as an argument of the function or in a variable that is set before the graph "
+            "break and read after it"]
 
 
 def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
