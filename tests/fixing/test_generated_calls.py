@@ -7,10 +7,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.advice.model import Advice, Edit  # noqa: E402
-from depyf.fixing.forced import choices, conditions_of  # noqa: E402
+from depyf.fixing.forced import Forcing, conditions_of  # noqa: E402
 from depyf.fixing.generated import Generator  # noqa: E402
 from depyf.fixing.outcome import compared  # noqa: E402
 from depyf.fixing.patch import Patch  # noqa: E402
+from depyf.fixing.trial import code_of  # noqa: E402
 from depyf.fixing.variations import variations  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -34,10 +35,11 @@ def verdict(folder, old, new, args, condition="", head=FUNCTION):
     runs = []
     for each in (text, patch.text(str(path))):
         module = types.ModuleType("generated_program")
-        exec(compile(each, str(path), "exec"), vars(module))
-        generator = Generator({str(path): each}, conditions)
+        forcing = Forcing(conditions)
+        exec(code_of(each, str(path), forcing), vars(module))
+        generator = Generator(forcing)
         generator.repeat("f", module.f() if head == MODULE else module.f, args, {})
-        runs.append(generator.finished())
+        runs.append(generator.calls)
     return compared(*runs, conditions)
 
 
@@ -141,9 +143,9 @@ def generated(folder, body, *args):
     path.write_text(HEAD + "import os\nnorm = torch.nn.BatchNorm1d(2)\n" + FUNCTION + body)
     module = types.ModuleType("generated_program")
     exec(compile(path.read_text(), str(path), "exec"), vars(module))
-    generator = Generator({str(path): path.read_text()}, {})
+    generator = Generator(Forcing({}))
     generator.repeat("f", module.f, args, {})
-    return generator.finished()
+    return generator.calls
 
 
 @pytest.mark.parametrize("body", [
@@ -172,6 +174,6 @@ def test_each_input_is_another_one():
     assert {"tensors with NaN", "size 0 in the place of 2", "argument 2 is -1", "tensors float16"} <= set(names)
 
 
-def test_conditions_are_forced_in_all_combinations():
-    assert choices(0) == [{}] and choices(1) == [{}, {0: True}, {0: False}] and len(choices(2)) == 5
-    assert len(choices(4)) == 9
+def test_each_condition_is_forced_to_each_side():
+    assert Forcing({}).choices == [{}]
+    assert Forcing({"a": ["x"], "b": ["y"]}).choices == [{}, {0: True}, {0: False}, {1: True}, {1: False}]

@@ -10,7 +10,8 @@ breaks and edits are tested by effect: ``tests/advice`` runs a program before an
             y = x - 1
 
 ``breaks.py`` is the table of rules for graph breaks, and so for what torch skips, mostly for the same causes;
-``facts.py`` has what its rows require and name, ``edits.py`` its edits. ``recompiles.py`` is the table for recompiles.
+``facts.py`` has what its rows require and name, ``edits.py`` and ``outlines.py`` its edits. ``recompiles.py`` is the
+table for recompiles, ``recompile_edits.py`` has their edits.
 ``source.py`` finds the user's statement; nothing here imports torch.
 """
 

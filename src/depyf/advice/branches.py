@@ -559,7 +559,7 @@ def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str,
     """Return the advice to write other lines in the place of the user's statement."""
     node = site.statement
     edits: tuple[Edit, ...] = ()
-    if node is not None and site.editable and site.where is not None and _stands_alone(site, node):
+    if node is not None and site.editable and site.where is not None and stands_alone(site, node):
         edits = (Edit(site.where.filename, node.lineno, last or node.end_lineno or node.lineno,
                       indented(lines, site.indentation())),)
     shown = "; ".join(f"`{line.strip()}`" for line in lines)
@@ -567,9 +567,10 @@ def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str,
     return Advice(rule, f"write {shown}" if lines else f"take {out} out", why, cost, edits, after=tuple(lines))
 
 
-def _stands_alone(site: Site, node: ast.stmt) -> bool:
+def stands_alone(site: Site, node: ast.stmt, with_comment: bool = False) -> bool:
     """Return whether nothing else stands on the lines of a statement: no other statement, no ``elif``, no comment."""
     first, last = site.lines[node.lineno - 1], site.lines[(node.end_lineno or node.lineno) - 1]
     before = first.encode()[: node.col_offset].decode()
-    return not before.strip() and not last.encode()[node.end_col_offset or 0 :].strip() and not first.lstrip(
+    after = last.encode()[node.end_col_offset or 0 :].decode().strip()
+    return not before.strip() and (not after or with_comment and after.startswith("#")) and not first.lstrip(
         ).startswith("elif")

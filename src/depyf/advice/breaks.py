@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from string import Formatter
 
 from ..torch_text.met import bound_method, events_of, is_step_of_scheduler
-from . import branches, edits
+from . import branches, edits, outlines
 from .edits import REORDER, SCALARS
 from .facts import NAMED, Facts
 from .model import Advice
@@ -344,8 +344,10 @@ def on_break(site: Site) -> Advice | None:
 def candidates(site: Site) -> list[Advice]:
     """Return the changes of a graph break that a trial may find to be the same, best first; each can be made."""
     advice = on_break(site)
-    tried = branches.candidates(site) if advice is not None and advice.rule == "branch" else [advice]
-    return [each for each in tried if each is not None and each.is_mechanical]
+    if advice is None:
+        return []
+    tried = branches.candidates(site) if advice.rule == "branch" else [advice]
+    return [*(each for each in tried if each.is_mechanical), *outlines.outlined(Facts(site), advice.rule, _SHAPES)]
 
 
 def on_left_method(method: str, before: Advice | None) -> Advice:

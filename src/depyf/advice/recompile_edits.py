@@ -80,14 +80,15 @@ def _compiled_at(tree: ast.Module, line: int) -> list[ast.expr]:
     """Return the decorators by which the function or class at a line is compiled."""
     return [decorator for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
             for decorator in node.decorator_list
-            if _is_compile(decorator) and min(node.lineno, decorator.lineno) <= line <= (node.end_lineno or 0)]
+            if is_compile(decorator) and min(node.lineno, decorator.lineno) <= line <= (node.end_lineno or 0)]
 
 
 def _all_compiled(tree: ast.Module) -> list[ast.expr]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_compile(node)]
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and is_compile(node)]
 
 
-def _is_compile(node: ast.expr) -> bool:
+def is_compile(node: ast.expr) -> bool:
+    """Return whether an expression is a call of ``torch.compile``, or the function itself as a decorator."""
     if isinstance(node, ast.Call):
         of = unparsed(node.func)
         of_module = not node.args and bool(node.keywords) and of != "re.compile"  # `model.compile(backend=...)`

@@ -1,26 +1,21 @@
 """Conditions of a change, forced to either side in the program's own functions.
 
-The texts that torch compiles stay as they are. A process that runs a generated call in plain Python exchanges the code
-of the functions of a file: `if n > 0:` becomes `if __depyf_force__(0, n > 0):`, and `torch.where(n > 0, a, b)` becomes
-`torch.where(__depyf_force__(0, n > 0), a, b)`.
+Where generated calls run, in plain Python, `if n > 0:` of a file becomes `if __depyf_force__(0, n > 0):`, and
+`torch.where(n > 0, a, b)` becomes `torch.where(__depyf_force__(0, n > 0), a, b)`. What torch compiles stays as it is.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-import gc
 import itertools
 import os
-import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..advice import Advice
 
 _HELPER = "__depyf_force__"
-#: With more conditions in one change, each is forced alone instead of in all combinations.
-_FEW = 3
 #: By file, the texts of the tests that choose between two sides.
 Conditions = Mapping[str, Sequence[str]]
 
@@ -65,25 +60,27 @@ def _text(test: ast.expr) -> str:
     return ast.unparse(_Logical().visit(ast.parse(ast.unparse(test), mode="eval").body))
 
 
-def choices(count: int) -> list[dict[int, bool]]:
-    """Return the ways to force a number of conditions, none forced first."""
-    if count > _FEW:
-        return [{}, *({number: side} for number in range(count) for side in (True, False))]
-    forced = itertools.product((True, False), repeat=count)
-    return [{}, *(dict(enumerate(sides)) for sides in forced)] if count else [{}]
-
-
 class Forcing:
     """What conditions are forced to, in this process.
 
     Attributes:
-        to: sides by the number of the condition; the others are as they are.
+        choices: the ways to force the conditions: none, then each by itself, as sides by number.
+        to: the one that holds now.
         taken: the sides that were taken since it was last cleared, as (number, side).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, conditions: Conditions) -> None:
+        count = itertools.count()
+        self._numbers = {path: dict(zip(tests, count)) for path, tests in conditions.items()}
+        self.choices: list[Mapping[int, bool]] = [{}, *(
+            {number: side} for number in range(next(count)) for side in (True, False))]
         self.to: Mapping[int, bool] = {}
         self.taken: set[tuple[int, bool]] = set()
+        setattr(builtins, _HELPER, self)
+
+    def put_into(self, tree: ast.Module, path: str) -> None:
+        """Make the conditions of a file ask what they are forced to."""
+        _Instrumented(self._numbers.get(path, {})).visit(tree)
 
     def __call__(self, number: int, test: Any) -> Any:
         """Return the test, or what it is forced to."""
@@ -117,33 +114,3 @@ class _Instrumented(ast.NodeTransformer):
                 node.func.attr in ("where", "cond")):
             node.args[0] = self._wrapped(node.args[0])
         return self.generic_visit(node)
-
-
-def instrument(texts: Mapping[str, str], conditions: Conditions, forcing: Forcing) -> None:
-    """Exchange the code of this process's functions, for good.
-
-    Args:
-        texts: of the files as they run here, by real path.
-        conditions: by file.
-        forcing: is asked at each condition.
-    """
-    setattr(builtins, _HELPER, forcing)
-    all_numbers = itertools.count()
-    codes: dict[tuple[str, str, int], types.CodeType] = {}
-    for path, tests in conditions.items():
-        tree = ast.parse(texts[path])
-        _Instrumented(dict(zip(tests, all_numbers))).visit(tree)
-        for code in _codes(compile(tree, path, "exec", dont_inherit=True)):
-            codes[path, code.co_name, code.co_firstlineno] = code
-    for function in [each for each in gc.get_objects() if type(each) is types.FunctionType] if codes else ():
-        old = function.__code__
-        new = codes.get((os.path.realpath(old.co_filename), old.co_name, old.co_firstlineno))
-        if new is not None and new.co_freevars == old.co_freevars:
-            function.__code__ = new
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for const in code.co_consts:
-        if isinstance(const, types.CodeType):
-            yield from _codes(const)

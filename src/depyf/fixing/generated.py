@@ -6,12 +6,10 @@ texts gives outcomes for the same calls.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import dis
 import itertools
 import logging
-import pickle
 import random
 import re
 import sys
@@ -23,19 +21,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .forced import Conditions, Forcing, choices, instrument
+from .forced import Forcing
 from .outcome import MORE, Call
 
 if TYPE_CHECKING:
     from .variations import Variation
 
-    #: A function, and its calls with their inputs.
-    _Work = tuple[Callable[..., Any], list[tuple[Variation, Call]]]
+    _Work = list[tuple[Variation, Call]]
 
 #: Of each function so many calls are repeated; the first with all variations, the others as recorded.
 MOST_CALLS = 4
 #: Seconds that one input may take.
-LIMIT = 20.0
+LIMIT = 10.0
 #: Seconds for all generated calls of a run.
 LIMIT_OF_ALL = 90.0
 
@@ -43,22 +40,18 @@ LIMIT_OF_ALL = 90.0
 class Generator:
     """Repeats the calls of a trial with other inputs.
 
-    They run on copies, in a child of this process, one after the other until one changes what the next would see, such
-    as a global; the others run in a new child. Where no child can be forked (CUDA is in use), all run when the program
-    has ended: in the same order with both texts, so outcomes can be compared.
+    They run in a child of this process, or where none can be forked (CUDA is in use) in this one. What a call changes
+    is put back before the next.
 
     Args:
-        texts: the files as they run here, by real path.
-        conditions: of the change that is judged.
+        forcing: what conditions of the change are forced to.
     """
 
-    def __init__(self, texts: Mapping[str, str], conditions: Conditions) -> None:
-        self.texts, self.conditions = texts, conditions
-        self.forced = choices(sum(map(len, conditions.values())))
+    def __init__(self, forcing: Forcing) -> None:
+        self.forcing = forcing
         self.calls: list[Call] = []
         self._seen: Counter[str] = Counter()
         self._spent = 0.0
-        self._later: list[_Work] = []
 
     def call(self, name: str, model: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Make a call of the program in plain Python, after it was repeated."""
@@ -77,110 +70,72 @@ class Generator:
             return
         self._seen[name] += 1
         number, began = self._seen[name], time.monotonic()
-        try:
-            if apart.why_not():
-                function, args, kwargs = copy.deepcopy((function, args, kwargs))
-            owner = getattr(function, "__self__", function)
-            inputs = itertools.islice(variations(function, owner, args, kwargs), None if number == 1 else 1)
-            calls = [(each, Call(name, number, each.name, forced)) for each in inputs for forced in self.forced]
-            (self._later.append if apart.why_not() else self._in_children)((function, calls))
-        except Exception as error:  # noqa: BLE001  (of what cannot be copied or pickled)
-            self.calls.append(Call(name, number, "as recorded", why_not=str(error)))
+        owner = getattr(function, "__self__", function)
+        inputs = itertools.islice(variations(function, owner, args, kwargs), None if number == 1 else 1)
+        work = [(each, Call(name, number, each.name, forced)) for each in inputs for forced in self.forcing.choices]
+        self._run(function, work)
         self._spent += time.monotonic() - began
 
-    def finished(self) -> list[Call]:
-        """Return the generated calls, when the program has ended."""
-        for work in self._later:
-            self.calls += self._some(work, 0, False)[0]
-        return self.calls
-
-    def _in_children(self, work: _Work) -> None:
+    def _run(self, function: Callable[..., Any], work: _Work) -> None:
         from ..capture import apart
 
         start, alone, until = 0, False, time.monotonic() + LIMIT_OF_ALL - self._spent
-        while start < len(work[1]):
-            variation, call = work[1][start]
+        while start < len(work):
+            call = work[start][1]
             if start and time.monotonic() > until:
                 self.calls.append(dataclasses.replace(call, input=MORE, forced={}, why_not="no time was left"))
                 return
+            rest, calls = work[start : start + 1 if alone else None], list[Call]()
             try:
-                calls, start = apart.in_child(lambda: self._some(work, start, alone), LIMIT)  # noqa: B023
+                calls = self._some(function, rest) if apart.why_not() else apart.in_child(
+                    lambda: self._some(function, rest), LIMIT)  # noqa: B023
                 alone = False
             except apart.ChildFailed as error:
                 calls = [dataclasses.replace(call, why_not=str(error))] if alone else []
-                start, alone = start + alone, not alone  # (by itself, to know which fails)
+                alone = not alone  # (by itself, to know which fails)
+            start += len(calls)
             self.calls += calls
 
-    def _some(self, work: _Work, start: int, alone: bool) -> tuple[list[Call], int]:
-        """Run calls in this process until one changes what the next would see. Code of functions is exchanged for good.
-
-        Args:
-            work: all calls.
-            start: the first to be run.
-            alone: run only this one.
-
-        Returns:
-            The calls, and the number of the next.
-        """
+    def _some(self, function: Callable[..., Any], work: _Work) -> list[Call]:
+        """Run calls in this process, for half of the time that one may take."""
         import torch
 
         from ..capture import apart
 
-        torch.set_num_threads(1)
-        function, all_calls = work
-        forcing, calls = Forcing(), list[Call]()
-        instrument(self.texts, self.conditions, forcing)
-        first = all_calls[0][1]
-        failed = {each.input for each in self.calls if _fails(each)
-                  and (each.function, each.number) == (first.function, first.number)}
-        before, until = _described(_roots(function, None)), time.monotonic() + LIMIT / 2
-        for variation, call in all_calls[start:]:
-            start += 1
-            if call.forced and call.input in failed:
-                continue  # (an error of the side that an input takes by itself says nothing of the other side)
-            copied = True
+        if apart.is_apart():
+            torch.set_num_threads(1)
+        calls, until = list[Call](), time.monotonic() + LIMIT / 2
+        for variation, call in work:
             try:
-                given = copy.deepcopy((function, variation.args, variation.kwargs))
-            except Exception:  # noqa: BLE001  (tensors that were computed, for example, cannot be copied)
-                copied, given = False, (function, variation.args, variation.kwargs)
-            try:
-                call = dataclasses.replace(call, **_run(*given, variation.training, call.forced, forcing))
-            except Exception as error:  # noqa: BLE001
-                call = dataclasses.replace(call, why_not=str(error))
-            calls.append(call)
-            failed |= {call.input} if _fails(call) else set()
-            if apart.is_apart() and (alone or not copied or time.monotonic() > until
-                                     or _described(_roots(function, None)) != before):
+                calls.append(dataclasses.replace(call, **_run(function, variation, call.forced, self.forcing)))
+            except Exception as error:  # noqa: BLE001  (of what cannot be put back, for example)
+                calls.append(dataclasses.replace(call, why_not=str(error)))
+            if time.monotonic() > until:
                 break
-        return calls, start
+        self.forcing.to = {}
+        return calls
 
 
-def _fails(call: Call) -> bool:
-    return not call.forced and (call.outcome is None or call.outcome.raised is not None)
-
-
-def _described(roots: Mapping[str, Any]) -> Any:
-    """Return what can be reached from objects, so that two such results can be compared; too much is never equal."""
-    from ..comparing.reachable import Reachable
-
-    walk = Reachable()
-    for name, root in roots.items():
-        walk.add(name, root)
-    return object() if walk.left_out else pickle.dumps((walk.states, walk.checksums()))
-
-
-def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], training: bool | None,
-         forced: Mapping[int, bool], forcing: Forcing) -> dict[str, Any]:
+def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int, bool], forcing: Forcing,
+         ) -> dict[str, Any]:
     """Run one generated call and return what is known of it, by the attributes of :class:`Call`."""
+    from ..comparing.state import repeatable
+
+    owner: Any = getattr(function, "__self__", function)
+    with repeatable({"function": function, "self": owner}, variation.args, variation.kwargs) as (args, kwargs):
+        if variation.training is not None:
+            owner.train(variation.training)
+        return _observed(function, owner, args, kwargs, forced, forcing)
+
+
+def _observed(function: Callable[..., Any], owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
+              forced: Mapping[int, bool], forcing: Forcing) -> dict[str, Any]:
     import torch
 
     from ..capture.torch_private import pipeline
     from ..comparing.outcome import outcome_of
     from ..comparing.reachable import Reachable
 
-    owner: Any = getattr(function, "__self__", function)
-    if training is not None:
-        owner.train(training)
     said, roots = _Said(), _roots(function, owner)
     forcing.to, forcing.taken = forced, set()
     torch.manual_seed(0)

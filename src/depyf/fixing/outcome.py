@@ -190,6 +190,9 @@ def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
     for key in dict.fromkeys((*before, *after)):
         one, other = before.get(key), after.get(key)
         known = one or other or Call("")
+        of_input = before.get((known.function, known.number, known.input))
+        if known.forced and (of_input is None or of_input.outcome is None or of_input.outcome.raised is not None):
+            continue  # (an error of the side that an input takes by itself says nothing of the other side)
         what = ", ".join((known.function, *([known.input] if known.input else []), *(
             f"`{tests[number]}` forced {side}" for number, side in known.forced.items())))
         if one is None or other is None:

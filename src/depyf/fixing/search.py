@@ -1,20 +1,19 @@
 """The search for a patch: try what advice proposes, take what helps and leaves what the program does as it is.
 
-A round tries all changes for breaks together, or where these do not hold each alone until one does; of a group it drops
-what is not needed. Rounds end where nothing is left, nothing new is proposed, or the runs are used up.
+A round tries one change after the other until one helps; those for breaks first, since many a recompile is of a resume
+function, and goes with the break. Rounds end where nothing is left, nothing new is proposed, or the runs are used up.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..advice import Advice, Sources, candidates
 from ..advice.recompile_edits import proposals
 from ..records.model import Capture, SourceFile
 from ..views.advice import value_change
-from ..views.markdown import count
 from ..views.run_index import RunIndex
 from .forced import Conditions, conditions_of
 from .outcome import Outcome, Verdict, compared
@@ -121,47 +120,32 @@ class Search:
 
     def _round(self, step: Step) -> Step | None:
         """Return the step after this one; ``None``: nothing that is proposed holds."""
-        fresh = list(_one_each(self._fresh(step)))
-        if len(fresh) > 1:
-            together = self._tried(step, fresh)
-            if together is not None and together.after.weight < step.after.weight:
-                self.tried.update(fresh)
-                return self._without_idle(step, together, fresh)
         opening = None
+        fresh = self._fresh(step)
         for each in fresh:
             if self._left <= 0:
-                break
+                return opening
             self.tried.add(each)
-            alone = self._tried(step, [each])
-            if alone is not None and alone.after.weight < step.after.weight:
-                return alone  # (lines have moved: what is left is proposed again)
-            opening = opening or alone
+            patch = step.patch.with_advice([each])
+            found = self._judged(step, patch, each.change) if patch is not None else "its lines are changed already"
+            if isinstance(found, str):
+                self.rejected[each.change] = found
+            elif found.after.weight < step.after.weight:
+                return found  # (lines have moved: what is left is proposed again)
+            else:
+                opening = opening or found
         if opening is not None:
             self.tried -= self.on_recompiles  # (what did not help may do so where the break is gone)
         elif fresh:
-            return self._round(step) if self._left > 0 else None
+            return self._round(step)
         return opening
 
-    def _tried(self, step: Step, advices: Sequence[Advice], below: int | None = None) -> Step | None:
-        """Return the step with further changes; ``None``, with a note why not, where they do not hold."""
-        patch = step.patch.with_advice(advices)
-        if patch is None:
-            return None
-        more = f", and {count(len(advices) - 1, 'more change')}" if len(advices) > 1 else ""
-        result = self._judged(step, patch, advices[0].change + more, below)
-        if isinstance(result, Step):
-            return result
-        for each in advices:
-            self.rejected[each.change] = result if not more else f"{result} (tried together with others)"
-        return None
-
-    def _judged(self, step: Step, patch: Patch, what: str, below: int | None) -> Step | str:
-        """Return a patch as a step, or why it is none: what is left weighs ``below`` or more, or something differs."""
+    def _judged(self, step: Step, patch: Patch, what: str) -> Step | str:
+        """Return a patch as a step, or why it is none: what is left weighs as much, or something differs."""
         after = self._run(patch, what)
         if after.status != 0:
             return "the program fails with it" if after.status else "the program takes too long with it"
-        opens = below is None and after.broken_at != step.after.broken_at
-        if after.weight >= (step.after.weight if below is None else below) + (MOST_SHOWN if opens else 0):
+        if after.weight >= step.after.weight + (MOST_SHOWN if after.broken_at != step.after.broken_at else 0):
             return "nothing is compiled better with it"
         if self.before.operations and not after.operations:  # (what is not compiled has no breaks)
             return "nothing is compiled with it"
@@ -178,42 +162,22 @@ class Search:
         verdict = compared(self._unchanged[key].calls, new.calls, conditions)
         return verdict.why_not or Step(after, patch, verdict)
 
-    def _without_idle(self, start: Step, step: Step, group: Sequence[Advice]) -> Step:
-        """Drop each change of a group without which the run is as good; settings first, which reach farthest.
-
-        Where nothing is left and no setting is changed, nothing but its edit mends a line.
-        """
-        settings = [each for each in group if each.settings]
-        needed = not settings and not step.after.weight
-        kept = list(group)
-        for advice in settings + [each for each in group if not each.settings and (
-                each in self.on_recompiles or not needed)]:
-            fewer = [each for each in kept if each != advice]
-            if fewer and self._left > 1:
-                less = self._tried(start, fewer, step.after.weight + 1)
-                if less is not None:
-                    step, kept = less, fewer
-        return step
-
     # --- proposals ----------------------------------------------------------------------------------
     def _fresh(self, step: Step) -> list[Advice]:
-        """Return the changes to be tried next.
-
-        Breaks come first, since many a recompile is of a resume function, and goes with the break. Where no change
-        helps with those, the recompiles are judged by themselves.
-        """
+        """Return the changes to be tried next: for breaks, or where none of these is left, for recompiles."""
         capture = step.after.capture
         if capture is None:
             return []
         files = {self.program: step.patch.text(self.program), **{file.path: file.text for file in capture.sources}}
         sources = Sources(
             SourceFile(path, step.patch.texts.get(os.path.realpath(path), text)) for path, text in files.items())
-        fresh = [advice for compilation in capture.compilations for broken in compilation.breaks
-                 for advice in candidates(sources.site(broken, compilation.function)) if advice not in self.tried]
+        fresh = dict.fromkeys(
+            advice for compilation in capture.compilations for broken in compilation.breaks
+            for advice in candidates(sources.site(broken, compilation.function)) if advice not in self.tried)
         if not fresh:
-            fresh = list(self._for_recompiles(capture, sources))
+            fresh = dict.fromkeys(self._for_recompiles(capture, sources))
             self.on_recompiles.update(fresh)
-        return fresh
+        return list(fresh)
 
     def _for_recompiles(self, capture: Capture, sources: Sources) -> Iterator[Advice]:
         run = RunIndex(capture)
@@ -224,12 +188,3 @@ class Search:
                 yield from [each for each in proposals(value_change(change), location, sources, self.program)
                             if each not in self.tried][:1]
 
-
-def _one_each(advices: Iterable[Advice]) -> Iterator[Advice]:
-    """Yield the first proposal for each place, so that all can be made at once."""
-    lines: set[tuple[str, int]] = set()
-    for advice in dict.fromkeys(advices):
-        touched = {(edit.filename, line) for edit in advice.edits for line in range(edit.first, edit.last + 1)}
-        if not touched & lines:
-            lines |= touched
-            yield advice

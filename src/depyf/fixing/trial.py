@@ -5,7 +5,9 @@ Each run is a fork of this process, in which torch is loaded but has done nothin
 
 from __future__ import annotations
 
+import ast
 import atexit
+import builtins
 import contextlib
 import functools
 import gc
@@ -23,13 +25,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import budgets, reading
+from ..advice.recompile_edits import is_compile
+from ..advice.source import parsed
 from ..recorded_runs import captures_of
 from ..records.store import RecordsError
-from .forced import Conditions
+from .forced import Conditions, Forcing
 from .generated import Generator
 from .outcome import Call, Outcome
 
 DUMP, PRINTED, ERRORS = "dump", "stdout", "stderr"
+_WATCHED = "__depyf_watched__"
 #: Of standard error, what is shown of a program that failed.
 _SHOWN = 2000
 
@@ -88,14 +93,16 @@ class Runner:
         def text(path: str) -> str:
             return texts[path] if path in texts else reading.text(path, budgets.CODE)
 
-        generator = Generator({path: text(path) for path in conditions}, conditions) if conditions is not None else None
-        calls: list[Call] = []
+        forcing, calls = Forcing(conditions or {}), list[Call]()
+        generator = Generator(forcing) if conditions is not None else None
         torch.manual_seed(0)
         random.seed(0)
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed(0)
-        torch.compile = watched(torch.compile, generator.call if generator is not None else noting(calls))
-        take_texts(texts)
+        on_call = generator.call if generator is not None else noting(calls)
+        setattr(builtins, _WATCHED, watched(lambda function: function, on_call))
+        torch.compile = watched(torch.compile, on_call)
+        take_texts({**{path: text(path) for path in conditions or ()}, **texts}, forcing)
         sys.argv = [self.program, *self.arguments]
         sys.path.insert(0, os.path.dirname(os.path.abspath(self.program)))
         path = os.path.realpath(self.program)
@@ -110,7 +117,7 @@ class Runner:
         status = 0
         try:
             with prepare_debug(os.path.join(folder, DUMP), page=False, link=False, files="now"):
-                exec(compile(text(path), path, "exec", dont_inherit=True), vars(module))
+                exec(code_of(text(path), path, forcing), vars(module))
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
         except BaseException:  # noqa: BLE001  (it is the outcome)
@@ -121,7 +128,7 @@ class Runner:
                 thread.join()
         atexit._run_exitfuncs()
         sys.stdout.flush()
-        return status, generator.finished() if generator is not None else calls
+        return status, generator.calls if generator is not None else calls
 
 
 def _text(folder: str, name: str) -> str:
@@ -132,21 +139,34 @@ def _text(folder: str, name: str) -> str:
         return ""
 
 
-def take_texts(texts: Mapping[str, str]) -> None:
+def take_texts(texts: Mapping[str, str], forcing: Forcing) -> None:
     """Make Python read these texts for their files: when it imports them, and when it shows lines of them."""
     for path, text in texts.items():
         linecache.cache[path] = (len(text), None, text.splitlines(True), path)
     original = importlib.machinery.SourceFileLoader.get_code
 
     def get_code(self: Any, fullname: str) -> types.CodeType | None:
-        path = self.get_filename(fullname)
-        text = texts.get(os.path.realpath(path))
-        return original(self, fullname) if text is None else compile(text, path, "exec", dont_inherit=True)
+        path = os.path.realpath(self.get_filename(fullname))
+        return code_of(texts[path], path, forcing) if path in texts else original(self, fullname)
 
     setattr(importlib.machinery.SourceFileLoader, "get_code", get_code)  # noqa: B010
 
 
+def code_of(text: str, path: str, forcing: Forcing) -> types.CodeType:
+    """Return the code of a text; calls of what is compiled with the file's own text, and not with this, are watched."""
+    tree, before = ast.parse(text), parsed(reading.text(path, budgets.CODE)) or ast.Module([], [])
+    compiled = {node.name for node in ast.walk(before) if isinstance(node, ast.FunctionDef)
+                and any(map(is_compile, node.decorator_list))}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name in compiled and not node.decorator_list:
+            node.decorator_list = [ast.copy_location(ast.Name(_WATCHED, ast.Load()), node)]
+    forcing.put_into(tree, path)
+    return compile(tree, path, "exec", dont_inherit=True)
+
+
 # --- calls of compiled functions ------------------------------------------------------------------
+#: Of each thread, whether it is in such a call.
+_INSIDE = threading.local()
 #: Makes a call of a compiled function: its name, what it was made of, itself, arguments.
 OnCall = Callable[[str, Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
@@ -155,20 +175,18 @@ def watched(compiler: Callable[..., Any], on_call: OnCall) -> Callable[..., Any]
     """Return ``torch.compile`` for whose functions the calls from outside are made by ``on_call``."""
     import torch
 
-    inside = threading.local()
-
     def wrapped(function: Callable[..., Any], model: Any) -> Callable[..., Any]:
         name = getattr(model, "__qualname__", type(model).__qualname__)
 
         @functools.wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or getattr(inside, "on", False):
+            if torch.compiler.is_compiling() or getattr(_INSIDE, "on", False):
                 return function(*args, **kwargs)
-            inside.on = True
+            _INSIDE.on = True
             try:
                 return on_call(name, model, function, args, kwargs)
             finally:
-                inside.on = False
+                _INSIDE.on = False
 
         return called
 

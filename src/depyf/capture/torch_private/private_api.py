@@ -620,7 +620,8 @@ PROFILE_WRITE = PrivateApi(
     "the same for sizes that were seen", "2.6", FX_CACHE_WRITE.lost)
 
 #: How names of attributes begin that torch leaves on functions, modules and tensors that it compiles.
-LEFT_BY_TORCH = ("_dynamo", "_torchdynamo", "torchdynamo", "__compiled", COMPILED_CALL.key, "_is_torch_compile")
+LEFT_BY_TORCH = ("_dynamo", "_torchdynamo", "torchdynamo", "__compiled", COMPILED_CALL.key, "_is_torch_compile",
+                 "_isolate_recompiles_id")
 #: How the modules begin whose objects are the compiler's own.
 COMPILER_MODULES = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch.fx", "torch._subclasses",
                     "torch._guards")

@@ -1,0 +1,208 @@
+"""Code that is moved: what torch cannot compile stays where it is, what it can becomes a compiled function of its own.
+
+    @torch.compile                      @torch.compile
+    def f(x):                           def f_part(x):
+        while x.norm() > 1:       ->        return x * 0.5
+            x = x * 0.5
+        return x                        def f(x):
+                                            while x.norm() > 1:
+                                                x = f_part(x)
+                                            return x
+
+The same statements run in the same order on the same objects, so results are the same for each input. A method is left
+alone, and so is code that Python would run otherwise in another function (a generator, a closure, ``global``, ``del``).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from .branches import stands_alone
+from .facts import Facts
+from .model import Advice, Edit, indented
+from .recompile_edits import is_compile
+from .source import Function, names_set, path_to
+
+#: The rules whose words say that code has to be moved.
+_RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading"})
+_SUFFIX = "_part"
+_PLAIN = frozenset({"int", "float", "bool", "str", "NoneType"})
+_ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+_LEFT_ALONE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await,
+               ast.Global, ast.Nonlocal, ast.NamedExpr, ast.Import, ast.ImportFrom, ast.Delete, ast.Try)
+#: Names of what tells in which function it is called.
+_TELL_FRAME = frozenset({"locals", "super", "exec", "eval", "stacklevel", "_getframe", "inspect"})
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def outlined(at: Facts, rule: str, setting: str) -> Iterator[Advice]:
+    """Yield the changes by which the code around a break is compiled as functions of its own.
+
+    Args:
+        at: the break.
+        rule: of the advice on it.
+        setting: by which torch may compile the statement that breaks, too.
+    """
+    function, statement = at.function, at.statement
+    is_meant = rule in _RULES or bool(at.loops) and rule in setting
+    if (not is_meant or function is None or at.where is None or not at.site.editable or not at.is_of_compiled
+            or len(function.decorator_list) != 1 or not _may_be_divided(function.decorator_list[0])
+            or function.name.endswith(_SUFFIX) or _is_method(at, function)):
+        return
+    loop = at.loops[-1] if at.loops else statement if isinstance(statement, (ast.For, ast.While)) else None
+    top = next(each for _, block, each in path_to(function, statement.lineno) if block is function.body)
+    if top is not (loop or statement):
+        return
+    inner = loop.body if loop is not None else statement.body if isinstance(statement, ast.With) else []
+    for stays, settings in ((statement, ()), (None, (setting,))) if loop is not None else ((statement, ()),):
+        runs = [*_runs(at, function.body, top), *_runs(at, inner, stays, known=loop is None)]
+        edits = [edit for number, run in enumerate(runs) for edit in _moved(at, function, run, number)]
+        if runs and len(edits) == 2 * len(runs):
+            decorator = function.decorator_list[0]
+            made = tuple(line for edit in edits[::2] for line in edit.lines)
+            first = Edit(at.where.filename, decorator.lineno, decorator.end_lineno or decorator.lineno, made)
+            parts = ", ".join(f"`{_name(function, number)}`" for number in range(len(runs)))
+            yield Advice("outline", f"compile {parts} in the place of `{function.name}`"
+                         + "".join(f", and set `{line}`" for line in settings),
+                         "what torch cannot compile stays in plain Python, and the rest is compiled by itself",
+                         "one call of compiled code for each part", (first, *edits[1::2]), settings)
+
+
+def _may_be_divided(decorator: ast.expr) -> bool:
+    """Return whether a decorator compiles, and not with CUDA graphs, whose next run overwrites what one returned."""
+    return is_compile(decorator) and "cudagraphs" not in ast.unparse(decorator) and not any(
+        keyword.arg in ("mode", "options", None) for keyword in getattr(decorator, "keywords", ()))
+
+
+def _is_method(at: Facts, function: Function) -> bool:
+    nodes = ast.walk(at.site.module or function)
+    return any(isinstance(node, ast.ClassDef) and function in node.body for node in nodes)
+
+
+def _name(function: Function, number: int) -> str:
+    return f"{function.name}{_SUFFIX}{number + 1 if number else ''}"
+
+
+def _runs(at: Facts, block: Sequence[ast.stmt], stays: ast.stmt | None, known: bool = False,
+          ) -> Iterator[list[ast.stmt]]:
+    """Yield the longest sequences of statements of a block that can be moved and compute with tensors.
+
+    What follows in the block of the function is one of them, with its ``return``. An empty one stands for a statement
+    that computes with tensors and cannot be moved.
+
+    Args:
+        at: the break.
+        block: of the function, or of a loop or a context in it.
+        stays: the statement that breaks, or holds the one that does.
+        known: only what is known to be a tensor counts.
+    """
+    run: list[ast.stmt] = []
+    for number, statement in enumerate(block):
+        if at.function is not None and block is at.function.body and stays in block[:number]:
+            if any(_computes(at, each) for each in block[number:]):
+                yield list(block[number:])
+            return
+        if statement is not stays and _is_simple(statement) and _computes(at, statement, known):
+            run.append(statement)
+            continue
+        if run:
+            yield run
+            run = []
+        if statement is not stays and any(
+                _is_simple(each) and _computes(at, each, known) for each in ast.walk(statement)):
+            yield []
+    if run:
+        yield run
+
+
+def _is_simple(statement: ast.AST) -> bool:
+    """Return whether a statement sets variables, or changes a tensor in place."""
+    match statement:
+        case ast.Expr(ast.Call(ast.Attribute(_, name))):
+            return name.endswith("_") and not name.startswith("_")
+        case ast.Assign(targets):
+            return all(isinstance(each, (ast.Name, ast.Tuple)) for each in targets)
+        case ast.AugAssign(target) | ast.AnnAssign(target, value=ast.expr()):
+            return isinstance(target, ast.Name)
+    return False
+
+
+def _computes(at: Facts, statement: ast.AST, known: bool = False) -> bool:
+    """Return whether a statement computes with what may be a tensor, or is known to be one, by the types recorded."""
+    operations = [node for node in ast.walk(statement) if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))]
+    names = {each.id for node in operations for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return any(at.values.is_tensor(name) if known else at.values.type_of(name) not in _PLAIN for name in names)
+
+
+def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) -> tuple[Edit, ...]:
+    """Return a new function, and the lines that call it; none where the statements cannot be moved."""
+    if not run:
+        return ()
+    nodes = [node for statement in run for node in ast.walk(statement)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)} | {
+        each for node in nodes if isinstance(node, (ast.Attribute, ast.keyword, ast.alias))
+        for each in (getattr(node, "attr", ""), getattr(node, "arg", "") or "")}
+    spans = any(isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno for node in nodes)
+    name = _name(function, number)
+    assert at.where is not None
+    if (spans or names & _TELL_FRAME or any(isinstance(node, _LEFT_ALONE) for node in nodes) or name in at.site.text
+            or not all(stands_alone(at.site, each, with_comment=True) for each in run)):
+        return ()
+    inputs, outputs = _inputs(function, run), _outputs(function, run)
+    returns = any(isinstance(node, ast.Return) for node in nodes)
+    if inputs is None or returns and run[-1] is not function.body[-1]:
+        return ()
+    first, last = run[0].lineno, run[-1].end_lineno or run[-1].lineno
+    lines = at.site.lines[first - 1 : last]
+    blanks = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    body = [line[len(blanks):] if line.startswith(blanks) else line.lstrip() for line in lines]
+    result = ", ".join(outputs)
+    match run:
+        case [ast.Assign([ast.Name(target)])] if [target] == outputs:
+            body[0] = f"return {body[0].partition('=')[2].strip()}"
+        case _ if outputs and not returns:
+            body.append(f"return {result}")
+    call = f"{name}({', '.join(inputs)})"
+    called = f"return {call}" if returns else f"{result} = {call}" if outputs else call
+    decorator = function.decorator_list[0]
+    around = " " * function.col_offset
+    head = at.site.lines[decorator.lineno - 1 : decorator.end_lineno]
+    new = (*head, *indented((f"def {name}({', '.join(inputs)}):", *indented(body, "    ")), around), "",
+           *([] if around else [""]))
+    return (Edit(at.where.filename, first, last, new), Edit(at.where.filename, first, last, (blanks + called,)))
+
+
+def _loaded(nodes: Sequence[ast.AST]) -> set[str]:
+    """Return the variables that nodes read, without those of comprehensions."""
+    inside = {each for node in nodes if isinstance(node, _COMPREHENSIONS) for part in node.generators
+              for each in names_set(part.target)}
+    changed = {each for node in nodes if isinstance(node, ast.AugAssign) for each in names_set(node.target)}
+    read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return changed | (read - inside)
+
+
+def _inputs(function: Function, run: Sequence[ast.stmt]) -> list[str] | None:
+    """Return the variables of a function that statements of it read; ``None`` where one may not be set before them."""
+    parameters = [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
+    bound, known = set(parameters), [*parameters, *sorted(names_set(function) - set(parameters))]
+    for around, block, statement in path_to(function, run[0].lineno):
+        bound |= names_set(around.target) if isinstance(around, ast.For) else set()
+        for before in block[: block.index(statement)]:
+            bound |= names_set(before) if isinstance(before, (*_ASSIGNING, ast.With)) else set()
+    inputs: dict[str, None] = {}
+    made: set[str] = set()
+    for statement in run:
+        inputs.update(dict.fromkeys(_loaded(list(ast.walk(statement))) - made))
+        made |= names_set(statement) if isinstance(statement, _ASSIGNING) else set()
+    found = [each for each in known if each in inputs]
+    return found if set(found) <= bound else None
+
+
+def _outputs(function: Function, run: Sequence[ast.stmt]) -> list[str]:
+    """Return the variables that statements set and others of the function, or the statements themselves, read."""
+    inside = {id(node) for statement in run for node in ast.walk(statement)}
+    read = _loaded([node for node in ast.walk(function) if id(node) not in inside])
+    in_loop = any(isinstance(around, (ast.For, ast.While)) for around, *_ in path_to(function, run[0].lineno))
+    read |= set(_inputs(function, run) or ()) if in_loop else set()
+    return sorted({each for statement in run for each in names_set(statement)} & read)
