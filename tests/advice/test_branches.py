@@ -162,7 +162,7 @@ def test_a_check_is_of_what_is_true_where_nothing_is_raised(body, call):
 
 @pytest.mark.parametrize("body", ["assert n > 0, f'{n} is small'", "if x.isnan().any():\n    raise ValueError(f'{n}')"])
 def test_a_check_whose_text_needs_values_is_for_the_caller(body):
-    assert "check them in the caller" in on_break(site(body)).change
+    assert "return what is checked, and check it in the caller; else leave" in on_break(site(body)).change
 
 
 def test_a_branch_that_does_nothing_is_taken_out():

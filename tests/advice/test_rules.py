@@ -418,7 +418,7 @@ def test_a_break_in_no_function_has_advice():
 def test_a_turn_takes_an_item_by_a_tensor_of_one_index():
     text = "def f(x):\n    for i in x.nonzero():\n        x = x + x[i]\n    return x\n"
     advice = on_break(broken_at(text, 2, "GB0036", "Dynamic shape operator"))
-    assert "and `f` itself stay in plain Python; write `x[i.view(1)][0]` for `x[i]` in it" in advice.change
+    assert "and `f` itself stay in plain Python; in it write `x[i.view(1)][0]` for `x[i]`, where" in advice.change
 
 
 def test_a_number_of_pythons_is_given_to_no_operation_on_tensors():

@@ -27,6 +27,8 @@ _WHY_NOT = ("in a graph `torch.where` would compute both sides at each call, so 
             "one type, shape and dtype")
 _LEFT = "the graph ends here; what computes with tensors before and after the branch is compiled by itself"
 _GIVEN_UP = "torch gives up the function for it, which then runs in plain Python"
+_IN_CALLER = ("where what comes after the check neither fails nor does anything for input that it lets through, return "
+              "what is checked, and check it in the caller")
 #: With more conditions than these a rewriting is no advice.
 _FEW = 2
 #: Methods of containers that change them.
@@ -514,7 +516,7 @@ def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -
     """
     if any(isinstance(each, ast.FormattedValue) or isinstance(each, ast.Call) and called(each) == "format"
            for each in ast.walk(text or ast.Pass())):
-        return Advice("check", "return the tensors that are checked and shown, and check them in the caller",
+        return Advice("check", f"{_IN_CALLER}; else leave it as it is",
                       "a graph has no branch on a value that only the data tells, and cannot make a text of values",
                       "what comes after the check is computed before it")
     try:
@@ -526,7 +528,7 @@ def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -
         call, where = "fine", ", where `fine` is a tensor of one truth value, true where nothing is to be raised"
     return Advice(
         "check", f"where a `RuntimeError` may come in the place of the {raised}, and its text needs no values, call "
-        f"`torch._assert_async({call}, 'text')`{where}; otherwise check it in the caller",
+        f"`torch._assert_async({call}, 'text')`{where}; {_IN_CALLER}",
         "a graph has no branch on a value that only the data tells, and this check is an operation of the graph",
         "another type of exception reaches the caller; on a GPU it comes later")
 

@@ -15,7 +15,7 @@ from string import Formatter
 from ..torch_text.met import bound_method, events_of, is_step_of_scheduler
 from . import branches, edits, outlines
 from .edits import REORDER, SCALARS
-from .facts import NAMED, Facts
+from .facts import NAMED, SHAPES, Facts
 from .model import Advice
 from .source import Site, is_own
 
@@ -29,7 +29,6 @@ _GIVE_SYMBOLS = frozenset({
     "nonzero", "nonzero_numpy", "_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive",
     "repeat_interleave", "masked_select", "bincount", "index", "argwhere", "_pack_padded_sequence",
     "_padded_dense_to_jagged_forward"})
-_SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 #: The rules on what a library does at its first call only, and on what an earlier break in the same line makes.
@@ -164,9 +163,9 @@ RULES: tuple[Rule, ...] = (
          _EACH_TURN, facts=lambda at: at.ends_turn),
     Rule("turn", "size",
          "compile what one turn of the loop at line {own_loop} computes: a function of its own with `@torch.compile`, "
-         "called in the loop; the loop and {plain} itself stay in plain Python{also_index}", _HOW_OFTEN, _EACH_TURN),
-    Rule("turn", "size", f"{_TURN}set `{_SHAPES}` for it; the loop and {{plain}} itself stay in plain Python",
-         _HOW_OFTEN, _EACH_TURN, facts=lambda at: at.is_in_loop_of_data),
+         "called in the loop; the loop and {plain} itself stay in plain Python{also_in_turn}", _HOW_OFTEN, _EACH_TURN),
+    Rule("turn", "size", f"{_TURN}the loop and {{plain}} itself stay in plain Python{{also_in_turn}}", _HOW_OFTEN,
+         _EACH_TURN, facts=lambda at: at.is_in_loop_of_data),
     Rule("branch", "branch assertion", edit=_site(branches.on_branch)),
     Rule("branch", "item", facts=lambda at: at.test, edit=_site(branches.on_branch)),
 
@@ -177,10 +176,10 @@ RULES: tuple[Rule, ...] = (
          f"{_UNROLLED}", facts=lambda at: _is_in(at, "torch/nn/modules/rnn.py")),
     Rule("text_as_key", "item operator", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.is_number),
     Rule("number", "item", edit=edits.detached),
-    Rule("element", "operator symbol", facts=lambda at: at.is_number, edit=edits.element),
+    Rule("element", "operator symbol", facts=lambda at: at.is_number and not at.is_of_data, edit=edits.element),
     Rule("turn", "operator size symbol",
-         f"{_TURN}the test `{{loop_test}}` and {{plain}} itself stay in plain Python", _HOW_OFTEN, _EACH_TURN,
-         facts=lambda at: at.sets_loop_test),
+         f"{_TURN}the test `{{loop_test}}` and {{plain}} itself stay in plain Python{{also_in_turn}}", _HOW_OFTEN,
+         _EACH_TURN, facts=lambda at: at.sets_loop_test),
     Rule("number_outside", "item operator",
          "compute the number before the compiled function is called, and pass it as an argument", _NEEDS_NUMBER,
          "what it is computed of is needed outside, too; for an index of a list each number has a version of its own",
@@ -218,9 +217,9 @@ RULES: tuple[Rule, ...] = (
          "have the compiled function return what this line needs, and run the line and what depends on it outside of "
          "what is compiled", "only the data tells how many numbers are taken at {numbers_of_size}, and where torch has "
          "a symbol for that it raises an error there", _OUTSIDE),
-    Rule("capture_dynamic_output_shape_ops", "size", why=_SIZE_SYMBOL, setting=_SHAPES,
+    Rule("capture_dynamic_output_shape_ops", "size", why=_SIZE_SYMBOL, setting=SHAPES,
          cost="{next_test_of_size} depends on it, and breaks the graph next", next_break="{next_test_of_size}"),
-    Rule("capture_dynamic_output_shape_ops", "size", why=_SIZE_SYMBOL, setting=_SHAPES,
+    Rule("capture_dynamic_output_shape_ops", "size", why=_SIZE_SYMBOL, setting=SHAPES,
          cost="a branch that depends on the size of the result breaks the graph again"),
 
     # Output, and what the program asks for.
@@ -258,9 +257,9 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin", "move `{call}` before the call of `{compiled}`", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
-         "move `{call}` out of what is compiled, with the conditions that it is under (of a `finally`: in a `finally` "
-         "there): before the call of `{compiled}`, if it needs nothing that the lines before it do; after it, if no "
-         "line after it needs what it does; else divide the function there", _NOT_TRACED, "it runs at another time",
+         "move `{call}` out of what is compiled, with all that it is in (a condition, a `with`, a `finally`): before the "
+         "call of `{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it needs "
+         "what it does; else divide the function there", _NOT_TRACED, "it runs at another time",
          facts=lambda at: at.is_whole),
     Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _NOT_TRACED,
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
@@ -353,7 +352,7 @@ def candidates(site: Site) -> list[Advice]:
     if advice is None:
         return []
     tried = branches.candidates(site) if advice.rule == "branch" else [advice]
-    return [*(each for each in tried if each.is_mechanical), *outlines.outlined(Facts(site), advice.rule, _SHAPES)]
+    return [*(each for each in tried if each.is_mechanical), *outlines.outlined(Facts(site), advice.rule, SHAPES)]
 
 
 def on_left_method(method: str, before: Advice | None) -> Advice:

@@ -31,6 +31,8 @@ _SIZES = frozenset({"shape", "size", "numel", "nelement"})
 _SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
 
 
+#: Torch's setting for sizes that only the data tells, as a line of a program.
+SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
 
 #: A use of a value that depends on the data: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
@@ -82,6 +84,11 @@ class Facts:
         """Whether the innermost loop around the line goes over a tensor whose size depends on the data."""
         loop = self.loops[-1] if self.loops else None
         return isinstance(loop, ast.For) and _is_of_data(loop.iter)
+
+    @property
+    def is_of_data(self) -> bool:
+        """Whether a part of the statement has a size that depends on the data, as its text shows."""
+        return any(map(_is_made_of_data, own_parts(self.statement)))
 
     @property
     def is_conditional(self) -> bool:
@@ -221,9 +228,11 @@ class Facts:
                         method.endswith("_") and not method.startswith("_")):
                     changed.add(_last(owner))
         owners = {id(each.value) for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+        own = names_set(node) | {name.arg for each in ast.walk(node) if isinstance(each, ast.Lambda)
+                                 for name in each.args.args}
         return ", ".join(dict.fromkeys(
             f"`{self.text(each)}`" for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute)) and (
-                _last(each) in changed - names_set(node) or _last(each) in parts and id(each) not in owners)))
+                _last(each) in changed - own or _last(each) in parts and id(each) not in owners)))
 
     # --- values that depend on the data ----------------------------------------------------------------
     @property
@@ -299,6 +308,9 @@ class Facts:
 
     def _uses_of_number(self, statement: ast.stmt, names: set[str]) -> Iterator[Use]:
         is_fixed: Callable[[ast.AST | None], bool] = functools.partial(is_number, names=names)
+        if statement is self.statement:
+            yield from (("test", each) for each in own_parts(statement)
+                        if isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not) and each is not self.test)
         if statement is not self.statement:
             yield from (("test", test) for test in _tests(statement) if _reads(test, names))
         elif self.met.name == "_local_scalar_dense" and not any(
@@ -419,6 +431,16 @@ def _is_of_data(node: ast.expr) -> bool:
     return False
 
 
+def _is_made_of_data(node: ast.AST) -> bool:
+    """Return whether an operation gives a size that depends on the data: ``x[x > 0]``, ``x.nonzero()``."""
+    match node:
+        case ast.Subscript(_, ast.Compare() | ast.BinOp(_, ast.BitAnd() | ast.BitOr())):
+            return True
+        case ast.Call():
+            return called(node) in _OF_DATA and _is_of_data(node)
+    return False
+
+
 def _reads(node: ast.AST, names: set[str]) -> bool:
     return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
 
@@ -471,14 +493,20 @@ def _how_often(at: Facts) -> str:
     return ", in calls that come to this line" if at.is_conditional else ""
 
 
-def _index(at: Facts) -> str:
-    """Return how a turn of a loop over tensors takes an item without a version for each index, as a clause."""
-    variable = at.statement.target if isinstance(at.statement, ast.For) else None
-    for each in ast.walk(at.statement):
-        match each, variable:
-            case ast.Subscript(owner, ast.Name(index), ast.Load()), ast.Name(target) if index == target:
-                return f"; write `{at.text(owner)}[{index}.view(1)][0]` for `{at.text(each)}` in it"
-    return ""
+def _in_turn(at: Facts) -> str:
+    """Return what else a turn of a loop needs to be a graph, as clauses that begin with a semicolon."""
+    loop = at.statement if isinstance(at.statement, ast.For) else at.loops[-1] if at.loops else _NOTHING
+    variable = loop.target.id if isinstance(loop, ast.For) and isinstance(loop.target, ast.Name) else ""
+    clauses: dict[str, None] = {}
+    for each in (node for statement in getattr(loop, "body", ()) for node in ast.walk(statement)):
+        match each:
+            case ast.Subscript(owner, ast.Name(index), ast.Load()) if index == variable or (
+                    at.values.infer(each.slice).shape == () and not at.values.is_number(index)):
+                instead = f"`{at.text(owner)}[{index}.view(1)][0]` for `{at.text(each)}`"
+                clauses[f"; in it write {instead}, where `{index}` is one whole number"] = None
+            case ast.Subscript() | ast.Call() if _is_made_of_data(each):
+                clauses[f"; set `{SHAPES}` for it"] = None
+    return "".join(clauses)
 
 
 def _given(at: Facts) -> list[str]:
@@ -530,7 +558,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in at.draws)),
     "also_each_turn": _how_often,
     "also_in_order": lambda at: _how_often(at) if len(at.draws) < 2 else ", in the order and as often as they are here",
-    "also_index": _index,
+    "also_in_turn": _in_turn,
     "copied": lambda at: at.text(at.copied),
     "entered": lambda at: at.text(at.entered),
     "also_named": lambda at: "".join(

@@ -95,12 +95,19 @@ def event_of(change: ValueChange) -> str:
         return "bound-method"
     if first.startswith(_AUTOCAST) or first in STATES:
         return "state"
-    is_number = all(map(NUMBER.fullmatch, values))
-    return ("keywords" if change.keywords else _by_subject(change.subject, is_number)) or _by_values(change, values)
+    is_number = all(NUMBER.fullmatch(each.strip("()")) for each in values)
+    by_subject = _by_subject(change.subject, is_number, set(values) <= set(PRESENCE))
+    return ("keywords" if change.keywords else by_subject) or _by_values(change, values)
 
 
-def _by_subject(subject: str, is_number: bool) -> str:
-    """Return the event for the form of a subject: ``size`` for ``x.shape[0]``."""
+def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
+    """Return the event for the form of a subject: ``size`` for ``x.shape[0]``.
+
+    Args:
+        subject: what changed.
+        is_number: from a number to another.
+        is_there: from being there to being missing, or back.
+    """
     match parsed_expression(subject):
         case ast.Subscript(ast.Attribute(_, "shape")):
             return "size"
@@ -116,6 +123,8 @@ def _by_subject(subject: str, is_number: bool) -> str:
             return "alias"
         case ast.Compare() | ast.BinOp() | ast.UnaryOp() if not is_number:
             return "condition"
+        case ast.Subscript(_, ast.Constant()) if is_there:
+            return "key"
         case ast.Attribute(_, "training"):
             return "training"
         case ast.Attribute(_, name) if name in _OF_TENSOR:
@@ -138,7 +147,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("object", values[-1] == "the same object"),
         ("attribute", set(values) <= set(PRESENCE)),
         ("bool", set(values) <= {"True", "False"}),
-        ("number", NUMBER.fullmatch(change.now) is not None),
+        ("number", NUMBER.fullmatch(change.now.strip("()")) is not None),
         ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
         ("set", any(isinstance(each, ast.Set) for each in texts)),
         ("constant", all(isinstance(each, ast.Attribute) for each in texts)),
@@ -305,7 +314,7 @@ ROWS = (
     Row("number string constant", _always, "each of its values has a version of its own"),
     Row("condition", _always, "the outcome of this condition is a part of the version, so each outcome that calls "
         "have needs one: the program, or what torch computes for it, asks for both"),
-    Row("bool", _always, "each of its two values has a version: two in all"),
+    Row("bool", _always, "each of its two values has a version"),
     # What is there or not, what it is.
     Row("none", lambda change, at: at.is_moved, "a module or parameter is in another place of its owner than a `None` "
         "that was assigned before it, so torch needs another version where it becomes `None` again; with "
@@ -322,7 +331,7 @@ ROWS = (
         "make it once and pass the same one", True),
     Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
         "({lengths}); where each call adds to one object, no version serves the next call: do that in the caller, "
-        "which is not compiled", True),
+        "which is not compiled, and pass what the function reads of it", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),
     Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version holds for several "
@@ -332,15 +341,15 @@ ROWS = (
     Row("set", _always, "each content of the set has a version of its own"),
     Row("view", _always, "guards look at the tensor that it is a view of, so views and other tensors have a version "
         "each"),
-    Row("alias", _always, "calls that pass one tensor under two names have a version of their own: two in all"),
+    Row("alias", _always, "calls that pass one tensor under two names have a version of their own"),
     # What a tensor is like, and the state of torch.
     Row("layout", _always, "each layout has a version of its own; where the function does not write into this tensor, "
         "`.contiguous()` before the call makes them one, for a copy of what is not contiguous", True),
     Row("dtype ndim device", _always, "each has a version of its own: what torch compiles depends on it"),
-    Row("requires_grad", _always, "tensors with gradients and tensors without have a version each: two in all"),
-    Row("grad", _always, "tensors that have a `.grad` and tensors that have none have a version each: two in all"),
-    Row("training", _always, "training and evaluation have a version each: two in all"),
-    Row("inference", _always, "tensors made in `torch.inference_mode()` and others have a version each: two in all"),
+    Row("requires_grad", _always, "tensors with gradients and tensors without have a version each"),
+    Row("grad", _always, "tensors that have a `.grad` and tensors that have none have a version each"),
+    Row("training", _always, "training and evaluation have a version each"),
+    Row("inference", _always, "tensors made in `torch.inference_mode()` and others have a version each"),
     Row("state", _is_set_in_program, "torch looks at this state when the function is called, and each state has a "
         "version; calls of the program that set it: {set_at}"),
     Row("state", _always, "torch looks at this state when the function is called, and each state has a version"),

@@ -90,7 +90,8 @@ class Circumstances:
         if not said:
             return ""
         return (f"{'; '.join(dict.fromkeys(said))}: change that line so that it takes other sizes, or write "
-                "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and each size has a version of its own")
+                "`torch._dynamo.maybe_mark_dynamic` in place of `mark_dynamic`, and a size that is fixed has a version "
+                "of its own")
 
     def _is_set(self, compilation: Compilation, subject: str) -> bool:
         """Return whether the code of a version sets an attribute or a key of that name."""
@@ -135,8 +136,8 @@ class Circumstances:
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
-                    result.opened.setdefault(name, []).append([(decision.symbol, one.symbol) for one in asked if (
-                        decision.symbol in SYMBOL.findall(one.symbol))])
+                    tested = [one.symbol for one in asked if decision.symbol in SYMBOL.findall(one.symbol)]
+                    result.opened.setdefault(name, []).append([(decision.symbol, one) for one in tested])
                     result.broken.update({name: new[0]} if new else {})
         return result
 
@@ -174,7 +175,7 @@ class Circumstances:
 
 
 def _spares(change: Change, versions: Sequence[Iterable[tuple[str, str]]]) -> bool | None:
-    """Return whether one of the versions that leave a number open would serve its first value, too.
+    """Return whether the first of the versions that leave a number open would serve its first value, too.
 
     So it is where the first value has the type of the later one, and comes out the same in what torch tests.
 
@@ -193,8 +194,9 @@ def _spares(change: Change, versions: Sequence[Iterable[tuple[str, str]]]) -> bo
         return False
     number = int(first) if is_whole else float(first)
     outcomes = [{_outcome(as_python(condition), symbol, number) for symbol, condition in tested} for tested in versions]
-    return True if any(each <= {True} for each in outcomes) else None if any(False not in each for each in outcomes) \
-        else False
+    if outcomes and outcomes[0] <= {True}:
+        return True
+    return None if any(False not in each for each in outcomes) else False  # (a later one may differ in more)
 
 
 def _outcome(condition: str, symbol: str, value: float) -> bool | None:
