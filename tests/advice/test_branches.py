@@ -140,7 +140,7 @@ def test_a_gradient_that_the_run_needs_prevents_a_rewriting(body, why):
     learned = tuple(dataclasses.replace(each, requires_grad=each.name == "x") for each in VALUES)
     advice = on_break(site(body, learned))
     assert advice.leaves and "`x` requires a gradient" in advice.change and why in advice.change
-    assert not on_break(site(body)).leaves and candidates(site(body, learned))  # (a trial compares the gradients)
+    assert not on_break(site(body)).leaves and list(candidates(site(body, learned)))  # (a trial compares the gradients)
 
 
 @pytest.mark.parametrize(("body", "call"), [

@@ -16,7 +16,7 @@ alone, and so is code that Python would run otherwise in another function (a gen
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from .branches import stands_alone
 from .facts import Facts
@@ -25,7 +25,8 @@ from .recompile_edits import is_compile
 from .source import Function, names_set, path_to
 
 #: The rules whose words say that code has to be moved.
-_RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading"})
+RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading", "element",
+                   "number_outside"})
 _SUFFIX = "_part"
 _PLAIN = frozenset({"int", "float", "bool", "str", "NoneType"})
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
@@ -36,16 +37,17 @@ _TELL_FRAME = frozenset({"locals", "super", "exec", "eval", "stacklevel", "_getf
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def outlined(at: Facts, rule: str, setting: str) -> Iterator[Advice]:
+def outlined(at: Facts, rule: str, setting: str, broken: Collection[int] = ()) -> Iterator[Advice]:
     """Yield the changes by which the code around a break is compiled as functions of its own.
 
     Args:
         at: the break.
         rule: of the advice on it.
         setting: by which torch may compile the statement that breaks, too.
+        broken: lines of the file with breaks of which the advice is to move code.
     """
     function, statement = at.function, at.statement
-    is_meant = rule in _RULES or bool(at.loops) and rule in setting
+    is_meant = rule in RULES or bool(at.loops) and rule in setting
     if (not is_meant or function is None or at.where is None or not at.site.editable or not at.is_of_compiled
             or len(function.decorator_list) != 1 or not _may_be_divided(function.decorator_list[0])
             or function.name.endswith(_SUFFIX) or _is_method(at, function)):
@@ -55,8 +57,10 @@ def outlined(at: Facts, rule: str, setting: str) -> Iterator[Advice]:
     if top is not (loop or statement):
         return
     inner = loop.body if loop is not None else statement.body if isinstance(statement, ast.With) else []
-    for stays, settings in ((statement, ()), (None, (setting,))) if loop is not None else ((statement, ()),):
-        runs = [*_runs(at, function.body, top), *_runs(at, inner, stays, known=loop is None)]
+    own = {at.where.line}
+    tried: list[tuple[set[int], tuple[str, ...]]] = [(own.union(broken), ()), (own, ())]
+    for lines, settings in (*tried, (set(broken) - own, (setting,))) if loop is not None else tried:
+        runs = [*_runs(at, function.body, lines, top), *_runs(at, inner, lines, known=loop is None)]
         edits = [edit for number, run in enumerate(runs) for edit in _moved(at, function, run, number)]
         if runs and len(edits) == 2 * len(runs):
             decorator = function.decorator_list[0]
@@ -84,35 +88,36 @@ def _name(function: Function, number: int) -> str:
     return f"{function.name}{_SUFFIX}{number + 1 if number else ''}"
 
 
-def _runs(at: Facts, block: Sequence[ast.stmt], stays: ast.stmt | None, known: bool = False,
-          ) -> Iterator[list[ast.stmt]]:
+def _runs(at: Facts, block: Sequence[ast.stmt], broken: Collection[int], top: ast.stmt | None = None,
+          known: bool = False) -> Iterator[list[ast.stmt]]:
     """Yield the longest sequences of statements of a block that can be moved and compute with tensors.
 
-    What follows in the block of the function is one of them, with its ``return``. An empty one stands for a statement
-    that computes with tensors and cannot be moved.
+    What follows the last break in the block of the function is one of them, with its ``return``. An empty one stands
+    for a statement that computes with tensors and cannot be moved.
 
     Args:
         at: the break.
         block: of the function, or of a loop or a context in it.
-        stays: the statement that breaks, or holds the one that does.
+        broken: lines with breaks.
+        top: the statement of the function that holds this break.
         known: only what is known to be a tensor counts.
     """
+    stay = [each for each in block if each is top or any(
+        each.lineno <= line <= (each.end_lineno or each.lineno) for line in broken)]
+    last = block.index(stay[-1]) if top is not None else len(block)
     run: list[ast.stmt] = []
-    for number, statement in enumerate(block):
-        if at.function is not None and block is at.function.body and stays in block[:number]:
-            if any(_computes(at, each) for each in block[number:]):
-                yield list(block[number:])
-            return
-        if statement is not stays and _is_simple(statement) and _computes(at, statement, known):
+    for statement in block[: last + 1]:
+        if statement not in stay and _is_simple(statement) and _computes(at, statement, known):
             run.append(statement)
             continue
         if run:
             yield run
             run = []
-        if statement is not stays and any(
-                _is_simple(each) and _computes(at, each, known) for each in ast.walk(statement)):
+        inside = ast.walk(statement) if statement is not top and not _is_simple(statement) else ()
+        if any(_is_simple(each) and _computes(at, each, known) for each in inside):
             yield []
-    if run:
+    run += block[last + 1 :]
+    if any(_computes(at, each) for each in run):
         yield run
 
 
@@ -132,6 +137,7 @@ def _computes(at: Facts, statement: ast.AST, known: bool = False) -> bool:
     """Return whether a statement computes with what may be a tensor, or is known to be one, by the types recorded."""
     operations = [node for node in ast.walk(statement) if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))]
     names = {each.id for node in operations for each in ast.walk(node) if isinstance(each, ast.Name)}
+    names.intersection_update(_variables(at.function) if at.function is not None else ())
     return any(at.values.is_tensor(name) if known else at.values.type_of(name) not in _PLAIN for name in names)
 
 
@@ -182,10 +188,19 @@ def _loaded(nodes: Sequence[ast.AST]) -> set[str]:
     return changed | (read - inside)
 
 
+def _parameters(function: Function) -> list[str]:
+    return [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
+
+
+def _variables(function: Function) -> list[str]:
+    """Return the variables of a function, its parameters first."""
+    return list(dict.fromkeys((*_parameters(function), *sorted(names_set(function)))))
+
+
 def _inputs(function: Function, run: Sequence[ast.stmt]) -> list[str] | None:
     """Return the variables of a function that statements of it read; ``None`` where one may not be set before them."""
-    parameters = [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
-    bound, known = set(parameters), [*parameters, *sorted(names_set(function) - set(parameters))]
+    known = _variables(function)
+    bound = set(_parameters(function))
     for around, block, statement in path_to(function, run[0].lineno):
         bound |= names_set(around.target) if isinstance(around, ast.For) else set()
         for before in block[: block.index(statement)]:
