@@ -10,7 +10,7 @@ OTHERS ?= 3.10 3.12 3.13
 # The site's environment is its own: nothing that the package needs is in it.
 DOCS_VENV := .venv-docs
 
-.PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible advice fix provenance bench bench-cold bench-ranks instructions large page page-assets roundtrip roundtrip-old \
+.PHONY: conditions hostile correctness docs notebook demo test lint unit others zoo inside artefacts identical lines debuggers linked fits repro models legible fix provenance bench bench-cold bench-ranks instructions large page page-assets roundtrip roundtrip-old \
 	behaviour passes natural bench-decompile fuzz-source fuzz fuzz-covered fuzz-minute clean matrix long-run
 
 # torch comes first and alone, so that nothing else chooses its version.
@@ -112,10 +112,6 @@ models: $(VENV)/.ready
 # How the dumps of those models read: compiler's names, long lines, lengths, differences of two runs.
 legible: $(VENV)/.ready
 	$(PY) benchmarks/legible.py --write docs/measured/legible.md
-
-# The share of breaks, skips and recompiles with advice that names a change or a setting.
-advice: $(VENV)/.ready
-	$(PY) benchmarks/advice.py --write docs/measured/advice.md
 
 # `depyf fix` over a corpus: what is gone, and that results stay.
 fix: $(VENV)/.ready

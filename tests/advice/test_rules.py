@@ -380,6 +380,41 @@ def test_the_test_of_a_single_draw_is_evaluated_before_the_call(line, change):
     assert advice.rule == "drawn" and advice.change.startswith(change)
 
 
+def test_a_number_that_random_drew_is_no_symbol():
+    """The setting is an error there (`torch.roll(x, random.randint(1, 2))`)."""
+    text = "def f(x):\n    k = random.randint(1, 2)\n    return torch.roll(x, k)\n"
+    drawn = NamedValue("k", "Tensor", (), "int64", "cpu", source="random_value_0")
+    advice = on_break(broken_at(text, 3, "GB0033", context="aten._local_scalar_dense.default", values=[drawn]))
+    assert advice.change.startswith("call `random.randint(1, 2)` before the compiled function is called, and pass")
+
+
+@pytest.mark.parametrize("line, called", [("c = json.loads(cfg)", "loads"), ("n = len(os.listdir(cfg))", "listdir")])
+def test_a_call_into_the_standard_library_is_made_before_the_function(line, called):
+    text = f"def f(x, cfg):\n    {line}\n    return x\n"
+    own, library = SourceLocation("m.py", 2, "f", line), SourceLocation("/usr/lib/python3.11/a.py", 3, called, "scan(s)")
+    broken = GraphBreak(CompileId(0, 0), "Unsupported method call", registry_id="GB0156", stack=(own, library), depth=2)
+    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+    assert advice.change.startswith("call `") and f"{called}(cfg)` before the compiled function" in advice.change
+
+
+@pytest.mark.parametrize("line", ["return sorted(x, key=lambda t: t.item())[0]", "return torch.tensor([x.item(), 2.0])"])
+def test_what_needs_the_value_of_a_number_gets_no_symbol(line):
+    advice = on_break(broken_at(f"def f(x):\n    x = x + 1\n    {line}\n", 3, "GB0124"))
+    assert advice.change.startswith("end what is compiled before this line") and not advice.settings
+
+
+def test_an_exception_that_the_function_catches_stays_in_its_branch():
+    text = ("def f(x):\n    try:\n        if x.sum() < 0:\n            raise ValueError('a')\n    except ValueError:\n"
+            "        x = -x\n    return x\n")
+    assert "that the function may catch" in on_break(broken_at(text, 3)).change
+
+
+def test_a_break_in_no_function_has_advice():
+    """(A hook that is a lambda, at the level of a module.)"""
+    text = "model.register_forward_hook(lambda m, i, o: seen.append(o.mean().item()))\n"
+    assert on_break(broken_at(text, 1, "GB0124")) is not None
+
+
 def test_a_turn_takes_an_item_by_a_tensor_of_one_index():
     text = "def f(x):\n    for i in x.nonzero():\n        x = x + x[i]\n    return x\n"
     advice = on_break(broken_at(text, 2, "GB0036", "Dynamic shape operator"))

@@ -63,6 +63,8 @@ def on_branch(site: Site) -> Advice | None:
     if isinstance(node, ast.Assert):
         return _on_check(site, "AssertionError", node.test, node.msg)
     if isinstance(node, ast.If) and len(node.body) == 1 and not node.orelse and isinstance(node.body[0], ast.Raise):
+        if _is_caught(site, node.body[0]):
+            return _left_alone(site, "one side raises an exception that the function may catch")
         raised = node.body[0].exc
         name = called(raised) if isinstance(raised, ast.Call) else ""
         holds = node.test.operand if isinstance(node.test, ast.UnaryOp) and isinstance(node.test.op, ast.Not) else (
@@ -92,6 +94,13 @@ def on_branch(site: Site) -> Advice | None:
         return _left_alone(site, f"`torch.where` would be the same only if {_listed(conditions)}")
     return replace(advice, change=f"if {_listed(conditions)}: {advice.change}; otherwise leave the branch as it is",
                    edits=(), after=())
+
+
+def _is_caught(site: Site, raised: ast.stmt) -> bool:
+    """Return whether a statement is in a ``try`` of its function that has an ``except``."""
+    return site.function is not None and any(
+        isinstance(holder, ast.Try) and holder.handlers and block is holder.body
+        for holder, block, _ in path_to(site.function, raised.lineno))
 
 
 def _left_alone(site: Site, why: str) -> Advice:

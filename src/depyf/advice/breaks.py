@@ -41,8 +41,8 @@ _TURN = ("compile what one turn of the loop at line {loop} computes: a function 
 _HOW_OFTEN = "how often the loop turns depends on values in a tensor, and no graph has such a loop"
 _EACH_TURN = "one call of compiled code for each turn"
 _DRAWN = "torch holds a random number as a tensor while it traces; a number from outside is an input of the graph"
-_NEEDS_NUMBER = ("{fixed_use} needs it as an index or a size; with a symbol of the graph there (the setting "
-                 "`capture_scalar_outputs`) torch 2.13 may end in an error")
+_NEEDS_NUMBER = ("{fixed_use} needs its value; with a symbol of the graph there (the setting "
+                 "`capture_scalar_outputs`) torch 2.13 may break the graph again, or end in an error")
 #: (A symbol for the number, or `.format`, would be no help: torch 2.13 goes on as if the text were not there.)
 _IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{compiled}` is called"
 _NO_TEXT = ("outside of a graph the number has a value; inside, torch makes its text only when the graph is done, and "
@@ -148,9 +148,10 @@ RULES: tuple[Rule, ...] = (
     # Random numbers, loops that the data ends, branches.
     Rule("drawn", "branch item number", _TEST_BEFORE, _DRAWN, _VERSIONS,
          facts=lambda at: _is_drawn(at) and at.loop_test is None and len(at.draws) < 2),
-    Rule("drawn", "branch item number",
+    Rule("drawn", "branch item number operator skipped builtin",
          "call {draws} before the compiled function is called{also_in_order}, and pass what they give to {passed_to}",
-         _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes", facts=_is_drawn),
+         _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes",
+         facts=lambda at: _is_drawn(at) or at.reads_drawn or at.call in at.draws and len(at.draws) > 1),
     Rule("", "branch item number", facts=_is_drawn),
     Rule("rest", "branch item symbol",
          "compile what follows the test in a turn of the loop at line {loop}: a function of its own with "

@@ -31,6 +31,8 @@ _SIZES = frozenset({"shape", "size", "numel", "nelement"})
 _SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
 
 
+_NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
+
 #: A use of a value that depends on the data: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
 #: is looked up) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
 Use = tuple[str, ast.expr]
@@ -41,7 +43,7 @@ class Facts:
 
     def __init__(self, site: Site) -> None:
         self.site, self.broken, self.function, self.where = site, site.broken, site.function, site.where
-        self.statement: ast.stmt = site.statement or ast.Pass()
+        self.statement: ast.stmt = site.statement or _NOTHING
         self.met = met(site.broken)
         self.values = Values(site.values)
 
@@ -58,7 +60,7 @@ class Facts:
     @property
     def is_generator(self) -> bool:
         """Whether the line is in a generator: of what one prints after the graph torch 2.13 loses the text."""
-        return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or ast.Pass()))
+        return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or _NOTHING))
 
     @functools.cached_property
     def loops(self) -> list[Loop]:
@@ -125,14 +127,24 @@ class Facts:
 
     @functools.cached_property
     def call(self) -> ast.Call | None:
-        """The call of the user's statement that torch names, or that draws a random number."""
+        """The call of the user's statement that torch names, that draws a random number, or that leads to the break."""
         drawn = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and _draws(each)]
-        return next(iter([*self.calls(self.met.last), *drawn]), None) if self.met.last else next(iter(drawn), None)
+        stack = self.broken.stack
+        inner = [each.function for before, each in zip(stack, stack[1:]) if before is self.where]
+        named = [each for name in (self.met.last, *inner[-1:]) if name for each in self.calls(name)]
+        return next(iter([*named[:1], *drawn, *named]), None)
 
     @property
-    def draws(self) -> list[ast.AST]:
-        """The calls in the function that draw a random number of Python's."""
-        return [each for each in ast.walk(self.function or ast.Pass()) if _draws(each)]
+    def draws(self) -> list[ast.Call]:
+        """The calls in the function that draw a random number of Python's, in their order."""
+        found = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.Call) and _draws(each)]
+        return sorted(found, key=lambda each: (each.lineno, each.col_offset))
+
+    @property
+    def reads_drawn(self) -> bool:
+        """Whether the statement reads a random number of Python's, which torch holds as a tensor."""
+        held = {each.name for each in self.site.values if each.source.startswith("random_value_")}
+        return any(isinstance(each, ast.Name) and each.id in held for each in own_parts(self.statement))
 
     @property
     def is_whole(self) -> bool:
@@ -149,7 +161,7 @@ class Facts:
     @property
     def given_test(self) -> ast.expr | None:
         """The part of the statement's test that has the call, where it reads nothing that the function makes."""
-        parts = [each for each in ast.walk(self.test or ast.Pass()) if isinstance(each, (ast.Compare, ast.Call))
+        parts = [each for each in ast.walk(self.test or _NOTHING) if isinstance(each, (ast.Compare, ast.Call))
                  and any(inner is self.call for inner in ast.walk(each))]
         return parts[0] if parts and not self.made_of(parts[0]) else None
 
@@ -184,8 +196,9 @@ class Facts:
             return ""
         given = {each.arg for each in ast.walk(self.function.args) if isinstance(each, ast.arg)} - {"self", "cls"}
         changed, parts = set() if self.is_of_compiled else given, set()
-        changed |= {name for each in own_parts(self.statement) if isinstance(each, ast.comprehension)
-                    for name in names_set(each.target)}
+        for part in own_parts(self.statement):
+            changed |= names_set(part.target) if isinstance(part, ast.comprehension) else set()
+            changed |= {each.arg for each in part.args.args} if isinstance(part, ast.Lambda) else set()
         for each in ast.walk(self.function):
             if not self.loops and getattr(each, "lineno", 0) >= self.statement.lineno:
                 continue  # (In a loop the lines after it come before it, too.)
@@ -248,7 +261,7 @@ class Facts:
     def _uses(self, of_size: bool) -> Iterator[Use]:
         """Yield the uses in the statement, then those on the lines after it."""
         first = self.statement
-        following = [each for each in ast.walk(self.function or ast.Pass()) if isinstance(each, ast.stmt)
+        following = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.stmt)
                      and each.lineno > (first.end_lineno or first.lineno)] if self.site.statement else []
         names: set[str] = set()
         sizes: set[str] = set()
@@ -293,6 +306,11 @@ class Facts:
                     yield "fixed", each
                 case ast.keyword("size", value) if any(map(is_fixed, ast.walk(value))):
                     yield "fixed", value
+                case ast.Call(_, _, [ast.keyword("key", ast.Lambda(_, value))]) if any(map(is_fixed, ast.walk(value))):
+                    yield "fixed", each
+                case ast.Call(ast.Attribute(ast.Name("torch"), "tensor" | "as_tensor"), [ast.List(items)]) if any(
+                        map(is_fixed, items)):
+                    yield "fixed", each
 
     def _is_element(self, node: ast.AST | None) -> bool:
         """Return whether an expression may be a tensor of one number: a variable, ``order[0]``, ``t.argmax()``."""
@@ -383,10 +401,10 @@ def _tests(statement: ast.stmt) -> Iterator[ast.expr]:
 def _is_of_data(node: ast.expr) -> bool:
     """Return whether the size of an expression depends on the data: ``x[x > 0]``, ``x.nonzero().flatten()``."""
     match node:
-        case ast.Subscript(owner, ast.Constant()):
+        case ast.Subscript(owner, ast.Constant() | ast.Slice() | ast.Tuple()):
             return _is_of_data(owner)
-        case ast.Subscript(_, index):
-            return not isinstance(index, (ast.Slice, ast.Tuple))
+        case ast.Subscript():
+            return True
         case ast.Call(ast.Attribute(owner, name)) if name in _SAME_SIZE:
             return _is_of_data(owner)
         case ast.Call():
@@ -473,7 +491,7 @@ def _none(at: Facts) -> str:
 def _library_method(at: Facts) -> str:
     if not at.broken.skips_function or at.broken.depth != 1 or at.function is None:
         return ""
-    return next((f"{node.name}.{at.function.name}" for node in ast.walk(at.site.module or ast.Pass())
+    return next((f"{node.name}.{at.function.name}" for node in ast.walk(at.site.module or _NOTHING)
                  if isinstance(node, ast.ClassDef) and at.function in node.body), "")
 
 
@@ -508,7 +526,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "copied": lambda at: at.text(at.copied),
     "entered": lambda at: at.text(at.entered),
     "also_named": lambda at: "".join(
-        f" (with what `{each.id}` is there)" for each in ast.walk(at.entered or ast.Pass())
+        f" (with what `{each.id}` is there)" for each in ast.walk(at.entered or _NOTHING)
         if isinstance(each, ast.Name) and each.id in ("self", "cls")),
     "also_as": lambda at: f" as {at.text(at.entered_as)}" if at.entered_as is not None else "",
     "also_passed": lambda at: f", and pass it what its lines need of `{at.text(at.entered_as)}`" if (

@@ -255,6 +255,8 @@ ROWS = (
     # Sizes and numbers.
     Row("size", _all(_is_special, lambda change, at: not at.fixed_at), "torch compiles a version of its own for "
         "size 0 and for size 1, one each"),
+    Row("size", lambda change, at: at.of_parameter and not _is_static(change, at) and at.values < 3, "torch keeps the "
+        "sizes of parameters fixed, so each has a version of its own"),
     Row("size", lambda change, at: at.of_parameter and not _is_static(change, at), "torch keeps the sizes of "
         "parameters fixed, whatever is marked or passed as `dynamic`; with "
         "`torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of modules that are called, "
