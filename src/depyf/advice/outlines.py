@@ -16,7 +16,7 @@ alone, and so is code that Python would run otherwise in another function (a gen
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from .branches import stands_alone
 from .facts import Facts
@@ -34,6 +34,7 @@ _LEFT_ALONE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, 
                ast.Global, ast.Nonlocal, ast.NamedExpr, ast.Import, ast.ImportFrom, ast.Delete, ast.Try)
 #: Names of what tells in which function it is called.
 _TELL_FRAME = frozenset({"locals", "super", "exec", "eval", "stacklevel", "_getframe", "inspect"})
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -48,12 +49,12 @@ def outlined(at: Facts, rule: str, setting: str, broken: Collection[int] = ()) -
     """
     function, statement = at.function, at.statement
     is_meant = rule in RULES or bool(at.loops) and rule in setting
-    if (not is_meant or function is None or at.where is None or not at.site.editable or not at.is_of_compiled
-            or len(function.decorator_list) != 1 or not _may_be_divided(function.decorator_list[0])
+    if (not is_meant or not isinstance(function, ast.FunctionDef) or at.site.statement is None or at.where is None
+            or not at.site.editable or not at.is_of_compiled or not _may_be_divided(function.decorator_list)
             or function.name.endswith(_SUFFIX) or _is_method(at, function)):
         return
     loop = at.loops[-1] if at.loops else statement if isinstance(statement, (ast.For, ast.While)) else None
-    top = next(each for _, block, each in path_to(function, statement.lineno) if block is function.body)
+    top = next((each for _, block, each in path_to(function, statement.lineno) if block is function.body), None)
     if top is not (loop or statement):
         return
     inner = loop.body if loop is not None else statement.body if isinstance(statement, ast.With) else []
@@ -73,10 +74,15 @@ def outlined(at: Facts, rule: str, setting: str, broken: Collection[int] = ()) -
                          "one call of compiled code for each part", (first, *edits[1::2]), settings)
 
 
-def _may_be_divided(decorator: ast.expr) -> bool:
-    """Return whether a decorator compiles, and not with CUDA graphs, whose next run overwrites what one returned."""
-    return is_compile(decorator) and "cudagraphs" not in ast.unparse(decorator) and not any(
-        keyword.arg in ("mode", "options", None) for keyword in getattr(decorator, "keywords", ()))
+def _may_be_divided(decorators: Sequence[ast.expr]) -> bool:
+    """Return whether a function is only compiled; not with CUDA graphs, whose next run overwrites what one returned.
+
+    The decorator is written for each part, so nothing may be called in it.
+    """
+    written = (ast.Constant, ast.Name, ast.Attribute)
+    return len(decorators) == 1 and is_compile(decorators[0]) and "cudagraph" not in ast.unparse(decorators[0]) and all(
+        keyword.arg not in ("mode", "options", None) and isinstance(keyword.value, written)
+        for keyword in getattr(decorators[0], "keywords", ()))
 
 
 def _is_method(at: Facts, function: Function) -> bool:
@@ -157,7 +163,10 @@ def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) 
         return ()
     inputs, outputs = _inputs(function, run), _outputs(function, run)
     returns = any(isinstance(node, ast.Return) for node in nodes)
-    if inputs is None or returns and run[-1] is not function.body[-1]:
+    inner = {id(node): node for each in ast.walk(function) if isinstance(each, _SCOPES) and each is not function
+             for node in ast.walk(each)}
+    stored = {name for statement in run for name in names_set(statement)}
+    if inputs is None or returns and run[-1] is not function.body[-1] or stored & _loaded(list(inner.values())):
         return ()
     first, last = run[0].lineno, run[-1].end_lineno or run[-1].lineno
     lines = at.site.lines[first - 1 : last]
@@ -179,13 +188,16 @@ def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) 
     return (Edit(at.where.filename, first, last, new), Edit(at.where.filename, first, last, (blanks + called,)))
 
 
+def _of_comprehensions(nodes: Iterable[ast.AST]) -> set[str]:
+    return {each for node in nodes if isinstance(node, _COMPREHENSIONS) for part in node.generators
+            for each in names_set(part.target)}
+
+
 def _loaded(nodes: Sequence[ast.AST]) -> set[str]:
     """Return the variables that nodes read, without those of comprehensions."""
-    inside = {each for node in nodes if isinstance(node, _COMPREHENSIONS) for part in node.generators
-              for each in names_set(part.target)}
     changed = {each for node in nodes if isinstance(node, ast.AugAssign) for each in names_set(node.target)}
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return changed | (read - inside)
+    return changed | (read - _of_comprehensions(nodes))
 
 
 def _parameters(function: Function) -> list[str]:
@@ -205,19 +217,32 @@ def _inputs(function: Function, run: Sequence[ast.stmt]) -> list[str] | None:
         bound |= names_set(around.target) if isinstance(around, ast.For) else set()
         for before in block[: block.index(statement)]:
             bound |= names_set(before) if isinstance(before, (*_ASSIGNING, ast.With)) else set()
-    inputs: dict[str, None] = {}
-    made: set[str] = set()
+    inputs, made = set[str](), set[str]()
     for statement in run:
-        inputs.update(dict.fromkeys(_loaded(list(ast.walk(statement))) - made))
+        inputs |= _loaded(list(ast.walk(statement))) - made
         made |= names_set(statement) if isinstance(statement, _ASSIGNING) else set()
+    inside = [node for statement in run for node in ast.walk(statement)]
+    ids = set(map(id, inside))
+    outside = {each for node in ast.walk(function) if id(node) not in ids for each in _stored(node)}
+    if not _is_in_loop(function, run):  # (what nothing else sets is a variable of the new function)
+        inputs -= {each for node in inside for each in _stored(node)} - outside - bound
     found = [each for each in known if each in inputs]
-    return found if set(found) <= bound else None
+    return found if set(found) <= bound and not bound & _of_comprehensions(inside) else None
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
+
+
+def _is_in_loop(function: Function, run: Sequence[ast.stmt]) -> bool:
+    return any(isinstance(around, (ast.For, ast.While)) for around, *_ in path_to(function, run[0].lineno))
 
 
 def _outputs(function: Function, run: Sequence[ast.stmt]) -> list[str]:
-    """Return the variables that statements set and others of the function, or the statements themselves, read."""
+    """Return the variables that statements set and others of the function, or the next turn of a loop, read."""
+    if run[-1] is function.body[-1]:
+        return []
     inside = {id(node) for statement in run for node in ast.walk(statement)}
     read = _loaded([node for node in ast.walk(function) if id(node) not in inside])
-    in_loop = any(isinstance(around, (ast.For, ast.While)) for around, *_ in path_to(function, run[0].lineno))
-    read |= set(_inputs(function, run) or ()) if in_loop else set()
+    read |= set(_inputs(function, run) or ()) if _is_in_loop(function, run) else set()
     return sorted({each for statement in run for each in names_set(statement)} & read)
