@@ -63,10 +63,16 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     assert "float32 [3, 2]" in advice.cost or "`n`" in advice.cost
 
 
-def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own():
-    advice = on_break(site("if w is not None and x.sum() > 0:\n    y = y * 2"))
+@pytest.mark.parametrize("test", ["w is not None", "y.dtype == torch.float32", "self.training", "w.shape[0] > 1"])
+def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own(test):
+    advice = on_break(site(f"if {test} and x.sum() > 0:\n    y = y * 2"))
     assert [edit.lines for edit in advice.edits] == [
-        ("    if w is not None:", "        y = torch.where(x.sum() > 0, y * 2, y)")]
+        (f"    if {test}:", "        y = torch.where(x.sum() > 0, y * 2, y)")]
+
+
+def test_a_number_is_changed_in_place_by_nobody():
+    advice = on_break(site("if x.sum() > 0:\n    k -= 1\nreturn y, k"))
+    assert "in place" not in advice.change
 
 
 @pytest.mark.parametrize(("body", "why"), [
@@ -92,7 +98,7 @@ def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own():
     ("y = self.pool.pop() if x.sum() > 0 else x", "`self.pool` is changed on one side only"),
     ("if n.item() > 0.1:\n    y = y * 2", "in double precision"),
     ("if n.item() % 2 == 0:\n    y = y * 2", "in double precision"),
-    ("if n > 1 and x.dtype == torch.float32:\n    y = y * 2", "`x.dtype == torch.float32` is computed with values of Python's"),
+    ("if n > 1 and k > 2:\n    y = y * 2", "`k > 2` is computed with values of Python's"),
     ("if n in w:\n    y = y * 2", "asks for a truth value of Python's"),
     ("if any(each.sum() > 0 for each in x):\n    y = y * 2", "is no tensor"),
     ("if torch.equal(x, y):\n    y = y * 2", "is no tensor"),

@@ -572,17 +572,20 @@ def test_a_text_of_a_number_that_torch_keeps_open(line, reason, context, change,
     assert cause(broken).startswith(why)
 
 
-def test_a_function_that_is_given_up_is_told_where_it_breaks_next():
+@pytest.mark.parametrize("way_out, expected", [
+    ("break", "only together with a change of line 4 (`rows.numel() == 0`), which breaks the graph next: set "
+     "`torch._dynamo.config.capture_dynamic_output_shape_ops = True`"),
+    ("continue", "compile what follows the test `rows.numel() == 0` in a turn of the loop at line 2: a function of its own "
+     "with `@torch.compile`, called in the loop; this line, the test and `f` itself stay in plain Python")])
+def test_a_function_that_is_given_up_is_told_where_it_breaks_next(way_out, expected):
     text = "def f(x, parts):\n    for part in parts:\n        rows = torch.where(x)[0]\n        if rows.numel() == 0:\n" \
-           "            continue\n        x = part(rows)\n    return x\n"
+           f"            {way_out}\n        x = part(rows)\n    return x\n"
     line = SourceLocation("/home/a/model.py", 3, "", text.splitlines()[2])
     given_up = Compilation(CompileId(0, 0), outcome="skipped", breaks=(GraphBreak(
         CompileId(0, 0), "Dynamic shape operator", registry_id="GB0036", stack=(line,), skips_function=True,
         explanation="Operator `aten.nonzero.default`'s output shape depends on input Tensor data."),))
     adviser = Adviser(RunIndex(Capture(compilations=(given_up,), sources=(SourceFile(line.filename, text),))))
-    assert adviser.on_lost(given_up) == [
-        "only together with a change of line 4 (`rows.numel() == 0`), which breaks the graph next: set "
-        "`torch._dynamo.config.capture_dynamic_output_shape_ops = True`"]
+    assert adviser.on_lost(given_up) == [expected]
 
 
 def test_hints_that_ask_for_a_report_come_last():

@@ -165,10 +165,16 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
 
 
 def _is_of_python(test: ast.expr) -> bool:
-    """Return whether a test is none of values, so that torch evaluates it while it traces."""
+    """Return whether a test, or a part of it, is none of values, so that torch evaluates it while it traces."""
     match test:
         case ast.Compare(_, [ast.Is() | ast.IsNot()]) | ast.Call(ast.Name("isinstance" | "hasattr" | "callable")):
             return True
+        case ast.Attribute(_, "training" | "shape" | "ndim" | "dtype" | "device") | ast.Attribute(ast.Name("torch")):
+            return True
+        case ast.Subscript(ast.Attribute(_, "shape"), ast.Constant()) | ast.Constant():
+            return True
+        case ast.Compare(left, _, others):
+            return all(map(_is_of_python, (left, *others)))
         case ast.UnaryOp(ast.Not(), inner):
             return _is_of_python(inner)
     return False
@@ -254,7 +260,8 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
         choice.target not in sides or _is_own_item(site, node, choice.target, values)) else ""
     for statement in _one_sided(node):
         match statement:
-            case ast.AugAssign(ast.Name(name)) if not values.is_alone(name) or _is_stored(site.function, name, node):
+            case ast.AugAssign(ast.Name(name)) if not values.is_number(name) and (
+                    not values.is_alone(name) or _is_stored(site.function, name, node)):
                 whose = "changes the caller's tensor" if values.is_given(name) else "may change another's tensor"
                 return f"`{unparsed(statement, site.text)}` {whose} in place, and `torch.where` makes a new one"
             case ast.Assign([ast.Subscript() | ast.Attribute() as target]) | ast.AugAssign(
@@ -459,7 +466,7 @@ def _reads(function: Function) -> set[int]:
         match node:
             case ast.BinOp() | ast.UnaryOp() | ast.Compare():
                 fine.update(id(each) for each in ast.iter_child_nodes(node))
-            case ast.AugAssign(_, _, value):
+            case ast.AugAssign(_, _, value) | ast.Attribute(value, "shape" | "ndim" | "dtype" | "device"):
                 fine.add(id(value))
             case ast.Call(ast.Attribute(ast.Name("torch"), method), arguments) if is_total(method):
                 fine.update(map(id, arguments))

@@ -205,6 +205,12 @@ RULES: tuple[Rule, ...] = (
          cost="a branch or a key that depends on the number may end the graph again", facts=lambda at: at.is_number),
 
     # Shapes that depend on the data.
+    Rule("rest", "size",
+         "compile what follows the test `{skip_of_size}` in a turn of the loop at line {loop}: a function of its own "
+         "with `@torch.compile`, called in the loop; this line, the test and {plain} itself stay in plain "
+         "Python{also_grown}",
+         "only the data tells the size, and whether a turn goes on; what it then computes is a graph by itself",
+         "one call of compiled code for each turn that goes on"),
     Rule("shape", "size", "keep the line out of `{compiled}`: run it outside of what is compiled",
          "torch cannot tell the shape of what `{operator}` returns (`capture_dynamic_output_shape_ops` changes nothing "
          "there)", _OUTSIDE, facts=_gives_no_symbol),

@@ -110,6 +110,13 @@ class Facts:
         return isinstance(self.statement, ast.If) and isinstance(self.statement.body[-1], ast.Continue)
 
     @property
+    def skip_of_size(self) -> ast.If | None:
+        """The branch on a later line that goes to the next turn of the loop for a size that the statement makes."""
+        test = self.first("test", of_size=True) if self.loops else None
+        return next((each for each in ast.walk(self.loops[-1]) if isinstance(each, ast.If) and each.test is test
+                     and isinstance(each.body[-1], ast.Continue) and not each.orelse), None) if test else None
+
+    @property
     def sets_loop_test(self) -> bool:
         """Whether the statement sets what the innermost loop, a ``while``, tests."""
         return self.loop_test is not None and _reads(self.loop_test, names_set(self.statement))
@@ -443,7 +450,7 @@ def _compiled(at: Facts) -> str:
 
 
 def _grown(at: Facts) -> str:
-    for each in (node for statement in at.loops[-1].body for node in ast.walk(statement)):
+    for each in (node for loop in at.loops[-1:] for statement in loop.body for node in ast.walk(statement)):
         match each:
             case ast.Call(ast.Attribute(owner, "append" | "extend")):
                 return (f"; so does what adds to `{at.text(owner)}` or takes all of it: each length of it would be "
@@ -514,6 +521,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "loop": lambda at: str(at.loops[-1].lineno) if at.loops else "",
     "own_loop": lambda at: str(at.statement.lineno) if isinstance(at.statement, ast.For) else "",
     "test": lambda at: at.text(at.test),
+    "skip_of_size": lambda at: at.text(at.skip_of_size.test) if at.skip_of_size is not None else "",
     "loop_test": lambda at: at.text(at.loop_test),
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),

@@ -36,7 +36,7 @@ _OF_DIMENSION = frozenset({"any", "all", "sum", "mean", "amax", "amin", "argmax"
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
                      "rand_like", "randn_like", "randint_like", "sample", "rsample", "gumbel_softmax"})
-_NUMBERS = frozenset({"int", "float", "bool", "str", "NoneType"})
+_NUMBERS = frozenset({"int", "float", "bool", "str", "NoneType", "SymInt", "SymFloat", "SymBool"})
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
 
@@ -107,11 +107,13 @@ class Values:
         """Return whether a variable came from outside of the function."""
         return name in self._by_name and bool(self._by_name[name].source)
 
+    def is_number(self, name: str) -> bool:
+        """Return whether a variable is known to be a number, a text or ``None``, which nothing changes in place."""
+        return self.type_of(name) in _NUMBERS
+
     def is_alone(self, name: str) -> bool:
         """Return whether no other variable and nobody outside has the object, or its memory; numbers are alone."""
-        if self.type_of(name) in _NUMBERS:
-            return True
-        return name in self._by_name and not self.is_given(name) and name not in self._shared
+        return self.is_number(name) or name in self._by_name and not self.is_given(name) and name not in self._shared
 
     def item(self, node: ast.expr) -> Kind | None:
         """Return what ``x[0]`` is, an item of a tensor that has it; ``None`` for another expression."""

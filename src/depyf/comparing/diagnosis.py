@@ -18,7 +18,7 @@ from ..capture.torch_private import cache_entries, compiled_callables, pipeline,
 from ..records.model import Guard
 from ..torch_text.guards import parse_guards
 from ..watch.origins import UserLine
-from .graph_check import GraphFault, GraphsBeside
+from .graph_check import GraphsBeside
 from .locating import Located
 from .outcome import Disagreement, Outcome
 from .results import Difference, Fault
@@ -37,12 +37,12 @@ class Fresh:
 
     Attributes:
         guards: of each function, by its name.
-        faults: graphs that gave another value than the captured graph with the same inputs.
+        graph: the first graph, or node of it, that gave another value than the captured one with the same inputs.
         kernel: the first kernel that wrote something else than its nodes give.
     """
 
     guards: dict[str, tuple[Guard, ...]] = field(default_factory=dict)
-    faults: list[GraphFault] = field(default_factory=list)
+    graph: Difference | None = None
     kernel: Difference | None = None
 
 
@@ -104,7 +104,7 @@ class Diagnosis:
 
             def facts() -> Fresh:
                 beside.leave()
-                fresh = Fresh(faults=beside.faults(self.call.tolerance), kernel=beside.kernel(self.call.tolerance))
+                fresh = Fresh(graph=beside.fault(self.call.tolerance), kernel=beside.kernel(self.call.tolerance))
                 for each in cache_entries.known_codes():
                     if code is None or each.co_name == code.co_name or resume_code.is_resume(each):
                         fresh.guards.update((each.co_name, parse_guards(str(entry.guard_manager)))
@@ -177,12 +177,11 @@ class Diagnosis:
             return Fault("kernel", kernel.name, f"it computes {', '.join(kernel.nodes)} and gives something else than "
                          f"{kernel.against}; the largest difference is {kernel.max_difference:.3g}",
                          kernel.user_lines)
-        if fresh.faults:
-            first = fresh.faults[0]
-            part = "graph" if first.node else "backend"
-            return Fault(part, first.node or f"{name}, graph {first.number}",
-                         f"what {name} made of graph {first.number} gives something else than the captured graph with "
-                         f"the same inputs; the largest difference is {first.apart:.3g}", first.user_lines)
+        first = fresh.graph
+        if first is not None:
+            return Fault("graph" if first.name else "backend", first.name or f"{name}, graph {first.graph}",
+                         f"what {name} made of graph {first.graph} gives something else than the captured graph with "
+                         f"the same inputs; the largest difference is {first.max_difference:.3g}", first.user_lines)
         if all(each.part == "gradient" for each in self.found):
             return Fault("backward graph", self.found[0].place,
                          f"what {name} made of the captured graphs gives the same results and another gradient: "

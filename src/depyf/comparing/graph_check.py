@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -12,28 +12,10 @@ import torch
 
 from ..capture.torch_private import graph_modules, hooks, pipeline
 from ..torch_text.legal import legal_graph
-from ..watch.origins import UserLine
 from .recording import GraphRun, Interpreter, KernelRecorder, Recorder, copied_graph
 from .results import Difference
 from .search import Search
 from .tensors import Tolerance, difference, kept
-
-
-@dataclass(frozen=True)
-class GraphFault:
-    """A compiled graph that gave something else than the captured one.
-
-    Attributes:
-        number: of the graph, in the order in which they were compiled, from 1.
-        apart: the largest absolute difference of its results.
-        node: the first captured node whose value the graph does not give that the backend runs, where that can be run.
-        user_lines: those of the node.
-    """
-
-    number: int
-    apart: float
-    node: str = ""
-    user_lines: tuple[UserLine, ...] = ()
 
 
 class _Beside:
@@ -113,30 +95,27 @@ class GraphsBeside:
         """Return the first kernel that wrote something else than its nodes give."""
         return Search(tolerance).kernels(self._recorder.runs)
 
-    def faults(self, tolerance: Tolerance) -> list[GraphFault]:
-        """Return the graphs that gave another value, those that ran first, first."""
-        found = []
+    def fault(self, tolerance: Tolerance) -> Difference | None:
+        """Return the first graph that gave another value; with its first node where the backend runs it by nodes."""
         for graph in self._graphs:
             for expected, actual, inputs in graph.runs:
                 equal, apart = difference(actual, expected, tolerance)
                 if not equal:
-                    found.append(self._located(graph, apart, inputs, tolerance))
-                    break
-        return found
+                    whole = Difference("backend", "graph", "", graph.number, max_difference=apart)
+                    return replace(self._node(graph, inputs, tolerance) or whole, max_difference=apart)
+        return None
 
-    def _located(self, graph: _Beside, apart: float, inputs: list[Any], tolerance: Tolerance) -> GraphFault:
-        """Name the first node that differs, where the backend runs a graph that can be run node by node."""
+    def _node(self, graph: _Beside, inputs: list[Any], tolerance: Tolerance) -> Difference | None:
         module = graph_modules.graph_module_behind(graph.compiled)
-        if module is None or not isinstance(module, torch.fx.GraphModule):
-            return GraphFault(graph.number, apart)
+        if not isinstance(module, torch.fx.GraphModule):
+            return None
         try:
             own, captured = _run(module, graph.number, inputs), _run(graph.captured, graph.number, inputs)
         except Exception:
-            return GraphFault(graph.number, apart)
+            return None
         by_name = {each.name: each.value for each in own.values}
-        found = Search(tolerance).node("", captured, lambda name, node: [by_name[name]] if name in by_name else list(
-            by_name.values()), "")
-        return GraphFault(graph.number, apart, *((found.name, found.user_lines) if found else ()))
+        return Search(tolerance).node("backend", captured, lambda name, node: (
+            [by_name[name]] if name in by_name else list(by_name.values())), "")
 
 
 def _run(module: Any, number: int, inputs: list[Any]) -> GraphRun:
