@@ -28,7 +28,6 @@ from .source import Function, names_set, path_to
 RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading", "element",
                    "number_outside"})
 _SUFFIX = "_part"
-_PLAIN = frozenset({"int", "float", "bool", "str", "NoneType"})
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _LEFT_ALONE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await,
                ast.Global, ast.Nonlocal, ast.NamedExpr, ast.Import, ast.ImportFrom, ast.Delete, ast.Try)
@@ -144,7 +143,7 @@ def _computes(at: Facts, statement: ast.AST, known: bool = False) -> bool:
     operations = [node for node in ast.walk(statement) if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))]
     names = {each.id for node in operations for each in ast.walk(node) if isinstance(each, ast.Name)}
     names.intersection_update(_variables(at.function) if at.function is not None else ())
-    return any(at.values.is_tensor(name) if known else at.values.type_of(name) not in _PLAIN for name in names)
+    return any(at.values.is_tensor(name) if known else not at.values.is_number(name) for name in names)
 
 
 def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) -> tuple[Edit, ...]:
