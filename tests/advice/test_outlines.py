@@ -21,12 +21,12 @@ N = NamedValue("n", "int", source="L['n']")
 def moved(body, decorator="@torch.compile(backend='eager')", rule="skipped", head="def f(x, n=1):"):
     """Return the text before and after the first change for the line with a question mark; ``None``: there is none."""
     text = f"{HEAD}{decorator}\n{head}\n{textwrap.indent(textwrap.dedent(body), '    ')}"
-    line = next(number for number, each in enumerate(text.splitlines(), 1) if "?" in each)
+    line, *others = (number for number, each in enumerate(text.splitlines(), 1) if "?" in each)
     text = text.replace("  # ?", "")
     place = SourceLocation("m.py", line, "f", text.splitlines()[line - 1])
     broken = GraphBreak(CompileId(0, 0), "", registry_id="GB0007", stack=(place,), depth=1, values=(X, N))
     site = Sources([SourceFile("m.py", text)]).site(broken)
-    advice = next(outlined(Facts(site), rule, "torch.setting = 1"), None)
+    advice = next(outlined(Facts(site), rule, "torch.setting = 1", others), None)
     return text, edited(text, advice.edits) if advice is not None else None
 
 
@@ -47,7 +47,11 @@ def results(text):
 @pytest.mark.parametrize(("body", "rule", "parts"), [
     ("s = lib(n)  # ?\nreturn x * s\n", "skipped", 1),
     ("y = x + 1\ns = lib(n)  # ?\n# scaled\nz = (y *\n     s)  # twice\nz += 1\nreturn z, n\n", "skipped", 2),
+    ("s = lib(n)  # ?\ny = x * 2\ny += s\ns = lib(s) - s  # ?\nreturn y, s\n", "reading", 1),
     ("s = lib(n)  # ?\nx.add_(1)\nif n > 2:\n    return [v * s for v in x]\n", "skipped", 1),
+    ("y = x + 1\nz = y * 2\ns = lib(n)  # ?\nif n > 2:\n    y = x * s\nx.add_(s)\n", "skipped", 2),
+    ("s = lib(n)  # ?\nfor row in x:\n    z = row * s\n    if n > 2:\n        return z\nreturn z + 1\n", "skipped", 1),
+    ("s = lib(n)  # ?\nx *= s\nreturn sum(v * 2 for v in x) + n\n", "skipped", 1),
     ("with torch.no_grad() as g:  # ?\n    s = lib(g)\nx *= s\n", "context", 1),
     ("with lib_context() as g:  # ?\n    s = g + n\n    y = (x * s)\nreturn y + 1\n", "context", 2),
     ("with lib_context() as g:  # ?\n    y = x * 2\n    s = lib(n)\n    z = y * x\n    y += 1\nreturn y + z\n", "context", 3),
@@ -71,12 +75,16 @@ def test_what_is_moved_gives_the_same(body, rule, parts):
     ("s = lib(n)  # ?\nreturn x * s\n", {"decorator": "@torch.compile(backend='cudagraphs')"}),
     ("s = lib(n)  # ?\nreturn x * s\n", {"decorator": "@torch.no_grad()\n@torch.compile"}),
     ("s = lib(n)  # ?\nreturn x * s\n", {"rule": "print"}),
+    ("s = lib(n)  # ?\nreturn x * s\n", {"decorator": "@torch.compile(backend=lib())"}),
+    ("s = lib(n)  # ?\nreturn x * n + sum(n for n in (1, 2)) * s\n", {}),
+    ("if n > 2:\n    k = 1\ns = lib(n)  # ?\ny = x * k\nk = 2\nreturn y\n", {}),
+    ("g = lambda: s\ns = lib(n)  # ?\ns = x * 2\nreturn g()\n", {}),
     ("s = lib(n)  # ?\nyield x * s\n", {}),
     ("s = lib(n)  # ?\nreturn lambda: x * s\n", {}),
     ("if n > 2:\n    k = 1\ns = lib(n)  # ?\nreturn x * s * k\n", {}),  # (`k` may not be set)
     ("if n > 2:\n    x = x * 2\ns = lib(n)  # ?\nreturn x * s\n", {}),  # (what computes would stay)
     ("if n > 2:\n    s = lib(n)  # ?\n    x = x * s\nreturn x * 2\n", {}),
-    ("y = x * 2; s = lib(n)  # ?\nreturn y * s\n", {}),
+    ("s = lib(n)  # ?\ny = x * s; return y\n", {}),
     ("s = lib(n)  # ?\nf_part = x * s\nreturn f_part\n", {}),
     ("s = lib(n)  # ?\nglobal K\nK = x * s\n", {}),
     ("s = lib(n)  # ?\nwarnings.warn('slow', stacklevel=2)\nreturn x * s\n", {}),

@@ -8,7 +8,7 @@ advice; one without a name says that there is none.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from string import Formatter
 
@@ -257,9 +257,9 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin", "move `{call}` before the call of `{compiled}`", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
-         "move `{call}` out of what is compiled, with all that it is in (a condition, a `with`, a `finally`): before the "
-         "call of `{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it needs "
-         "what it does; else divide the function there", _NOT_TRACED, "it runs at another time",
+         "move `{call}` out of what is compiled, with all that it is in (a condition, a `with`, a `finally`): before "
+         "the call of `{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it "
+         "needs what it does; else divide the function there", _NOT_TRACED, "it runs at another time",
          facts=lambda at: at.is_whole),
     Rule("skipped", "skipped builtin", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _NOT_TRACED,
          _EACH_TURN, facts=lambda at: at.loop_test is not None or at.made_of(at.call)),
@@ -346,13 +346,17 @@ def on_break(site: Site) -> Advice | None:
     return None
 
 
-def candidates(site: Site) -> list[Advice]:
-    """Return the changes of a graph break that a trial may find to be the same, best first; each can be made."""
-    advice = on_break(site)
-    if advice is None:
-        return []
-    tried = branches.candidates(site) if advice.rule == "branch" else [advice]
-    return [*(each for each in tried if each.is_mechanical), *outlines.outlined(Facts(site), advice.rule, SHAPES)]
+def candidates(*sites: Site) -> Iterator[Advice]:
+    """Yield the changes of graph breaks that a trial may find to be the same, best first; each can be made."""
+    advices = [(site, advice) for site in sites if (advice := on_break(site)) is not None]
+    moved = {(site.where.filename, site.where.line) for site, advice in advices if site.where is not None
+             and advice.rule in outlines.RULES}
+    for site, advice in advices:
+        tried = branches.candidates(site) if advice.rule == "branch" else [advice]
+        yield from (each for each in tried if each.is_mechanical)
+    for site, advice in advices:
+        lines = [line for filename, line in moved if site.where is not None and filename == site.where.filename]
+        yield from outlines.outlined(Facts(site), advice.rule, SHAPES, lines)
 
 
 def on_left_method(method: str, before: Advice | None) -> Advice:

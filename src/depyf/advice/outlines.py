@@ -16,7 +16,7 @@ alone, and so is code that Python would run otherwise in another function (a gen
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from .branches import stands_alone
 from .facts import Facts
@@ -25,38 +25,42 @@ from .recompile_edits import is_compile
 from .source import Function, names_set, path_to
 
 #: The rules whose words say that code has to be moved.
-_RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading"})
+RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading", "element",
+                   "number_outside"})
 _SUFFIX = "_part"
-_PLAIN = frozenset({"int", "float", "bool", "str", "NoneType"})
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _LEFT_ALONE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await,
                ast.Global, ast.Nonlocal, ast.NamedExpr, ast.Import, ast.ImportFrom, ast.Delete, ast.Try)
 #: Names of what tells in which function it is called.
 _TELL_FRAME = frozenset({"locals", "super", "exec", "eval", "stacklevel", "_getframe", "inspect"})
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def outlined(at: Facts, rule: str, setting: str) -> Iterator[Advice]:
+def outlined(at: Facts, rule: str, setting: str, broken: Collection[int] = ()) -> Iterator[Advice]:
     """Yield the changes by which the code around a break is compiled as functions of its own.
 
     Args:
         at: the break.
         rule: of the advice on it.
         setting: by which torch may compile the statement that breaks, too.
+        broken: lines of the file with breaks of which the advice is to move code.
     """
     function, statement = at.function, at.statement
-    is_meant = rule in _RULES or bool(at.loops) and rule in setting
-    if (not is_meant or function is None or at.where is None or not at.site.editable or not at.is_of_compiled
-            or len(function.decorator_list) != 1 or not _may_be_divided(function.decorator_list[0])
+    is_meant = rule in RULES or bool(at.loops) and rule in setting
+    if (not is_meant or not isinstance(function, ast.FunctionDef) or at.site.statement is None or at.where is None
+            or not at.site.editable or not at.is_of_compiled or not _may_be_divided(function.decorator_list)
             or function.name.endswith(_SUFFIX) or _is_method(at, function)):
         return
     loop = at.loops[-1] if at.loops else statement if isinstance(statement, (ast.For, ast.While)) else None
-    top = next(each for _, block, each in path_to(function, statement.lineno) if block is function.body)
+    top = next((each for _, block, each in path_to(function, statement.lineno) if block is function.body), None)
     if top is not (loop or statement):
         return
     inner = loop.body if loop is not None else statement.body if isinstance(statement, ast.With) else []
-    for stays, settings in ((statement, ()), (None, (setting,))) if loop is not None else ((statement, ()),):
-        runs = [*_runs(at, function.body, top), *_runs(at, inner, stays, known=loop is None)]
+    own = {at.where.line}
+    tried: list[tuple[set[int], tuple[str, ...]]] = [(own.union(broken), ()), (own, ())]
+    for lines, settings in (*tried, (set(broken) - own, (setting,))) if loop is not None else tried:
+        runs = [*_runs(at, function.body, lines, top), *_runs(at, inner, lines, known=loop is None)]
         edits = [edit for number, run in enumerate(runs) for edit in _moved(at, function, run, number)]
         if runs and len(edits) == 2 * len(runs):
             decorator = function.decorator_list[0]
@@ -69,10 +73,15 @@ def outlined(at: Facts, rule: str, setting: str) -> Iterator[Advice]:
                          "one call of compiled code for each part", (first, *edits[1::2]), settings)
 
 
-def _may_be_divided(decorator: ast.expr) -> bool:
-    """Return whether a decorator compiles, and not with CUDA graphs, whose next run overwrites what one returned."""
-    return is_compile(decorator) and "cudagraphs" not in ast.unparse(decorator) and not any(
-        keyword.arg in ("mode", "options", None) for keyword in getattr(decorator, "keywords", ()))
+def _may_be_divided(decorators: Sequence[ast.expr]) -> bool:
+    """Return whether a function is only compiled; not with CUDA graphs, whose next run overwrites what one returned.
+
+    The decorator is written for each part, so nothing may be called in it.
+    """
+    written = (ast.Constant, ast.Name, ast.Attribute)
+    return len(decorators) == 1 and is_compile(decorators[0]) and "cudagraph" not in ast.unparse(decorators[0]) and all(
+        keyword.arg not in ("mode", "options", None) and isinstance(keyword.value, written)
+        for keyword in getattr(decorators[0], "keywords", ()))
 
 
 def _is_method(at: Facts, function: Function) -> bool:
@@ -84,35 +93,36 @@ def _name(function: Function, number: int) -> str:
     return f"{function.name}{_SUFFIX}{number + 1 if number else ''}"
 
 
-def _runs(at: Facts, block: Sequence[ast.stmt], stays: ast.stmt | None, known: bool = False,
-          ) -> Iterator[list[ast.stmt]]:
+def _runs(at: Facts, block: Sequence[ast.stmt], broken: Collection[int], top: ast.stmt | None = None,
+          known: bool = False) -> Iterator[list[ast.stmt]]:
     """Yield the longest sequences of statements of a block that can be moved and compute with tensors.
 
-    What follows in the block of the function is one of them, with its ``return``. An empty one stands for a statement
-    that computes with tensors and cannot be moved.
+    What follows the last break in the block of the function is one of them, with its ``return``. An empty one stands
+    for a statement that computes with tensors and cannot be moved.
 
     Args:
         at: the break.
         block: of the function, or of a loop or a context in it.
-        stays: the statement that breaks, or holds the one that does.
+        broken: lines with breaks.
+        top: the statement of the function that holds this break.
         known: only what is known to be a tensor counts.
     """
+    stay = [each for each in block if each is top or any(
+        each.lineno <= line <= (each.end_lineno or each.lineno) for line in broken)]
+    last = block.index(stay[-1]) if top is not None else len(block)
     run: list[ast.stmt] = []
-    for number, statement in enumerate(block):
-        if at.function is not None and block is at.function.body and stays in block[:number]:
-            if any(_computes(at, each) for each in block[number:]):
-                yield list(block[number:])
-            return
-        if statement is not stays and _is_simple(statement) and _computes(at, statement, known):
+    for statement in block[: last + 1]:
+        if statement not in stay and _is_simple(statement) and _computes(at, statement, known):
             run.append(statement)
             continue
         if run:
             yield run
             run = []
-        if statement is not stays and any(
-                _is_simple(each) and _computes(at, each, known) for each in ast.walk(statement)):
+        inside = ast.walk(statement) if statement is not top and not _is_simple(statement) else ()
+        if any(_is_simple(each) and _computes(at, each, known) for each in inside):
             yield []
-    if run:
+    run += block[last + 1 :]
+    if any(_computes(at, each) for each in run):
         yield run
 
 
@@ -132,7 +142,8 @@ def _computes(at: Facts, statement: ast.AST, known: bool = False) -> bool:
     """Return whether a statement computes with what may be a tensor, or is known to be one, by the types recorded."""
     operations = [node for node in ast.walk(statement) if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))]
     names = {each.id for node in operations for each in ast.walk(node) if isinstance(each, ast.Name)}
-    return any(at.values.is_tensor(name) if known else at.values.type_of(name) not in _PLAIN for name in names)
+    names.intersection_update(_variables(at.function) if at.function is not None else ())
+    return any(at.values.is_tensor(name) if known else not at.values.is_number(name) for name in names)
 
 
 def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) -> tuple[Edit, ...]:
@@ -151,7 +162,10 @@ def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) 
         return ()
     inputs, outputs = _inputs(function, run), _outputs(function, run)
     returns = any(isinstance(node, ast.Return) for node in nodes)
-    if inputs is None or returns and run[-1] is not function.body[-1]:
+    inner = {id(node): node for each in ast.walk(function) if isinstance(each, _SCOPES) and each is not function
+             for node in ast.walk(each)}
+    stored = {name for statement in run for name in names_set(statement)}
+    if inputs is None or returns and run[-1] is not function.body[-1] or stored & _loaded(list(inner.values())):
         return ()
     first, last = run[0].lineno, run[-1].end_lineno or run[-1].lineno
     lines = at.site.lines[first - 1 : last]
@@ -173,36 +187,61 @@ def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) 
     return (Edit(at.where.filename, first, last, new), Edit(at.where.filename, first, last, (blanks + called,)))
 
 
+def _of_comprehensions(nodes: Iterable[ast.AST]) -> set[str]:
+    return {each for node in nodes if isinstance(node, _COMPREHENSIONS) for part in node.generators
+            for each in names_set(part.target)}
+
+
 def _loaded(nodes: Sequence[ast.AST]) -> set[str]:
     """Return the variables that nodes read, without those of comprehensions."""
-    inside = {each for node in nodes if isinstance(node, _COMPREHENSIONS) for part in node.generators
-              for each in names_set(part.target)}
     changed = {each for node in nodes if isinstance(node, ast.AugAssign) for each in names_set(node.target)}
     read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return changed | (read - inside)
+    return changed | (read - _of_comprehensions(nodes))
+
+
+def _parameters(function: Function) -> list[str]:
+    return [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
+
+
+def _variables(function: Function) -> list[str]:
+    """Return the variables of a function, its parameters first."""
+    return list(dict.fromkeys((*_parameters(function), *sorted(names_set(function)))))
 
 
 def _inputs(function: Function, run: Sequence[ast.stmt]) -> list[str] | None:
     """Return the variables of a function that statements of it read; ``None`` where one may not be set before them."""
-    parameters = [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
-    bound, known = set(parameters), [*parameters, *sorted(names_set(function) - set(parameters))]
+    known = _variables(function)
+    bound = set(_parameters(function))
     for around, block, statement in path_to(function, run[0].lineno):
         bound |= names_set(around.target) if isinstance(around, ast.For) else set()
         for before in block[: block.index(statement)]:
             bound |= names_set(before) if isinstance(before, (*_ASSIGNING, ast.With)) else set()
-    inputs: dict[str, None] = {}
-    made: set[str] = set()
+    inputs, made = set[str](), set[str]()
     for statement in run:
-        inputs.update(dict.fromkeys(_loaded(list(ast.walk(statement))) - made))
+        inputs |= _loaded(list(ast.walk(statement))) - made
         made |= names_set(statement) if isinstance(statement, _ASSIGNING) else set()
+    inside = [node for statement in run for node in ast.walk(statement)]
+    ids = set(map(id, inside))
+    outside = {each for node in ast.walk(function) if id(node) not in ids for each in _stored(node)}
+    if not _is_in_loop(function, run):  # (what nothing else sets is a variable of the new function)
+        inputs -= {each for node in inside for each in _stored(node)} - outside - bound
     found = [each for each in known if each in inputs]
-    return found if set(found) <= bound else None
+    return found if set(found) <= bound and not bound & _of_comprehensions(inside) else None
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
+
+
+def _is_in_loop(function: Function, run: Sequence[ast.stmt]) -> bool:
+    return any(isinstance(around, (ast.For, ast.While)) for around, *_ in path_to(function, run[0].lineno))
 
 
 def _outputs(function: Function, run: Sequence[ast.stmt]) -> list[str]:
-    """Return the variables that statements set and others of the function, or the statements themselves, read."""
+    """Return the variables that statements set and others of the function, or the next turn of a loop, read."""
+    if run[-1] is function.body[-1]:
+        return []
     inside = {id(node) for statement in run for node in ast.walk(statement)}
     read = _loaded([node for node in ast.walk(function) if id(node) not in inside])
-    in_loop = any(isinstance(around, (ast.For, ast.While)) for around, *_ in path_to(function, run[0].lineno))
-    read |= set(_inputs(function, run) or ()) if in_loop else set()
+    read |= set(_inputs(function, run) or ()) if _is_in_loop(function, run) else set()
     return sorted({each for statement in run for each in names_set(statement)} & read)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..records.model import NamedValue
+from .source import called
 
 #: Operations that act on each element, never raise, and have a finite gradient at each number, infinities included.
 _SMOOTH = frozenset({"abs", "neg", "negative", "relu", "clamp", "clip", "clamp_min", "clamp_max", "tanh", "sigmoid",
@@ -298,7 +299,8 @@ def truth(test: ast.expr, values: Values, text: Callable[[ast.expr], str]) -> tu
                 kind = values.infer(tensor)
                 if tensor is not side and kind.dtype in ("float16", "bfloat16"):
                     raise Unproven(f"`{text(side)}` is compared as a number of Python's, and rounded otherwise")
-                if isinstance(side, ast.BinOp) and tensor is not side and kind.dtype not in ("int64", "int32"):
+                of = _whole(side.left) if isinstance(side, ast.BinOp) else None
+                if of is not None and values.infer(of).dtype not in ("int64", "int32"):
                     raise Unproven(f"`{text(side)}` is computed as a number of Python's, in double precision")
                 if kind.effect:
                     raise Unproven(f"the test {kind.effect}")
@@ -337,10 +339,20 @@ def _tensor_of(node: ast.expr) -> ast.expr:
             return inner
         case ast.Call(ast.Name("float" | "bool"), [inner], []) if not isinstance(inner, ast.Constant):
             return _tensor_of(inner)
-        case ast.BinOp(ast.Call(ast.Name("int"), [left], []) | (ast.Call(ast.Attribute(_, "item"), [], []) as left),
-                       ast.Mod(), ast.Constant(int(value)) as right) if value > 0:
-            return ast.BinOp(_tensor_of(left), ast.Mod(), right)
+        case ast.BinOp(ast.Call() as number, ast.Mod(), ast.Constant(int(value)) as right) if (
+                value > 0 and (of := _whole(number))):
+            if called(number) == "int":  # (of 1.5, in another call, it is 1)
+                of = ast.Call(ast.Attribute(of, "long", ast.Load()), [], [])
+            return ast.BinOp(of, ast.Mod(), right)
     return node
+
+
+def _whole(node: ast.expr) -> ast.expr | None:
+    """Return the tensor of ``int(x)`` or ``x.item()``; ``None`` for another expression."""
+    match node:
+        case ast.Call(ast.Name("int"), [inner], []) | ast.Call(ast.Attribute(inner, "item"), [], []):
+            return _tensor_of(inner)
+    return None
 
 
 def _is_exact(value: object) -> bool:

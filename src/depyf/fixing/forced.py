@@ -50,7 +50,7 @@ class _Logical(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         match node:
-            case ast.Call(ast.Attribute(inner, "item"), [], []) | ast.Call(
+            case ast.Call(ast.Attribute(inner, "item" | "long"), [], []) | ast.Call(
                     ast.Name("int" | "float" | "bool"), [inner], []):
                 return inner
         return node
