@@ -147,8 +147,8 @@ class Values:
                     ast.Attribute(first, name), others, keywords) if (
                         name in _ELEMENTWISE | _REDUCING | _PARTIAL and self._may_be_tensor(first)):
                 return self._of_operation(node, name, first, others, keywords)
-            case ast.Call(ast.Attribute(ast.Name("torch"), "cat"), [ast.List(items) | ast.Tuple(items), *dims], more) if (
-                    joined := self._of_cat(items, [*dims, *more])) is not None:
+            case ast.Call(ast.Attribute(ast.Name("torch"), "cat"), [ast.List(items) | ast.Tuple(items), *dims], more
+                          ) if (joined := self._of_cat(items, [*dims, *more])) is not None:
                 return joined
             case ast.Subscript(inner, ast.Tuple(parts)) if all(
                     isinstance(each, ast.Slice) and ast.unparse(each) == ":" or ast.unparse(each) == "None"
@@ -177,8 +177,8 @@ class Values:
             dim = ast.literal_eval(values[0])
         except ValueError:
             return None
-        if not shapes or len(shapes) < len(kinds) or len({each.dtype for each in kinds}) > 1 or len({*map(len, shapes)}) > 1 or (
-                type(dim) is not int or not -len(shapes[0]) <= dim < len(shapes[0])):
+        is_one = len({each.dtype for each in kinds}) == len({*map(len, shapes)}) == 1 and len(shapes) == len(kinds)
+        if not is_one or type(dim) is not int or not -len(shapes[0]) <= dim < len(shapes[0]):
             return None
         sizes, others = zip(*((shape[dim], shape[:dim % len(shape)] + ("",) + shape[dim % len(shape) + 1:])
                               for shape in shapes))
