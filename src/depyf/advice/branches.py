@@ -517,7 +517,7 @@ def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -
     if any(isinstance(each, ast.FormattedValue) or isinstance(each, ast.Call) and called(each) == "format"
            for each in ast.walk(text or ast.Pass())):
         return Advice("check", f"{_IN_CALLER}; else leave it as it is",
-                      "a graph has no branch on a value that only the data tells, and cannot make a text of values",
+                      "a graph has no branch on the value of a tensor, and cannot make a text of values",
                       "what comes after the check is computed before it")
     try:
         test, unknown = truth(holds, Values(site.values), lambda node: unparsed(node, site.text))

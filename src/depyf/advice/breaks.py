@@ -208,7 +208,7 @@ RULES: tuple[Rule, ...] = (
          "compile what follows the test `{skip_of_size}` in a turn of the loop at line {loop}: a function of its own "
          "with `@torch.compile`, called in the loop; this line, the test and {plain} itself stay in plain "
          "Python{also_grown}",
-         "only the data tells the size, and whether a turn goes on; what it then computes is a graph by itself",
+         "the size, and whether a turn goes on, depend on the data; what it then computes is a graph by itself",
          "one call of compiled code for each turn that goes on"),
     Rule("shape", "size", "keep the line out of `{compiled}`: run it outside of what is compiled",
          "torch cannot tell the shape of what `{operator}` returns (`capture_dynamic_output_shape_ops` changes nothing "

@@ -31,7 +31,7 @@ _SIZES = frozenset({"shape", "size", "numel", "nelement"})
 _SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
 
 
-#: Torch's setting for sizes that only the data tells, as a line of a program.
+#: Torch's setting for sizes that depend on the data, as a line of a program.
 SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
 
@@ -157,8 +157,8 @@ class Facts:
     @property
     def reads_drawn(self) -> bool:
         """Whether the statement reads a random number of Python's, which torch holds as a tensor."""
-        held = {each.name for each in self.site.values if each.source.startswith("random_value_")}
-        return any(isinstance(each, ast.Name) and each.id in held for each in own_parts(self.statement))
+        drawn = {each.name for each in self.site.values if each.source.startswith("random_value_")}
+        return any(isinstance(each, ast.Name) and each.id in drawn for each in own_parts(self.statement))
 
     @property
     def is_whole(self) -> bool:

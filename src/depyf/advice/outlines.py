@@ -31,7 +31,7 @@ _SUFFIX = "_part"
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _LEFT_ALONE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await,
                ast.Global, ast.Nonlocal, ast.NamedExpr, ast.Import, ast.ImportFrom, ast.Delete, ast.Try)
-#: Names of what tells in which function it is called.
+#: Names of what depends on the function that calls it.
 _TELL_FRAME = frozenset({"locals", "super", "exec", "eval", "stacklevel", "_getframe", "inspect"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -97,7 +97,7 @@ def _runs(at: Facts, block: Sequence[ast.stmt], broken: Collection[int], top: as
           known: bool = False) -> Iterator[list[ast.stmt]]:
     """Yield the longest sequences of statements of a block that can be moved and compute with tensors.
 
-    What follows the last break in the block of the function is one of them, with its ``return``. An empty one stands
+    What follows the last break in the block of the function is one of them, with its ``return``. An empty one is
     for a statement that computes with tensors and cannot be moved.
 
     Args:
