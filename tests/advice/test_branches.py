@@ -63,7 +63,7 @@ def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     assert "float32 [3, 2]" in advice.cost or "`n`" in advice.cost
 
 
-@pytest.mark.parametrize("test", ["w is not None", "y.dtype == torch.float32", "self.training", "w.shape[0] > 1"])
+@pytest.mark.parametrize("test", ["w is not None", "k > 2", "y.dtype == torch.float32", "self.training", "w.shape[0] > 1"])
 def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own(test):
     advice = on_break(site(f"if {test} and x.sum() > 0:\n    y = y * 2"))
     assert [edit.lines for edit in advice.edits] == [
@@ -100,6 +100,8 @@ def test_a_number_is_changed_in_place_by_nobody():
     ("if n.item() > 0.1:\n    y = y * 2", "in double precision"),
     ("if n.item() % 2 == 0:\n    y = y * 2", "in double precision"),
     ("if n > 1 and k > 2:\n    y = y * 2", "`k > 2` is computed with values of Python's"),
+    ("if np.count_nonzero(k) == 1:\n    y = y * 2", "is computed with values of Python's"),
+    ("if x.sum() > 0:\n    return\nx.add_(1)", "one side leaves the function"),
     ("if n in w:\n    y = y * 2", "asks for a truth value of Python's"),
     ("if any(each.sum() > 0 for each in x):\n    y = y * 2", "is no tensor"),
     ("if torch.equal(x, y):\n    y = y * 2", "is no tensor"),
@@ -164,7 +166,7 @@ def test_a_check_is_of_what_is_true_where_nothing_is_raised(body, call):
 
 @pytest.mark.parametrize("body", ["assert n > 0, f'{n} is small'", "if x.isnan().any():\n    raise ValueError(f'{n}')"])
 def test_a_check_whose_text_needs_values_is_for_the_caller(body):
-    assert "return what is checked, and check it in the caller; else leave" in on_break(site(body)).change
+    assert "check it outside of what is compiled; else leave" in on_break(site(body)).change
 
 
 def test_a_branch_that_does_nothing_is_taken_out():

@@ -173,8 +173,8 @@ def test_gradients_of_gradients_need_one_graph():
 @pytest.mark.parametrize(("lines", "told"), [
     (["o.zero_grad()", "y = x * 2"], "move `o.zero_grad()` before the call of `f`"),
     (["y = x * 2", "o.zero_grad()"], "before the call of `f`, if it needs nothing that the lines before it do; after it"),
-    (["if last:", "    o.zero_grad()"], "move `o.zero_grad()` out of what is compiled, with the conditions"),
-    (["for p in o:", "    o.zero_grad()"], "move `o.zero_grad()` out of what is compiled, with the conditions"),
+    (["if last:", "    o.zero_grad()"], "move `o.zero_grad()` out of what is compiled, with all that it is in"),
+    (["for p in o:", "    o.zero_grad()"], "move `o.zero_grad()` out of what is compiled, with all that it is in"),
 ])
 def test_a_call_that_torch_skips_keeps_its_order_and_condition(lines, told):
     """(``zero_grad()`` before a step that adds to gradients loses those of the step before.)"""
@@ -637,6 +637,9 @@ def test_a_loop_that_the_data_ends_is_left_in_plain_python():
     advice = on_break(broken_at(text.format("break"), 3))
     assert advice.rule == "turn" and "the loop at line 2" in advice.change and not advice.is_mechanical
     assert on_break(broken_at(text.format("print(x)"), 3)).leaves
+    number = NamedValue("t", "float")
+    text = "def f(x, t):\n    while (x * t).norm() > 1:\n        t *= 0.5\n    return t\n"
+    assert on_break(broken_at(text, 2, values=[number])) is None  # (a turn has nothing to compile)
 
 
 # --- edits, patches, results ------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ _WHY_NOT = ("in a graph `torch.where` would compute both sides at each call, so 
             "one type, shape and dtype")
 _LEFT = "the graph ends here; what computes with tensors before and after the branch is compiled by itself"
 _GIVEN_UP = "torch gives up the function for it, which then runs in plain Python"
-_IN_CALLER = ("where what comes after the check neither fails nor does anything for input that it lets through, return "
-              "what is checked, and check it in the caller")
+_IN_CALLER = ("where what comes after the check neither fails nor does anything for input that it rejects, return what "
+              "is checked, and check it outside of what is compiled")
 #: With more conditions than these a rewriting is no advice.
 _FEW = 2
 #: Methods of containers that change them.
@@ -140,7 +140,7 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
     """Return the choice of one value that a statement makes; ``None`` where it does anything else."""
     last = node.end_lineno or node.lineno
     match node:
-        case ast.If(ast.BoolOp(ast.And(), parts), body, []) if _is_of_python(parts[0]):
+        case ast.If(ast.BoolOp(ast.And(), parts), body, []) if _is_of_python(parts[0], Values(site.values)):
             others = ast.BoolOp(ast.And(), parts[1:]) if len(parts) > 2 else parts[1]
             inner = _choice(site, ast.copy_location(ast.If(others, body, []), node))
             return replace(inner, statement=ast.If(parts[0], [inner.statement], [])) if inner is not None and (
@@ -166,7 +166,7 @@ def _choice(site: Site, node: ast.stmt) -> Choice | None:
     return None
 
 
-def _is_of_python(test: ast.expr) -> bool:
+def _is_of_python(test: ast.expr, values: Values) -> bool:
     """Return whether a test, or a part of it, is none of values, so that torch evaluates it while it traces."""
     match test:
         case ast.Compare(_, [ast.Is() | ast.IsNot()]) | ast.Call(ast.Name("isinstance" | "hasattr" | "callable")):
@@ -176,9 +176,11 @@ def _is_of_python(test: ast.expr) -> bool:
         case ast.Subscript(ast.Attribute(_, "shape"), ast.Constant()) | ast.Constant():
             return True
         case ast.Compare(left, _, others):
-            return all(map(_is_of_python, (left, *others)))
+            return all(_is_of_python(each, values) for each in (left, *others))
+        case ast.Name(name):
+            return values.is_number(name)
         case ast.UnaryOp(ast.Not(), inner):
-            return _is_of_python(inner)
+            return _is_of_python(inner, values)
     return False
 
 
@@ -270,7 +272,7 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
                     ast.Subscript() | ast.Attribute() as target) if ast.unparse(target) != both:
                 return f"a side sets `{unparsed(target, site.text)}`, which may happen only where that side is taken"
             case ast.Return(None):
-                return "one side returns nothing, the other a value, and a graph has one kind of result"
+                return "one side leaves the function, so what comes after it has to run on the other side only"
             case ast.Return(ast.Constant(value)) if not isinstance(value, float):
                 return f"one side returns `{value!r}`, which is no tensor, so the result has no single type"
             case ast.Return(ast.Tuple() | ast.List() | ast.Dict()):

@@ -257,7 +257,7 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin", "move `{call}` before the call of `{compiled}`", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
-         "move `{call}` out of what is compiled, with all that it is in (a condition, a `with`, a `finally`): before "
+         "move `{call}` out of what is compiled, with all that it is in (condition, loop, `with`, `finally`): before "
          "the call of `{compiled}`, if it needs nothing that the lines before it do; after it, if no line after it "
          "needs what it does; else divide the function there", _NOT_TRACED, "it runs at another time",
          facts=lambda at: at.is_whole),
@@ -284,13 +284,13 @@ RULES: tuple[Rule, ...] = (
     Rule("text", "exception", facts=lambda at: at.met.needs_text, edit=edits.formatted),
     Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
          "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
-    Rule("raise", "exception", "test for it where `{compiled}` is called, before the call",
+    Rule("raise", "exception", "test for it before the call of `{compiled}`, in code that is not compiled",
          "a graph cannot raise; a call that does not come to this line is compiled whole",
          "none, as long as the test needs nothing that the function computes",
          facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
     Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{compiled}`, "
-         "test for them before the call; if it does not: it works with what has no value while torch traces (as an "
-         "address, or the name of a tensor's class), so do it before the call",
+         "test for them before the call, in code that is not compiled; if it does not: it works with what has no value "
+         "while torch traces (as an address, or the name of a tensor's class), so do it before the call",
          "torch gives up a function in which an exception comes that it does not catch",
          "none, as long as the test needs nothing that the function computes"),
     Rule("fails", "fails", "if the line fails in plain Python, too: mend it, or test for such input before the call",

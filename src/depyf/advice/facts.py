@@ -107,9 +107,17 @@ class Facts:
     @property
     def ends_turn(self) -> bool:
         """Whether a branch of the statement may end a turn of the loop, or the loop; also the test of a ``while``."""
-        return bool(self.loops) and (isinstance(self.statement, ast.While) or self.skips_rest or isinstance(
+        return self.loop_computes and (isinstance(self.statement, ast.While) or self.skips_rest or isinstance(
             self.statement, ast.If) and any(isinstance(each, (ast.Break, ast.Return))
                                             for part in self.statement.body for each in ast.walk(part)))
+
+    @property
+    def loop_computes(self) -> bool:
+        """Whether a turn of the innermost loop computes with more than numbers of Python's."""
+        nodes = [node for loop in self.loops[-1:] for part in loop.body for node in ast.walk(part)]
+        return any(not self.values.is_number(each.id) for node in nodes
+                   if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))
+                   for each in ast.walk(node) if isinstance(each, ast.Name))
 
     @property
     def skips_rest(self) -> bool:

@@ -286,7 +286,8 @@ class Values:
             return Kind(effect="draws random numbers")
         if name.endswith("_") and not name.endswith("__"):
             return Kind(effect="changes a tensor in place")
-        if isinstance(func, ast.Name) and name in ("any", "all", "isinstance", "hasattr", "callable", "sorted"):
+        if owner in ("np", "numpy", "math") or isinstance(func, ast.Name) and name in (
+                "any", "all", "isinstance", "hasattr", "callable", "sorted"):
             return Kind(is_python=True)
         if name in ("item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
                     "equal", "allclose", "is_nonzero"):
