@@ -17,11 +17,11 @@ from ..advice.recompile_changes import NUMBER, WHOLE_NUMBER
 from ..advice.recompiles import PRESENCE, Facts, setters_of
 from ..advice.source import is_own, last_name
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.comparisons import as_python
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
 from .fixed_symbols import fixed_symbols
+from .inductor_ranges import holds_at
 from .markdown import code, some
 from .run_index import RunIndex
 from .version_differences import MOST
@@ -41,7 +41,7 @@ class _Versions:
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
-    opened: dict[str, list[list[tuple[str, str]]]] = field(default_factory=dict)
+    opened: dict[str, list[list[str]]] = field(default_factory=dict)
     broken: dict[str, SourceLocation] = field(default_factory=dict)
     limit: bool = False
     moved: set[str] = field(default_factory=set)
@@ -136,8 +136,8 @@ class Circumstances:
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
-                    tested = [one.symbol for one in asked if decision.symbol in SYMBOL.findall(one.symbol)]
-                    result.opened.setdefault(name, []).append([(decision.symbol, one) for one in tested])
+                    result.opened.setdefault(name, []).append(
+                        [one.symbol for one in asked if decision.symbol in SYMBOL.findall(one.symbol)])
                     result.broken.update({name: new[0]} if new else {})
         return result
 
@@ -174,14 +174,14 @@ class Circumstances:
         return some(list(dict.fromkeys(places)), MOST) if places else ""
 
 
-def _spares(change: Change, versions: Sequence[Iterable[tuple[str, str]]]) -> bool | None:
+def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool | None:
     """Return whether the first of the versions that leave a number open would serve its first value, too.
 
     So it is where the first value has the type of the later one, and comes out the same in what torch tests.
 
     Args:
         change: what changed.
-        versions: for each, symbols with the conditions on them under which it holds.
+        versions: for each, the conditions on its symbol under which it holds.
 
     Returns:
         ``None`` where that is not known.
@@ -192,24 +192,10 @@ def _spares(change: Change, versions: Sequence[Iterable[tuple[str, str]]]) -> bo
     is_whole, will_be = (WHOLE_NUMBER.fullmatch(each) is not None for each in (first, change.now))
     if is_whole != will_be:
         return False
-    number = int(first) if is_whole else float(first)
-    outcomes = [{_outcome(as_python(condition), symbol, number) for symbol, condition in tested} for tested in versions]
+    outcomes = [{holds_at(condition, first) for condition in tested} for tested in versions]
     if outcomes and outcomes[0] <= {True}:
         return True
     return None if any(False not in each for each in outcomes) else False  # (a later one may differ in more)
-
-
-def _outcome(condition: str, symbol: str, value: float) -> bool | None:
-    """Return how a condition on one symbol comes out for a value; ``None`` where it has anything else in it."""
-    node = parsed_expression(condition)
-    known = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Load, ast.operator, ast.unaryop, ast.cmpop)
-    if node is None or not all(isinstance(each, known) or isinstance(each, ast.Name) and each.id == symbol
-                               for each in ast.walk(node)):
-        return None
-    try:
-        return bool(eval(compile(ast.Expression(node), "<condition>", "eval"), {"__builtins__": {}}, {symbol: value}))
-    except (ArithmeticError, TypeError, ValueError):
-        return None
 
 
 def _stored(text: str) -> Iterator[str]:

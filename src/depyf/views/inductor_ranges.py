@@ -26,11 +26,11 @@ from .formatting import file_in_torch, place_in_torch
 
 #: A condition that gives one symbol an upper bound.
 _UPPER = re.compile(rf"(?P<symbol>{SYMBOL.pattern}) (?P<sign><=?) (?P<number>\d+)")
-_NUMBER = re.compile(r"-?\d+")
-_SIGNS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_SIGNS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne}
-_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod}
 
@@ -63,7 +63,7 @@ def condition_of_inductor(
              for each in compilation.symbols if each.kind == "created" and each.source}
     subject, text = in_words(failure.subject, names), as_python(in_words(failure.text.partition(" # ")[0], names))
     failed = [each for each in compilation.symbols if each.kind == "guarded" and (
-        _is_about(each, known, subject) and _holds_at(each.symbol, failure.seen) is False
+        _is_about(each, known, subject) and holds_at(each.symbol, failure.seen) is False
         or condition_in_words(each, compilation, names) == text)]
     return failed[0] if failed and all(map(is_made_by_inductor, failed)) else None
 
@@ -102,27 +102,28 @@ def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) 
     return len(symbols) == 1 and known.get(symbols.pop()) == subject
 
 
-def _holds_at(condition: str, value: str) -> bool | None:
+def holds_at(condition: str, value: str) -> bool | None:
     """Return whether a condition on one symbol holds for a number; ``None`` where that is not known."""
-    node = parsed_expression(SYMBOL.sub(f"({value})", condition)) if _NUMBER.fullmatch(value) else None
+    is_one = _NUMBER.fullmatch(value) and len({*SYMBOL.findall(condition)}) == 1
+    node = parsed_expression(as_python(SYMBOL.sub(f"({value})", condition))) if is_one else None
     match node:
         case ast.Compare(left, [sign], [right]) if type(sign) in _SIGNS:
-            one, other = _whole_number(left), _whole_number(right)
+            one, other = _number(left), _number(right)
             return None if one is None or other is None else bool(_SIGNS[type(sign)](one, other))
     return None
 
 
-def _whole_number(node: ast.expr) -> int | None:
-    """Return the number that an expression of whole numbers gives; ``None`` where it is another one."""
+def _number(node: ast.expr) -> float | None:
+    """Return the number that an expression of numbers gives; ``None`` where it is another one."""
     match node:
-        case ast.Constant(int(number)):
+        case ast.Constant(int() | float() as number):
             return number
         case ast.UnaryOp(ast.USub(), operand):
-            inner = _whole_number(operand)
+            inner = _number(operand)
             return None if inner is None else -inner
         case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
-            one, other = _whole_number(left), _whole_number(right)
+            one, other = _number(left), _number(right)
             if one is None or other is None or not other and type(sign) in (ast.FloorDiv, ast.Mod):
                 return None
-            return int(_OPERATORS[type(sign)](one, other))
+            return _OPERATORS[type(sign)](one, other)
     return None
