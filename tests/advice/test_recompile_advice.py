@@ -41,7 +41,7 @@ PLACE = SourceLocation("m.py", 1, "f")
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "type"),
     (("cfg", ("the same object",), "another object"), "object"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("flag", ("True",), "False"), "bool"),
-    (("n % 2", ("not 0",), "0"), "condition"), (("seen", ("{1}",), "{1, 2}"), "set"),
+    (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "computed"), (("seen", ("{1}",), "{1, 2}"), "set"),
     (("a guard could not be evaluated: 'x'", ("",), ""), ""), (("n", ("",), ""), "")])
 def test_events(change, event):
     assert event_of(ValueChange(*change)) == event

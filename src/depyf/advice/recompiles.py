@@ -95,7 +95,7 @@ def event_of(change: ValueChange) -> str:
         return "bound-method"
     if first.startswith(_AUTOCAST) or first in STATES:
         return "state"
-    is_number = all(NUMBER.fullmatch(each.strip("()")) for each in values)
+    is_number = all(map(NUMBER.fullmatch, change.was))
     by_subject = _by_subject(change.subject, is_number, set(values) <= set(PRESENCE))
     return ("keywords" if change.keywords else by_subject) or _by_values(change, values)
 
@@ -105,7 +105,7 @@ def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
 
     Args:
         subject: what changed.
-        is_number: from a number to another.
+        is_number: what the versions expected are numbers, of which torch may fix one or test it.
         is_there: from being there to being missing, or back.
     """
     match parsed_expression(subject):
@@ -121,7 +121,9 @@ def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
             return "key"
         case ast.Compare(_, [ast.Is()]):
             return "alias"
-        case ast.Compare() | ast.BinOp() | ast.UnaryOp() if not is_number:
+        case ast.BinOp() | ast.UnaryOp(ast.USub()) if is_number:
+            return "computed"
+        case ast.Compare() | ast.BinOp() | ast.UnaryOp():
             return "condition"
         case ast.Subscript(_, ast.Constant()) if is_there:
             return "key"
@@ -147,7 +149,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("object", values[-1] == "the same object"),
         ("attribute", set(values) <= set(PRESENCE)),
         ("bool", set(values) <= {"True", "False"}),
-        ("number", NUMBER.fullmatch(change.now.strip("()")) is not None),
+        ("number", NUMBER.fullmatch(change.now) is not None),
         ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
         ("set", any(isinstance(each, ast.Set) for each in texts)),
         ("constant", all(isinstance(each, ast.Attribute) for each in texts)),
