@@ -55,6 +55,7 @@ def results(text):
     ("with torch.no_grad() as g:  # ?\n    s = lib(g)\nx *= s\n", "context", 1),
     ("with lib_context() as g:  # ?\n    s = g + n\n    y = (x * s)\nreturn y + 1\n", "context", 2),
     ("with lib_context() as g:  # ?\n    y = x * 2\n    s = lib(n)\n    z = y * x\n    y += 1\nreturn y + z\n", "context", 3),
+    ("y = x + 1\nwhile y.sum() > n + 1:  # ?\n    y = y * 0.5\nreturn y, [y for y in (1, 2)]\n", "turn", 2),
     ("steps = 0\nwhile x.sum() > 1 and steps < n:  # ?\n    x = x * 0.5\n    steps += 1\nreturn x, steps\n", "turn", 1),
     ("seen, y = [], x.sum()\nfor row in x:\n    y = y * K + row.sum()\n    if y > 5 * n:  # ?\n        continue\n"
      "    z = row - y\n    z /= 2\n    seen.append(z)\nreturn torch.stack(seen) + y\n", "rest", 4),

@@ -193,10 +193,9 @@ def _of_comprehensions(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _loaded(nodes: Sequence[ast.AST]) -> set[str]:
-    """Return the variables that nodes read, without those of comprehensions."""
+    """Return the names that nodes read, those of comprehensions in them too."""
     changed = {each for node in nodes if isinstance(node, ast.AugAssign) for each in names_set(node.target)}
-    read = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return changed | (read - _of_comprehensions(nodes))
+    return changed | {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
 def _parameters(function: Function) -> list[str]:
@@ -218,7 +217,8 @@ def _inputs(function: Function, run: Sequence[ast.stmt]) -> list[str] | None:
             bound |= names_set(before) if isinstance(before, (*_ASSIGNING, ast.With)) else set()
     inputs, made = set[str](), set[str]()
     for statement in run:
-        inputs |= _loaded(list(ast.walk(statement))) - made
+        nodes = list(ast.walk(statement))
+        inputs |= _loaded(nodes) - _of_comprehensions(nodes) - made
         made |= names_set(statement) if isinstance(statement, _ASSIGNING) else set()
     inside = [node for statement in run for node in ast.walk(statement)]
     ids = set(map(id, inside))
