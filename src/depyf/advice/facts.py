@@ -10,9 +10,21 @@ import ast
 import functools
 from collections.abc import Callable, Iterator, Mapping, Set
 
-from ..torch_text.met import met
+from ..torch_text.met import is_drawn, met
 from .branches import unparsed
-from .source import Loop, Site, called, is_own, loops_around, names_set, own_parts, path_to, qualified_name
+from .source import (
+    Loop,
+    Site,
+    called,
+    is_own,
+    loops_around,
+    names_set,
+    own_parts,
+    parameters,
+    path_to,
+    qualified_name,
+    variables,
+)
 from .tensor_values import Values
 
 #: Functions that take a number out of a tensor, as its method ``item`` does.
@@ -114,10 +126,7 @@ class Facts:
     @property
     def loop_computes(self) -> bool:
         """Whether a turn of the innermost loop computes with more than numbers of Python's."""
-        nodes = [node for loop in self.loops[-1:] for part in loop.body for node in ast.walk(part)]
-        return any(not self.values.is_number(each.id) for node in nodes
-                   if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))
-                   for each in ast.walk(node) if isinstance(each, ast.Name))
+        return any(self.computes(part) for loop in self.loops[-1:] for part in loop.body)
 
     @property
     def skips_rest(self) -> bool:
@@ -165,7 +174,7 @@ class Facts:
     @property
     def reads_drawn(self) -> bool:
         """Whether the statement reads a random number of Python's, which torch holds as a tensor."""
-        drawn = {each.name for each in self.site.values if each.source.startswith("random_value_")}
+        drawn = {each.name for each in self.site.values if is_drawn(each)}
         return any(isinstance(each, ast.Name) and each.id in drawn for each in own_parts(self.statement))
 
     @property
@@ -216,7 +225,7 @@ class Facts:
         """
         if self.function is None or node is None:
             return ""
-        given = {each.arg for each in ast.walk(self.function.args) if isinstance(each, ast.arg)} - {"self", "cls"}
+        given = {*parameters(self.function)} - {"self", "cls"}
         changed, parts = set() if self.is_of_compiled else given, set()
         for part in own_parts(self.statement):
             changed |= names_set(part.target) if isinstance(part, ast.comprehension) else set()
@@ -241,6 +250,13 @@ class Facts:
         return ", ".join(dict.fromkeys(
             f"`{self.text(each)}`" for each in ast.walk(node) if isinstance(each, (ast.Name, ast.Attribute)) and (
                 _last(each) in changed - own or _last(each) in parts and id(each) not in owners)))
+
+    def computes(self, statement: ast.AST, known: bool = False) -> bool:
+        """Return whether a statement computes with variables that may be tensors, or are known to be (``known``)."""
+        operations = [node for node in ast.walk(statement) if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))]
+        names = {each.id for node in operations for each in ast.walk(node) if isinstance(each, ast.Name)}
+        names.intersection_update(variables(self.function) if self.function is not None else ())
+        return any(self.values.is_tensor(name) if known else not self.values.is_number(name) for name in names)
 
     # --- values that depend on the data ----------------------------------------------------------------
     @property
@@ -527,15 +543,15 @@ def _none(at: Facts) -> str:
     """Return the argument that is ``None`` where the line takes a part of it: the only one that it takes parts of."""
     names = {each.value.id for each in ast.walk(at.statement)
              if isinstance(each, (ast.Subscript, ast.Attribute)) and isinstance(each.value, ast.Name)}
-    given = {each.arg for each in ast.walk(at.function.args) if isinstance(each, ast.arg)} if at.function else names
+    given = {*parameters(at.function)} if at.function else names
     return names.pop() if at.met.is_none and len(names) == 1 and names <= given else ""
 
 
 def _library_method(at: Facts) -> str:
     if not at.broken.skips_function or at.broken.depth != 1 or at.function is None:
         return ""
-    return next((f"{node.name}.{at.function.name}" for node in ast.walk(at.site.module or _NOTHING)
-                 if isinstance(node, ast.ClassDef) and at.function in node.body), "")
+    name = qualified_name(at.site.module, at.function)
+    return name if "." in name else ""
 
 
 def _library_module(at: Facts) -> str:

@@ -22,7 +22,7 @@ from .branches import stands_alone
 from .facts import Facts
 from .model import Advice, Edit, indented
 from .recompile_edits import is_compile
-from .source import Function, names_set, path_to
+from .source import Function, names_set, parameters, path_to, qualified_name, variables
 
 #: The rules whose words say that code has to be moved.
 RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading", "element",
@@ -50,7 +50,7 @@ def outlined(at: Facts, rule: str, setting: str, broken: Collection[int] = ()) -
     is_meant = rule in RULES or bool(at.loops) and rule in setting
     if (not is_meant or not isinstance(function, ast.FunctionDef) or at.site.statement is None or at.where is None
             or not at.site.editable or not at.is_of_compiled or not _may_be_divided(function.decorator_list)
-            or function.name.endswith(_SUFFIX) or _is_method(at, function)):
+            or function.name.endswith(_SUFFIX) or "." in qualified_name(at.site.module, function)):
         return
     loop = at.loops[-1] if at.loops else statement if isinstance(statement, (ast.For, ast.While)) else None
     top = next((each for _, block, each in path_to(function, statement.lineno) if block is function.body), None)
@@ -84,11 +84,6 @@ def _may_be_divided(decorators: Sequence[ast.expr]) -> bool:
         for keyword in getattr(decorators[0], "keywords", ()))
 
 
-def _is_method(at: Facts, function: Function) -> bool:
-    nodes = ast.walk(at.site.module or function)
-    return any(isinstance(node, ast.ClassDef) and function in node.body for node in nodes)
-
-
 def _name(function: Function, number: int) -> str:
     return f"{function.name}{_SUFFIX}{number + 1 if number else ''}"
 
@@ -112,17 +107,17 @@ def _runs(at: Facts, block: Sequence[ast.stmt], broken: Collection[int], top: as
     last = block.index(stay[-1]) if top is not None else len(block)
     run: list[ast.stmt] = []
     for statement in block[: last + 1]:
-        if statement not in stay and _is_simple(statement) and _computes(at, statement, known):
+        if statement not in stay and _is_simple(statement) and at.computes(statement, known):
             run.append(statement)
             continue
         if run:
             yield run
             run = []
         inside = ast.walk(statement) if statement is not top and not _is_simple(statement) else ()
-        if any(_is_simple(each) and _computes(at, each, known) for each in inside):
+        if any(_is_simple(each) and at.computes(each, known) for each in inside):
             yield []
     run += block[last + 1 :]
-    if any(_computes(at, each) for each in run):
+    if any(at.computes(each) for each in run):
         yield run
 
 
@@ -136,14 +131,6 @@ def _is_simple(statement: ast.AST) -> bool:
         case ast.AugAssign(target) | ast.AnnAssign(target, value=ast.expr()):
             return isinstance(target, ast.Name)
     return False
-
-
-def _computes(at: Facts, statement: ast.AST, known: bool = False) -> bool:
-    """Return whether a statement computes with what may be a tensor, or is known to be one, by the types recorded."""
-    operations = [node for node in ast.walk(statement) if isinstance(node, (ast.BinOp, ast.Call, ast.AugAssign))]
-    names = {each.id for node in operations for each in ast.walk(node) if isinstance(each, ast.Name)}
-    names.intersection_update(_variables(at.function) if at.function is not None else ())
-    return any(at.values.is_tensor(name) if known else not at.values.is_number(name) for name in names)
 
 
 def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) -> tuple[Edit, ...]:
@@ -198,19 +185,10 @@ def _loaded(nodes: Sequence[ast.AST]) -> set[str]:
     return changed | {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
-def _parameters(function: Function) -> list[str]:
-    return [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
-
-
-def _variables(function: Function) -> list[str]:
-    """Return the variables of a function, its parameters first."""
-    return list(dict.fromkeys((*_parameters(function), *sorted(names_set(function)))))
-
-
 def _inputs(function: Function, run: Sequence[ast.stmt]) -> list[str] | None:
     """Return the variables of a function that statements of it read; ``None`` where one may not be set before them."""
-    known = _variables(function)
-    bound = set(_parameters(function))
+    known = variables(function)
+    bound = set(parameters(function))
     for around, block, statement in path_to(function, run[0].lineno):
         bound |= names_set(around.target) if isinstance(around, ast.For) else set()
         for before in block[: block.index(statement)]:

@@ -199,6 +199,16 @@ def qualified_name(module: ast.Module | None, function: Function) -> str:
     return ".".join((*owners, function.name))
 
 
+def parameters(function: Function) -> list[str]:
+    """Return the names of a function's parameters."""
+    return [each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)]
+
+
+def variables(function: Function) -> list[str]:
+    """Return the variables of a function, its parameters first."""
+    return list(dict.fromkeys((*parameters(function), *sorted(names_set(function)))))
+
+
 def called(call: ast.Call) -> str:
     """Return the name that a call is written with, without what it is an attribute of."""
     return last_name(call.func)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..patterns import pattern
-from ..records.model import GraphBreak
+from ..records.model import GraphBreak, NamedValue
 
 #: By event: ids of torch's registry (``graph_break_registry.json``); how its headings begin, for versions without ids.
 EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
@@ -150,6 +150,11 @@ def bound_method(broken: GraphBreak) -> str:
     """
     match = _BOUND.match(broken.context) if broken.registry_id == "GB0007" else None
     return match["what"] if match is not None else ""
+
+
+def is_drawn(value: NamedValue) -> bool:
+    """Return whether a variable is a number that ``random`` drew (``RandomValueSource``), to torch a tensor."""
+    return value.source.startswith("random_value_")
 
 
 def is_step_of_scheduler(broken: GraphBreak) -> bool:
