@@ -586,7 +586,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "copied": lambda at: at.text(at.copied),
     "entered": lambda at: at.text(at.entered),
     "also_named": lambda at: "".join(
-        f" (with what `{each.id}` is there)" for each in ast.walk(at.entered or _NOTHING)
+        f" (under the name that `{each.id}` has there)" for each in ast.walk(at.entered or _NOTHING)
         if isinstance(each, ast.Name) and each.id in ("self", "cls")),
     "also_as": lambda at: f" as {at.text(at.entered_as)}" if at.entered_as is not None else "",
     "also_passed": lambda at: f", and pass it what its lines need of `{at.text(at.entered_as)}`" if (
