@@ -21,7 +21,7 @@ LONG = NamedValue("i", "Tensor", ("3", "2"), "int64", "cpu", source="L['i']")
 V = NamedValue("v", "Tensor", ("2",), "float32", "cpu", shares_memory=True)
 H = NamedValue("h", "Tensor", ("2",), "float16", "cpu", source="L['h']")
 VALUES = (X, Y, W, N, LONG, V, H, NamedValue("k", "int", source="L['k']"), NamedValue("r", "float", source="L['r']"),
-          NamedValue("t", "Tensor", (), "int64", "cpu", source="L['t']"))
+          NamedValue("t", "Tensor", (), "int64", "cpu", source="L['t']"), NamedValue("a", "ndarray", source="L['a']"))
 
 
 def site(body, values=VALUES):
@@ -110,6 +110,8 @@ def test_a_number_is_changed_in_place_by_nobody():
     ("self.seen = y\nif x.sum() > 0:\n    y += 1", "may change another's tensor in place"),
     ("if x.sum() > 0:\n    v += 1", "may change another's tensor in place"),
     ("if h.sum().item() > 1:\n    y = y * 2", "rounded otherwise"),
+    ("if a.max() > 1:\n    y = y * 2", "`a` is an array of NumPy's"),
+    ("y = y * 2 if np.linalg.norm(a) > k else y", "`a` is an array of NumPy's"),
     ("if x.sum() > 0:\n    for each in w:\n        y = y + each", "statements that have to run on that side only"),
 ])
 def test_what_prevents_a_rewriting_is_said(body, why):

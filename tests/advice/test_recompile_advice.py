@@ -3,7 +3,7 @@
 import pytest
 
 from depyf.advice.recompile_changes import ValueChange
-from depyf.advice.recompiles import ROWS, Facts, event_of, on_change
+from depyf.advice.recompiles import ROWS, Facts, event_of, on_change, setters_of
 from depyf.advice.source import is_only_key
 from depyf.records.model import (
     CacheEntry,
@@ -42,6 +42,7 @@ PLACE = SourceLocation("m.py", 1, "f")
     (("cfg", ("the same object",), "another object"), "object"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
     (("self.lora", ("there",), "missing"), "attribute"), (("flag", ("True",), "False"), "bool"),
     (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "computed"), (("seen", ("{1}",), "{1, 2}"), "set"),
+    (("self.best", ("inf",), "an object of type Tensor"), "type"),
     (("a guard could not be evaluated: 'x'", ("",), ""), ""), (("n", ("",), ""), "")])
 def test_events(change, event):
     assert event_of(ValueChange(*change)) == event
@@ -69,6 +70,12 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
      "breaks the graph at `m.py:9`", False),
     (SIZE, Facts(fixed_at="`m.py:8`"), "what is computed with it at `m.py:8` needs its value", False),
     (SIZE, Facts(fixed_at="`m.py:8`", limit=True), "what is computed with it at `m.py:8` needs its value", True),
+    (NUMBER, Facts(fixed_at="`m.py:8`", is_fixed_once=True), "what is computed with it, or tested of it, at", False),
+    (SIZE, Facts(fixed_at="`m.py:8`", fixed_with="`y.shape[0]`"), "torch took it for the same size as `y.shape[0]`", False),
+    (SIZE, Facts(static_at="`m.py:3`"), "no version leaves it open; calls of the program that mark sizes", False),
+    (ValueChange("x.stride(0) == y.shape[1]", ("True",), "False"), Facts(is_duck=True), "they were equal when", True),
+    (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "torch leaves it open from its second value on; with", True),
+    (ValueChange("self.best", ("inf",), "an object of type Tensor"), Facts(), "each type has a version", False),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "some versions leave it open; in others", False),
     (SIZE, Facts(of_parameter=True, values=2), "torch keeps the sizes of parameters fixed, so each has", False),
     (SIZE, Facts(of_parameter=True, values=3), "torch keeps the sizes of parameters fixed, whatever is marked", True),
@@ -104,6 +111,21 @@ def test_sentences(change, facts, begins, is_remedy):
 
 def test_without_facts_a_size_has_no_advice():
     assert on_change(SIZE, Facts()) is None
+
+
+def test_a_value_that_torch_does_not_say_has_advice_only_where_a_version_leaves_it_open():
+    assert on_change(ValueChange("n", ("0.2",), ""), Facts()) is None
+
+
+def test_all_parts_of_torchs_state_that_changed():
+    (failure,) = guard_failures("0/0: GLOBAL_STATE changed: grad_mode allow_tf32")
+    assert failure.subject == "torch.is_grad_enabled(), allow tf32"
+    assert {"no_grad", "set_float32_matmul_precision"} <= set(setters_of(failure.subject))
+
+
+def test_infinity_is_a_value():
+    (failure,) = guard_failures("0/0: L['self'].best == inf")
+    assert (failure.subject, failure.expected) == ("L['self'].best", "inf")
 
 
 @pytest.mark.parametrize("change", [

@@ -104,6 +104,33 @@ def test_no_symbol_is_advised_for_a_number_whose_text_is_looked_up(lines, search
         assert f"do `{search}`, in plain Python, where `f` is called" in advice.change
 
 
+@pytest.mark.parametrize(("lines", "begins"), [
+    (["log.append(x.sum().item())", "return x"], "set `torch._dynamo.config.capture_scalar_outputs = True`"),
+    (["n = x.max().item()", "return x, {'n': n * 2}"], "set `torch._dynamo.config.capture_scalar_outputs = True`"),
+    (["log.append(f'{x.sum().item():.2f}')", "return x"], "set `torch._dynamo.config.capture_scalar_outputs = True`"),
+    (["n = x.max().item()", "return g(x, n)"],
+     "set `torch._dynamo.config.capture_scalar_outputs = True`, if nothing that is done with the number needs its value"),
+    (["y = x[x.argmax().item() in words]", "return y"],
+     "set `torch._dynamo.config.capture_scalar_outputs = True`, if nothing that is done with the number needs its value"),
+    (["log.append(str(x.sum().item()))", "return x"], "write `'{}'.format(x.sum().item())` for line 2 (`str(x.sum().item())`)"),
+    (["n = x.sum().item()", "log.append(str(n))"], "write `'{}'.format(n)` for line 3 (`str(n)`)"),
+    (["hits = set(x.tolist()) & words", "return x, hits"], "compute the number before the compiled function is"),
+    (["seen = x.tolist()", "return words.get(tuple(seen[:2]))"], "compute the number before the compiled function is"),
+])
+def test_a_symbol_is_advised_where_nothing_needs_the_value_or_on_that_condition(lines, begins):
+    """With a symbol torch 2.13 breaks the graph again at ``str``, at a member of a set, and at a key."""
+    text = "\n    ".join(["def f(x, log, words):", *lines]) + "\n"
+    advice = advice_at(text, 2, "Unsupported Tensor.item() call with capture_scalar_outputs=False", "GB0124")
+    assert advice.change.startswith(begins)
+    assert "if nothing" in begins or "if nothing" not in advice.change
+
+
+def test_what_keeps_a_function_out_of_graphs_may_be_in_another_file():
+    text = "from lib import anchors\n\ndef f(x):\n    a = anchors(x)\n    return a + x\n"
+    advice = advice_at(text, 4, "Skip inlining `torch.compiler.disable()`d function", "GB0099")
+    assert advice is None or advice.change.startswith("take off what keeps `anchors` out of graphs")
+
+
 @pytest.mark.slow
 def test_more_versions_are_made_where_the_limit_is_raised(tmp_path):
     case = CASES["many_strings"]

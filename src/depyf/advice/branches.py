@@ -79,7 +79,7 @@ def on_branch(site: Site) -> Advice | None:
     if choice is None and not isinstance(node, ast.If):
         return None
     assert node is not None
-    prevented = _prevented(site, node, choice)
+    prevented = _of_arrays(node, Values(site.values)) or _prevented(site, node, choice)
     if prevented:
         return _left_alone(site, prevented)
     if choice is None:
@@ -126,7 +126,7 @@ def candidates(site: Site) -> list[Advice]:
     """Return rewritings of a branch that a trial may find to be the same, best first; each with its edit."""
     node = site.statement
     choice = _choice(site, node) if node is not None else None
-    if choice is None or node is None or _prevented(site, node, choice):
+    if choice is None or node is None or _of_arrays(node, Values(site.values)) or _prevented(site, node, choice):
         return []
     guarded = _guarded(site, choice)
     site = replace(site, broken=replace(site.broken, values=tuple(
@@ -254,6 +254,12 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
             if one is not None and other is not None:
                 return Choice(test, one, other, target, inner, inner.end_lineno or 0)
     return None
+
+
+def _of_arrays(node: ast.AST, values: Values) -> str:
+    """Return that a branch is on arrays of NumPy's, which torch traces as tensors, as a clause; ``""`` for others."""
+    arrays = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and values.type_of(each.id) == "ndarray"]
+    return f"`{arrays[0]}` is an array of NumPy's, and `torch.where` would give a tensor" if arrays else ""
 
 
 def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
@@ -516,10 +522,12 @@ def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -
         holds: what is true where nothing is raised.
         text: what makes the exception, or its text.
     """
-    if any(isinstance(each, ast.FormattedValue) or isinstance(each, ast.Call) and called(each) == "format"
-           for each in ast.walk(text or ast.Pass())):
+    of_values = any(isinstance(each, ast.FormattedValue) or isinstance(each, ast.Call) and called(each) == "format"
+                    for each in ast.walk(text or ast.Pass()))
+    if of_values or _of_arrays(holds, Values(site.values)):
+        of = "cannot make a text of values" if of_values else "`torch._assert_async` takes no array of NumPy's"
         return Advice("check", f"{_IN_CALLER}; else leave it as it is",
-                      "a graph has no branch on the value of a tensor, and cannot make a text of values",
+                      f"a graph has no branch on the value of a tensor, and {of}",
                       "what comes after the check is computed before it")
     try:
         test, unknown = truth(holds, Values(site.values), lambda node: unparsed(node, site.text))
@@ -528,11 +536,13 @@ def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -
         unknown = [""]
     if unknown:
         call, where = "fine", ", where `fine` is a tensor of one truth value, true where nothing is to be raised"
+    is_same = raised == "RuntimeError"
+    replaced = "" if is_same else f"a `RuntimeError` may come in the place of the {raised}, and "
     return Advice(
-        "check", f"where a `RuntimeError` may come in the place of the {raised}, and its text needs no values, call "
+        "check", f"where {replaced}{'the text of the exception' if is_same else 'its text'} needs no values, call "
         f"`torch._assert_async({call}, 'text')`{where}; {_IN_CALLER}",
         "a graph has no branch on a value that only the data tells, and this check is an operation of the graph",
-        "another type of exception reaches the caller; on a GPU it comes later")
+        f"{'' if is_same else 'another type of exception reaches the caller; '}on a GPU it comes later")
 
 
 # --- the result ---------------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 SET_UP, _FOLLOWS = "set up", "follows"
 
 # Sentences of several rows.
-_TURN = ("compile what one turn of the loop at line {loop} computes: a function of its own with `@torch.compile`, "
-         "called in the loop; ")
+_TURN = ("compile what one turn of the loop at line {loop} computes{also_if_computes}: a function of its own with "
+         "`@torch.compile`, called in the loop; ")
 _HOW_OFTEN = "how often the loop turns depends on values in a tensor, and no graph has such a loop"
 _EACH_TURN = "one call of compiled code for each turn"
 _DRAWN = "torch holds a random number as a tensor while it traces; a number from outside is an input of the graph"
@@ -135,7 +135,7 @@ def _computes_loss(at: Facts) -> bool:
     """Return whether the graph itself computes the loss: of another one torch 2.13 traces nothing, without an error."""
     loss = at.loss
     return not at.site.resumed and isinstance(loss, ast.Name) and at.values.is_tensor(loss.id) and (
-        not at.values.is_given(loss.id))
+        not at.values.is_given(loss.id)) and not at.returns_gradients
 
 
 RULES: tuple[Rule, ...] = (
@@ -168,6 +168,7 @@ RULES: tuple[Rule, ...] = (
          _EACH_TURN, facts=lambda at: at.is_in_loop_of_data),
     Rule("branch", "branch assertion", edit=_site(branches.on_branch)),
     Rule("branch", "item", facts=lambda at: at.test, edit=_site(branches.on_branch)),
+    Rule("branch", "operator", facts=lambda at: at.is_number and at.tests_array, edit=_site(branches.on_branch)),
 
     # Numbers out of tensors.
     Rule("packed", "operator", f"give the module the padded batch, not the packed one, and set `{_RNN}`",
@@ -194,6 +195,10 @@ RULES: tuple[Rule, ...] = (
          "end what is compiled before this line, and do what it does with the number in plain Python",
          "the number is a symbol of the graph, and the line needs its value", _OUTSIDE,
          facts=lambda at: at.is_of_compiled and not at.loops),
+    Rule("text", "item operator", f"write `{{formatted}}` for {{str_use}}, and set `{SCALARS}`",
+         "the number is then a symbol of the graph, and torch makes the text of `.format` when the graph is done; "
+         "`str` of a symbol breaks the graph again", "nothing in the compiled function finds the text in a dictionary",
+         facts=lambda at: at.is_number),
     Rule("tolist", "tolist",
          f"if `{{listed}}` has one dimension: write `[value.item() for value in {{listed}}]`, and set `{SCALARS}`",
          "torch traces `.item()` of each element then, and no `.tolist()` of floating point", "the loop is unrolled"),
@@ -201,7 +206,12 @@ RULES: tuple[Rule, ...] = (
          cost="{next_test} depends on it, and breaks the graph next", next_break="{next_test}",
          facts=lambda at: at.is_number),
     Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
-         cost="a branch or a key that depends on the number may end the graph again", facts=lambda at: at.is_number),
+         cost="a branch or a key that depends on the number may end the graph again",
+         facts=lambda at: at.is_number and at.is_only_computed),
+    Rule("capture_scalar_outputs", "item operator",
+         f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, a member of a "
+         "set, a size, a call that torch does not trace", _SYMBOL, "else the graph ends again there", setting=SCALARS,
+         facts=lambda at: at.is_number),
 
     # Shapes that depend on the data.
     Rule("rest", "size",
@@ -285,7 +295,7 @@ RULES: tuple[Rule, ...] = (
     Rule("no argument", "exception", "pass `{none}` at each call: it is `None` here",
          "the line fails for `None`, and torch gives up a function in which an exception comes", elsewhere=True),
     Rule("raise", "exception", "test for it before the call of `{compiled}`, in code that is not compiled",
-         "a graph cannot raise; a call that does not come to this line is compiled whole",
+         "a graph cannot raise",
          "none, as long as the test needs nothing that the function computes",
          facts=lambda at: isinstance(at.statement, (ast.Raise, ast.Assert))),
     Rule("raise", "exception", "if this line raises {raised} in plain Python, too: keep such calls from `{compiled}`, "

@@ -213,6 +213,10 @@ def taken_out(at: Facts) -> Advice | None:
     return replace(advice, change=f"take the line `{at.text(at.statement)}` out", after=())
 
 
+_KEPT_OUT = "the program itself keeps the function out of the graph"
+_UNLESS_WRONG = "none, unless it was put there since torch compiles the function wrongly"
+
+
 def enabled(at: Facts) -> Advice | None:
     """Return the advice on a function that the program keeps from being compiled."""
     for node in ast.walk(at.site.module or ast.Module([], [])):
@@ -222,7 +226,7 @@ def enabled(at: Facts) -> Advice | None:
                     edit = Edit(at.site.where.filename, decorator.lineno, decorator.end_lineno or decorator.lineno, ())
                     return Advice(
                         "disable", f"take `@{at.text(decorator)}` off `{node.name}`, or call it before or after what "
-                        "is compiled", "the program itself keeps the function out of the graph",
-                        "none, unless it was put there since torch compiles the function wrongly",
-                        (edit,) if at.site.editable else ())
-    return None
+                        "is compiled", _KEPT_OUT, _UNLESS_WRONG, (edit,) if at.site.editable else ())
+    return Advice(
+        "disable", f"take off what keeps `{at.text(at.call.func)}` out of graphs (`torch.compiler.disable`), or call "
+        "it before or after what is compiled", _KEPT_OUT, _UNLESS_WRONG) if at.call is not None else None

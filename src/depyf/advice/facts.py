@@ -48,7 +48,7 @@ SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
 
 #: A use of a value that depends on the data: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
-#: is looked up) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
+#: is looked up), ``"str"`` (its text) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
 Use = tuple[str, ast.expr]
 
 
@@ -85,6 +85,12 @@ class Facts:
     def test(self) -> ast.expr | None:
         """The test of the statement."""
         return self.statement.test if isinstance(self.statement, (ast.If, ast.While, ast.Assert)) else None
+
+    @property
+    def tests_array(self) -> bool:
+        """Whether the statement tests an array of NumPy's."""
+        return any(isinstance(each, ast.Name) and self.values.type_of(each.id) == "ndarray"
+                   for each in ast.walk(self.test or _NOTHING))
 
     @property
     def loop_test(self) -> ast.expr | None:
@@ -218,6 +224,14 @@ class Facts:
         """What ``.backward()`` is called on."""
         return next((each.func.value for each in self.calls("backward") if isinstance(each.func, ast.Attribute)), None)
 
+    @property
+    def returns_gradients(self) -> bool:
+        """Whether the function returns a tensor that requires a gradient and that it has made before this line."""
+        returned = [each for node in ast.walk(self.function or _NOTHING) if isinstance(node, ast.Return) and node.value
+                    for each in (node.value.elts if isinstance(node.value, ast.Tuple) else [node.value])]
+        return any(isinstance(each, ast.Name) and self.values.requires_grad(each.id) and not self.values.is_given(
+            each.id) for each in returned)
+
     def made_of(self, node: ast.expr | None) -> str:
         """Return what an expression reads and compiled lines before it make or change, as Markdown; ``""`` for nothing.
 
@@ -281,6 +295,57 @@ class Facts:
                 return ""  # (Of the number of an argument torch may compile a version for each value instead.)
         return self.use("test")
 
+    @property
+    def is_only_computed(self) -> bool:
+        """Whether the number goes, as far as the function's text shows, to nothing that needs its value.
+
+        That is arithmetic, a text by a format, something that stores it, and the result.
+        """
+        names: set[str] = set()
+        statements = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.stmt) and (
+            self.loops or each.lineno >= self.statement.lineno)] if self.site.statement else []
+        for statement in sorted(statements, key=lambda each: each.lineno):
+            match statement:
+                case ast.Assign([ast.Name(name)], value) if is_number(value, names) and (
+                        statement is self.statement or names):
+                    names.add(name)
+                case ast.Assign([ast.Name(name)]):
+                    names.discard(name)
+        return bool(statements) and all(self._is_traced(each, names)
+                                        for each in statements if each is self.statement or _reads(each, names))
+
+    def _is_traced(self, statement: ast.stmt, names: set[str]) -> bool:
+        """Return whether torch traces, with a symbol for it, what a statement itself does with the number."""
+        parts = [*own_parts(statement)]
+        above = {id(child): part for part in (statement, *parts) for child in ast.iter_child_nodes(part)}
+        for part in parts:
+            holder = above.get(id(part))
+            if not is_number(part, names) or is_number(holder, names) or isinstance(
+                    holder, ast.Call) and is_number(holder) or isinstance(getattr(part, "ctx", None), ast.Store):
+                continue
+            while isinstance(holder, (ast.Tuple, ast.List, ast.Dict)):
+                holder = above.get(id(holder))
+            match holder:
+                case ast.FormattedValue() | ast.Return() | ast.Assign() | ast.AnnAssign() | ast.Expr():
+                    pass
+                case ast.AugAssign(_, ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
+                    pass
+                case ast.Call(ast.Attribute(_, "append" | "format")):
+                    pass
+                case ast.Subscript(ast.Name(owner)) if self.values.is_tensor(owner):
+                    pass  # (A symbol may be the only index of a tensor.)
+                case _ if not self._is_of_tensor(part):
+                    return False
+        return True
+
+    def _is_of_tensor(self, node: ast.AST) -> bool:
+        """Return whether an expression is arithmetic with a known tensor, so that it gives a tensor."""
+        match node:
+            case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult() | ast.Div(), right):
+                return any(isinstance(each, ast.Name) and self.values.is_tensor(each.id) or self._is_of_tensor(each)
+                           for each in (left, right))
+        return False
+
     def first(self, kind: str, of_size: bool = False) -> ast.expr | None:
         """Return the first use of a kind.
 
@@ -320,6 +385,8 @@ class Facts:
                         statement is first and _is_of_data(value) if of_size else is_number(value, names)):
                     names.update(each.id for target in targets for each in (
                         target.elts if isinstance(target, ast.Tuple) else [target]) if isinstance(each, ast.Name))
+                case ast.Assign([ast.Name(name)], value) if not of_size and _is_list_of_numbers(value, names):
+                    names.add(name)
                 case ast.Assign(targets, value) if any(_is_size(each, names) for each in ast.walk(value)):
                     sizes.update(each.id for each in targets if isinstance(each, ast.Name))
                 case ast.For(target, ast.Call(ast.Attribute(_, "tolist"))) if not of_size:
@@ -349,6 +416,12 @@ class Facts:
                     yield "fixed", each
                 case ast.keyword("size", value) if any(map(is_fixed, ast.walk(value))):
                     yield "fixed", value
+                case ast.Call(ast.Name("set" | "frozenset" | "tuple"), [items]) if _is_list_of_numbers(items, names):
+                    yield "fixed", each  # (a set and a key compare them)
+                case ast.Set(items) if any(map(is_fixed, items)):
+                    yield "fixed", each
+                case ast.Call(ast.Name("str"), [value]) if is_number(value, names):
+                    yield "str", each
                 case ast.Call(_, _, [ast.keyword("key", ast.Lambda(_, value))]) if any(map(is_fixed, ast.walk(value))):
                     yield "fixed", each
                 case ast.Call(ast.Attribute(ast.Name("torch"), "tensor" | "as_tensor"), [ast.List(items)]) if any(
@@ -365,6 +438,22 @@ class Facts:
             case ast.Call(ast.Attribute(_, "argmax" | "argmin"), [], []):
                 return True
         return False
+
+
+def _is_list_of_numbers(node: ast.expr, names: set[str]) -> bool:
+    """Return whether an expression is a list of numbers out of a tensor, or a part of one: ``x.tolist()[:2]``."""
+    match node:
+        case ast.Subscript(inner, ast.Slice()) | ast.Call(ast.Name("list" | "sorted"), [inner]):
+            return _is_list_of_numbers(inner, names)
+        case ast.Call(ast.Attribute(_, "tolist"), [], []):
+            return True
+        case ast.ListComp(value) | ast.GeneratorExp(value):
+            return is_number(value, names)
+        case ast.List(items):
+            return any(is_number(each, names) for each in items)
+        case ast.Name(name):
+            return name in names
+    return False
 
 
 def _uses_of_size(statement: ast.stmt, names: set[str], sizes: set[str]) -> Iterator[Use]:
@@ -504,6 +593,14 @@ def _grown(at: Facts) -> str:
     return ""
 
 
+def _formatted(at: Facts) -> str:
+    """Return what gives the text of a number as ``str`` does; ``""`` where the first use is no ``str``."""
+    match at.first("str"):
+        case ast.Call(_, [value]):
+            return f"'{{}}'.format({at.text(value)})"
+    return ""
+
+
 def _logger(at: Facts) -> str:
     within = at.broken.location.function.rpartition(".")[2] if at.broken.location is not None else ""
     return {"isEnabledFor": within, "warning_once": "warning", "": within}.get(at.met.last, at.met.last)
@@ -575,6 +672,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "test": lambda at: at.text(at.test),
     "skip_of_size": lambda at: at.text(at.skip_of_size.test) if at.skip_of_size is not None else "",
     "loop_test": lambda at: at.text(at.loop_test),
+    "also_if_computes": lambda at: "" if any(at.computes(part, known=True) for part in getattr(
+        at.loops[-1] if at.loops else at.statement, "body", ())) else ", if it computes with tensors",
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),
     "made": lambda at: at.made_of(at.call),
@@ -600,6 +699,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "fixed_use": lambda at: at.use("fixed"),
     "next_test": lambda at: at.next_test,
     "next_test_of_size": lambda at: at.use("test", of_size=True),
+    "str_use": lambda at: at.use("str"),
+    "formatted": _formatted,
     "numbers_of_size": lambda at: at.use("numbers", of_size=True),
     "looked_up": lambda at: at.text(at.first("text")),
     "none": _none,

@@ -27,6 +27,9 @@ class Facts:
 
     Attributes:
         fixed_at: the place, as Markdown, of a line that fixes the size or number in some version; ``""`` for none.
+        is_fixed_once: versions fix it at no other value, so that nothing says whether the line needs its value, or only
+            tests whether it is this one.
+        fixed_with: other sizes, as Markdown, that torch took for the same one there, as they were equal.
         is_open: a version leaves the size or number open.
         spares: a version that leaves it open from the first call on would be that version: the first value has the
             same type, and comes out the same in what torch tests; ``None`` where that is not known.
@@ -37,7 +40,9 @@ class Facts:
         dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
         of_parameter: the size is one of an ``nn.Parameter``.
         limit: the function reached the recompile limit.
+        is_duck: torch asks for the equality since the sizes were equal when it compiled, and no line compares them.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
+        static_at: those of calls that mark sizes as static.
         lengths: the lengths that versions hold, in their order.
         values: how many values of it the versions of the function met.
         is_moved: torch found it no longer where an earlier version read it: a module is in another place than ``None``.
@@ -46,6 +51,8 @@ class Facts:
     """
 
     fixed_at: str = ""
+    is_fixed_once: bool = False
+    fixed_with: str = ""
     is_open: bool = False
     spares: bool | None = True
     broken_at: str = ""
@@ -54,7 +61,9 @@ class Facts:
     dynamic: str = ""
     of_parameter: bool = False
     limit: bool = False
+    is_duck: bool = False
     set_at: str = ""
+    static_at: str = ""
     lengths: tuple[int, ...] = ()
     values: int = 0
     is_moved: bool = False
@@ -65,6 +74,7 @@ class Facts:
 #: Global state of torch's, with the names of what sets it.
 STATES = {
     "torch.is_grad_enabled()": ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode"),
+    "allow tf32": ("set_float32_matmul_precision",),
     "torch.get_default_dtype()": ("set_default_dtype",),
     "torch.get_num_threads()": ("set_num_threads",),
     "torch.are_deterministic_algorithms_enabled()": ("use_deterministic_algorithms",),
@@ -83,8 +93,8 @@ PRESENCE = ("there", "missing")
 
 def setters_of(subject: str) -> tuple[str, ...]:
     """Return the names of torch's functions that set the global state which changed; none for another subject."""
-    first = subject.partition(", ")[0]
-    return ("autocast",) if first.startswith(_AUTOCAST) else STATES.get(first, ())
+    return tuple(name for each in subject.split(", ")
+                 for name in (("autocast",) if each.startswith(_AUTOCAST) else STATES.get(each, ())))
 
 
 def event_of(change: ValueChange) -> str:
@@ -153,6 +163,7 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
         ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
         ("set", any(isinstance(each, ast.Set) for each in texts)),
         ("constant", all(isinstance(each, ast.Attribute) for each in texts)),
+        ("type", change.now.startswith("an object of type ")),
     )
     return next((event for event, holds in events if holds), "")
 
@@ -273,6 +284,11 @@ ROWS = (
         "`torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes = False`, too) it leaves those open that changed "
         "and that nothing fixes", True),
+    Row("size", _all(_is_fixed, lambda change, at: bool(at.fixed_with)), "torch took it for the same size as "
+        "{fixed_with}, as they were equal when it compiled; what is computed with one of them at {fixed_at} needs its "
+        "value"),
+    Row("size number", _all(_is_fixed, lambda change, at: at.is_fixed_once), "what is computed with it, or tested of "
+        "it, at {fixed_at} fixes it: that version holds for this value alone"),
     Row("size number", _all(_is_fixed, _limit), "what is computed with it at {fixed_at} needs its value while torch "
         "compiles, so each value has a version of its own" + _RAISE, True),
     Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
@@ -283,6 +299,8 @@ ROWS = (
         "leaves a size open that has changed, unless it is one of a parameter, or what is computed with it fixes it",
         True),
     Row("size", _is_static, "`dynamic=False` is set, so each size has a version of its own"),
+    Row("size", lambda change, at: bool(at.static_at) and not at.is_open, "no version leaves it open; calls of the "
+        "program that mark sizes as static: {static_at}"),
     Row("size number", _all(_is_opened, _is_range), "a condition on it that torch tested while it compiled tells its "
         "values apart, and each outcome has a version of its own: the program asks for both"),
     Row("size number", _all(_is_opened, lambda change, at: bool(at.broken_at)), _OPENED + "; the version that does "
@@ -314,6 +332,8 @@ ROWS = (
         "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
     Row("number string constant", _always, "each of its values has a version of its own"),
+    Row("condition", lambda change, at: at.is_duck, "they were equal when it compiled, so torch took both for one "
+        "size; with `torch.fx.experimental._config.use_duck_shape = False` it does not", True),
     Row("condition", _always, "the outcome of this condition is a part of the version, so each outcome that calls "
         "have needs one: the program, or what torch computes for it, asks for both"),
     Row("bool", _always, "each of its two values has a version"),
@@ -361,11 +381,13 @@ ROWS = (
 def on_change(change: ValueChange, at: Facts) -> RecompileAdvice | None:
     """Return what is true of a change; ``None`` where no row's facts are present."""
     event = event_of(change)
+    if not event and not change.now and at.is_open and all(map(NUMBER.fullmatch, change.was)):
+        event = "number"  # (what it is now torch does not say)
     row = next((row for row in ROWS if event in row.events.split() and row.facts(change, at)), None)
     if row is None:
         return None
     lengths = " → ".join(map(str, at.lengths[:4])) + (" → ..." if len(at.lengths) > 4 else "")
     text = row.text.replace("{lengths}", lengths).replace("{cause}", f"`{change.cause.strip()}`")
-    for field in ("fixed_at", "broken_at", "others", "set_at"):
+    for field in ("fixed_at", "fixed_with", "broken_at", "others", "set_at", "static_at"):
         text = text.replace(f"{{{field}}}", getattr(at, field))
     return RecompileAdvice(text, row.is_remedy)

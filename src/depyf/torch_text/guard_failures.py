@@ -276,6 +276,9 @@ def _of_state(condition: str, seen: Seen) -> Comparison | None:
         now = {question: seen(question) for name in names if (question := _question_of_state(name))}
         if not now:
             return Comparison("torch's global state: " + ", ".join(name.replace("_", " ") for name in names))
+        unasked = [name.replace("_", " ") for name in names if not _question_of_state(name)]
+        if unasked:  # (what it was and is, nothing says of all)
+            return Comparison(", ".join((*now, *unasked)))
         # (Torch says what changed, not from what: of two values it was the other one.)
         turned = {question: state for question, state in now.items() if state in ("True", "False")}
         if len(turned) < 2:
@@ -351,7 +354,9 @@ def _is_literal(node: ast.expr) -> bool:
     try:
         ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return isinstance(node, ast.Attribute) and ast.unparse(node).startswith("torch.")
+        number = node.operand if isinstance(node, ast.UnaryOp) else node
+        return isinstance(node, ast.Attribute) and ast.unparse(node).startswith("torch.") or (
+            isinstance(number, ast.Name) and number.id in ("inf", "nan"))
     return True
 
 

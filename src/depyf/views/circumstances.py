@@ -17,6 +17,7 @@ from ..advice.recompile_changes import NUMBER, WHOLE_NUMBER
 from ..advice.recompiles import PRESENCE, Facts, setters_of
 from ..advice.source import is_own, last_name
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.guard_failures import DUCK_SIZED
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
@@ -24,7 +25,7 @@ from .fixed_symbols import fixed_symbols
 from .inductor_ranges import holds_at
 from .markdown import code, some
 from .run_index import RunIndex
-from .version_differences import MOST
+from .version_differences import MOST, version_differences
 
 
 @dataclass
@@ -33,6 +34,8 @@ class _Versions:
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` where that is not known.
+        fixed_at: the values that each is fixed at.
+        together: for each of these, others that torch took for the same one.
         opened: those that versions leave open, each with the conditions on its symbol that each of these holds under.
         broken: the place of a break that the version which leaves each open has, and the versions before it do not.
         limit: the function reached the recompile limit.
@@ -41,6 +44,8 @@ class _Versions:
     """
 
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
+    fixed_at: dict[str, set[str]] = field(default_factory=dict)
+    together: dict[str, list[str]] = field(default_factory=dict)
     opened: dict[str, list[list[str]]] = field(default_factory=dict)
     broken: dict[str, SourceLocation] = field(default_factory=dict)
     limit: bool = False
@@ -65,11 +70,15 @@ class Circumstances:
         place = versions.fixed.get(subject)
         return Facts(
             fixed_at=code(self.run.short_place(place)) if place is not None else "",
+            is_fixed_once=len(versions.fixed_at.get(subject, ())) < 2,
+            fixed_with=some(list(map(code, together)), MOST) if (together := versions.together.get(subject)) else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            spares=_spares(change, versions.opened.get(subject, ())), others=self._others(compilation),
+            spares=_spares(change, versions.opened.get(subject, ())), others=self._others(compilation, subject),
             broken_at=code(self.run.short_place(broken)) if (broken := versions.broken.get(subject)) else "",
             equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
+            is_duck=any(DUCK_SIZED in each.hint or DUCK_SIZED in each.text for each in change.failures),
+            static_at=self._set_at(("mark_static",)) if ".shape[" in subject else "",
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
             values=len(versions.values.get(change.subject, ())),
             is_set=NUMBER.fullmatch(change.now) is not None and self._is_set(compilation, change.subject),
@@ -130,6 +139,10 @@ class Circumstances:
             fixed = dict(_named(self.run, each, fixed_symbols(each, self.run.version(each))))
             asked = [decision for decision in each.symbols if decision.kind == "guarded"]
             result.fixed.update({name: decision.location for name, decision in fixed.items()})
+            for name, decision in fixed.items():
+                result.fixed_at.setdefault(name, set()).add(decision.value)
+                result.together[name] = [other for other, beside in fixed.items() if beside is decision
+                                         and other.replace("._base", "") != name.replace("._base", "")]
             breaks = dict.fromkeys(one.location for one in each.breaks if one.location is not None)
             new = [location for location in breaks if before is not None and location not in before]
             before = breaks | (before or {})
@@ -138,12 +151,22 @@ class Circumstances:
                 if name not in fixed:
                     result.opened.setdefault(name, []).append(
                         [one.symbol for one in asked if decision.symbol in SYMBOL.findall(one.symbol)])
-                    result.broken.update({name: new[0]} if new else {})
+                    if new and len(result.opened[name]) == 1:  # (with `dynamic=True` it is the first one)
+                        result.broken[name] = new[0]
         return result
 
-    def _others(self, compilation: Compilation) -> str:
-        """Return what else a version differs in from the earlier one and does not leave open, as Markdown."""
+    def _others(self, compilation: Compilation, subject: str) -> str:
+        """Return what else a version differs in from the earlier one and does not leave open, as Markdown.
+
+        Nothing where a later version that leaves the subject open differs in no such thing from an earlier one.
+        """
         subjects = [each.subject for each in self.run.differences(compilation) if not each.is_open]
+        versions, names = self.run.versions_beside(compilation), self.run.stack_names(compilation)
+        if subjects and any(
+                found and all(each.is_open for each in found) and any(each.subject == subject for each in found)
+                for number, new in enumerate(versions) for old in versions[:number]
+                if (found := version_differences(old, new, names, ()))):
+            return ""
         return some([code(each) for each in dict.fromkeys(subjects)], MOST) if subjects else ""
 
     def _equal_at_first(self, change: Change) -> bool:

@@ -115,6 +115,8 @@ def _one(name: str, variable: Any, value: Any, first: str, memory: Mapping[int |
         path = getattr(_stored(variable).get("source"), "name", "")
         path = path() if callable(path) else path
     same = first if first != name else ""
+    if type(variable).__name__ == private_api.TRACED_ARRAY.key:  # (torch traces an array as a tensor)
+        return NamedValue(name, "ndarray", source=str(path), same_as=same)
     if isinstance(value, torch.Tensor):
         kind = "Parameter" if isinstance(value, torch.nn.Parameter) else "Tensor"
         own = _memory(value)

@@ -355,6 +355,10 @@ LAZY_CACHE = PrivateApi(
     ("torch._dynamo.variables.lazy:LazyVariableTracker.__init__",),
     "a local variable at a graph break that torch has not looked at", "2.0",
     "types, shapes and dtypes of such variables", mentions("_cache"), "_cache")
+TRACED_ARRAY = PrivateApi(
+    ("torch._dynamo.variables.tensor:NumpyNdarrayVariable",),
+    "whether a local variable at a graph break is an array of NumPy's", "2.1",
+    "advice on branches on arrays", key="NumpyNdarrayVariable")
 CAPTURED_GRAPH = PrivateApi(
     ("torch._dynamo.output_graph:OutputGraph.call_user_compiler",),
     "the graph that a backend is given, and what it gives back", "2.0",
