@@ -37,6 +37,7 @@ PLACE = SourceLocation("m.py", 1, "f")
     (("torch.is_grad_enabled(), torch.is_autocast_enabled('cpu')", ("True, False",), "False, True"), "state"),
     (("torch.are_deterministic_algorithms_enabled()", ("False",), "True"), "state"),
     (("n", ("3",), "4"), "number"), (("scale", ("0.5",), "1e-05"), "number"), (("mode", ("'sum'",), "'mean'"), "string"),
+    (("device", ("'cpu'", "None"), "an object of type device"), "type"), (("gamma", ("5.0", "None"), "3.0"), "number"),
     (("mask", ("None",), "an object of type Tensor"), "none"), (("type(mask)", ("a tensor",), "NoneType"), "none"),
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "type"),
     (("cfg", ("the same object",), "another object"), "object"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
@@ -76,7 +77,10 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.stride(0) == y.shape[1]", ("True",), "False"), Facts(is_duck=True), "they were equal when", True),
     (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "torch leaves it open from its second value on; with", True),
     (ValueChange("self.best", ("inf",), "an object of type Tensor"), Facts(), "each type has a version", False),
-    (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "some versions leave it open; in others", False),
+    (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "torch leaves it open from its second value on, but for", True),
+    (SIZE, Facts(fixed_at="`m.py:8`", is_open=True, dynamic="True"), "some versions leave it open; in others", False),
+    (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(fixed_at="`m.py:8`", is_open=True), "torch compiles a ver", False),
+    (SIZE, Facts(of_parameter=True, is_open=True), "torch leaves it open from its second value on; with", True),
     (SIZE, Facts(of_parameter=True, values=2), "torch keeps the sizes of parameters fixed, so each has", False),
     (SIZE, Facts(of_parameter=True, values=3), "torch keeps the sizes of parameters fixed, whatever is marked", True),
     # Where it costs versions (vllm's and TensorRT-LLM's batch sizes), and where two values need two versions anyway.
@@ -95,7 +99,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a condition on it", False),
     (ValueChange("self.n", ("1",), "2", owner="module", cause="y = x * self.n"), Facts(), "torch holds whole", True),
     (ValueChange("self.i", ("1",), "2", owner="module", cause="k = keys[self.i]"), Facts(), "it is a key or an", False),
-    (ValueChange("Layer.n", ("1",), "2"), Facts(is_set=True), "the compiled function changes it", True),
+    (ValueChange("Layer.n", ("1",), "2"), Facts(is_set=True, values=3), "the compiled function changes it", True),
     (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch holds a whole number for fixed", True),
     (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and in", True),
     (ValueChange("len(log)", ("0",), "1"), Facts(lengths=(0,)), "when it is empty there is a version of its own", False),
@@ -105,8 +109,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
 def test_sentences(change, facts, begins, is_remedy):
     advice = on_change(change, facts)
     assert advice.text.startswith(begins) and advice.is_remedy == is_remedy
-    assert "{" not in advice.text and ("`dynamic=True` in" in advice.text) == (
-        facts.is_open and is_remedy and not facts.fixed_at)
+    assert "{" not in advice.text and ("`dynamic=True` in" in advice.text) == (facts.is_open and is_remedy)
 
 
 def test_without_facts_a_size_has_no_advice():

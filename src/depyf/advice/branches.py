@@ -93,7 +93,8 @@ def on_branch(site: Site) -> Advice | None:
         but = "; where it holds NaN, its gradient may be NaN, too" if of_nan else ""
         return replace(advice, cost=f"{advice.cost}{proven_for(site)}{but}")
     if len(conditions) > _FEW:
-        return _left_alone(site, f"`torch.where` would be the same only if {_listed(conditions)}")
+        return _left_alone(site, "it is not known whether `torch.where` would be the same: that depends on whether "
+                           f"{conditions[0]}, and on {len(conditions) - 1} facts more")
     return replace(advice, change=f"if {_listed(conditions)}: {advice.change}; otherwise leave the branch as it is",
                    edits=(), after=())
 

@@ -29,6 +29,8 @@ _GIVE_SYMBOLS = frozenset({
     "nonzero", "nonzero_numpy", "_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive",
     "repeat_interleave", "masked_select", "bincount", "index", "argwhere", "_pack_padded_sequence",
     "_padded_dense_to_jagged_forward"})
+#: Operators of torch's that give a truth value of Python's.
+_TRUTHS = frozenset({"allclose", "equal", "is_nonzero"})
 _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 #: The rules on what a library does at its first call only, and on what an earlier break in the same line makes.
@@ -47,6 +49,7 @@ _IN_PYTHON = "make the text, and do `{looked_up}`, in plain Python, where `{comp
 _NO_TEXT = ("outside of a graph the number has a value; inside, torch makes its text only when the graph is done, and "
             "would look up what is no text yet")
 _PASSED = "what the compiled function itself needs of what is looked up has to be passed to it"
+_TRUTH = "it gives a truth value of Python's, and a graph has no values while it is captured"
 _SYMBOL = "the number is then a symbol of the graph"
 _SIZE_SYMBOL = "the size of the result is then a symbol of the graph"
 _NOT_TRACED = "torch does not trace `{call}`"
@@ -159,6 +162,11 @@ RULES: tuple[Rule, ...] = (
          "by itself", "one call of compiled code for each turn that goes on",
          facts=lambda at: at.ends_turn and at.skips_rest),
     Rule("turn", "branch item symbol",
+         "compile what a turn of the loop at line {loop} computes before the test, and what it computes after it: "
+         "functions of their own with `@torch.compile`, called in the loop; the test `{test}` and {plain} itself stay "
+         "in plain Python{also_grown}", _HOW_OFTEN, "two calls of compiled code for each turn",
+         facts=lambda at: at.ends_turn and at.divides_turn),
+    Rule("turn", "branch item symbol",
          f"{_TURN}the test `{{test}}` and {{plain}} itself stay in plain Python{{also_grown}}", _HOW_OFTEN,
          _EACH_TURN, facts=lambda at: at.ends_turn),
     Rule("turn", "size",
@@ -210,8 +218,14 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.is_number and at.is_only_computed),
     Rule("capture_scalar_outputs", "item operator",
          f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, a member of a "
-         "set, a size, a call that torch does not trace", _SYMBOL, "else the graph ends again there", setting=SCALARS,
-         facts=lambda at: at.is_number),
+         "set, a size, a flag, a call that torch does not trace", _SYMBOL, "else the graph ends again there",
+         setting=SCALARS, facts=lambda at: at.is_number),
+
+    Rule("truth", "operator", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _TRUTH, _EACH_TURN,
+         facts=lambda at: at.met.name in _TRUTHS and at.loops),
+    Rule("truth", "operator",
+         "return what `{call}` compares, and call it outside of what is compiled", _TRUTH, _OUTSIDE,
+         facts=lambda at: at.met.name in _TRUTHS),
 
     # Shapes that depend on the data.
     Rule("rest", "size",
@@ -244,6 +258,9 @@ RULES: tuple[Rule, ...] = (
          "set `torch._dynamo.config.ignore_logging_functions.add(logging.Logger.{logger})`",
          "a graph cannot log; with the setting torch leaves the call out",
          "the message comes after the call, or never"),
+    Rule("warning", "skipped", "return what it warns of, and warn where the function is called",
+         "torch can warn after a graph, but only where it is given texts, numbers and tensors, and no class",
+         "the warning comes after the call", facts=lambda at: at.met.last == "warn" and at.warns_of_class),
     Rule("warning", "skipped", why="torch then warns after the graph instead of ending it here",
          cost="the warning comes when the graph is done", setting=f"{REORDER}(warnings.warn)",
          facts=lambda at: at.met.last == "warn"),
@@ -321,6 +338,11 @@ RULES: tuple[Rule, ...] = (
          f"a backend that differentiates graphs has compiled the backward pass anyway; `{_AUTOGRAD}` is for a loss "
          "that the same graph computes: of another one torch 2.13 traces no gradients, without an error",
          "what follows `.backward()`, as an optimizer's step, is then not in that function"),
+    Rule("allow_rnn", "recurrent", f"if the input is no packed sequence: set `{_RNN}`; else give the module the padded "
+         "batch, too", "torch traces what the module computes for padded input alone, step by step",
+         f"{_UNROLLED}; a packed sequence breaks the graph again; of a padded batch last states are others, and so is "
+         "all that a bidirectional module returns",
+         facts=lambda at: at.may_be_packed, setting=_RNN),
     Rule("allow_rnn", "recurrent", why="torch then traces what the module computes, step by step", setting=_RNN,
          cost=f"{_UNROLLED}; it holds for padded input alone: a packed sequence breaks the graph again"),
     Rule("enable_trace_load_build_class", "class", why="torch then traces the definition of the class",

@@ -130,6 +130,25 @@ class Facts:
                                             for part in self.statement.body for each in ast.walk(part)))
 
     @property
+    def warns_of_class(self) -> bool:
+        """Whether the statement gives ``warnings.warn`` more than a text."""
+        return any(len(call.args) > 1 or call.keywords for call in self.calls("warn"))
+
+    @property
+    def may_be_packed(self) -> bool:
+        """Whether the statement calls something with a packed sequence, as far as is known."""
+        given = [each.id for call in own_parts(self.statement) if isinstance(call, ast.Call)
+                 for each in call.args if isinstance(each, ast.Name)]
+        return any(not self.values.is_tensor(name) for name in given)
+
+    @property
+    def divides_turn(self) -> bool:
+        """Whether a turn of the innermost loop computes both before the statement and after it."""
+        body: list[ast.stmt] = self.loops[-1].body if self.loops else []
+        at = body.index(self.statement) if self.statement in body else 0
+        return any(map(self.computes, body[:at])) and any(map(self.computes, body[at + 1:]))
+
+    @property
     def loop_computes(self) -> bool:
         """Whether a turn of the innermost loop computes with more than numbers of Python's."""
         return any(self.computes(part) for loop in self.loops[-1:] for part in loop.body)

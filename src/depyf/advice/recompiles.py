@@ -153,17 +153,17 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
     events = (
         ("view", A_VIEW in values),
         ("layout", any(each == "contiguous" or each.startswith(("channels last", "strides (")) for each in values)),
-        ("none", "None" in values or "NoneType" in values),
+        ("none", not {"None", "NoneType"}.isdisjoint(values[:2])),
         ("function", SAME_CODE in values or A_FUNCTION in values),
         ("type", is_type),
         ("object", values[-1] == "the same object"),
         ("attribute", set(values) <= set(PRESENCE)),
         ("bool", set(values) <= {"True", "False"}),
         ("number", NUMBER.fullmatch(change.now) is not None),
+        ("type", change.now.startswith("an object of type ")),
         ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
         ("set", any(isinstance(each, ast.Set) for each in texts)),
         ("constant", all(isinstance(each, ast.Attribute) for each in texts)),
-        ("type", change.now.startswith("an object of type ")),
     )
     return next((event for event, holds in events if holds), "")
 
@@ -190,6 +190,11 @@ def _is_static(change: ValueChange, at: Facts) -> bool:
     return at.dynamic == "False"
 
 
+def _is_of_parameter(change: ValueChange, at: Facts) -> bool:
+    """Return whether torch holds a size for fixed since it is one of a parameter."""
+    return at.of_parameter and not at.is_open and not _is_static(change, at)
+
+
 def _is_static_in_vain(change: ValueChange, at: Facts) -> bool:
     """Return whether `dynamic=False` costs versions: from the third value on."""
     return _is_static(change, at) and at.values > 2
@@ -214,7 +219,7 @@ def _limit(change: ValueChange, at: Facts) -> bool:
 
 
 def _is_counted(change: ValueChange, at: Facts) -> bool:
-    return at.is_set and not at.is_open
+    return at.is_set and not at.is_open and at.values > 2
 
 
 def _is_key(change: ValueChange, at: Facts) -> bool:
@@ -275,11 +280,11 @@ ROWS = (
     Row("bound-method", _always, "it is another object at each call, so that no version serves a second call; make "
         "the call of this method a statement of its own whose arguments are computed before it", True),
     # Sizes and numbers.
-    Row("size", _all(_is_special, lambda change, at: not at.fixed_at), "torch compiles a version of its own for "
-        "size 0 and for size 1, one each"),
-    Row("size", lambda change, at: at.of_parameter and not _is_static(change, at) and at.values < 3, "torch keeps the "
+    Row("size", _all(_is_special, lambda change, at: not at.fixed_at or at.is_open), "torch compiles a version of its "
+        "own for size 0 and for size 1, one each"),
+    Row("size", lambda change, at: _is_of_parameter(change, at) and at.values < 3, "torch keeps the "
         "sizes of parameters fixed, so each has a version of its own"),
-    Row("size", lambda change, at: at.of_parameter and not _is_static(change, at), "torch keeps the sizes of "
+    Row("size", lambda change, at: _is_of_parameter(change, at), "torch keeps the sizes of "
         "parameters fixed, whatever is marked or passed as `dynamic`; with "
         "`torch._dynamo.config.force_parameter_static_shapes = False` (for parameters of modules that are called, "
         "`torch._dynamo.config.force_nn_module_property_static_shapes = False`, too) it leaves those open that changed "
@@ -293,6 +298,9 @@ ROWS = (
         "compiles, so each value has a version of its own" + _RAISE, True),
     Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
         "each value has a version of its own, also with `dynamic=True`"),
+    Row("size number", lambda change, at: bool(at.is_open and at.fixed_at and not at.dynamic), _OPENED + ", but for "
+        "versions in which what is computed with it at {fixed_at} fixes it; with `dynamic=True` in `torch.compile` the "
+        "first version leaves it open, too, if nothing fixes it there", True),
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "
         "what is computed with it at {fixed_at} fixes it, and those hold for one value each"),
     Row("size", _is_static_in_vain, "`dynamic=False` is set, so each size has a version of its own; without it torch "
@@ -352,7 +360,7 @@ ROWS = (
     Row("object", _always, "the version holds for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
     Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
-        "({lengths}); where each call adds to one object, no version serves the next call: do that in the caller, "
+        "({lengths}); where each call makes it longer, no version serves the next call: do that in the caller, "
         "which is not compiled, and pass what the function reads of it", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),

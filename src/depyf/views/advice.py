@@ -228,7 +228,7 @@ class Adviser:
         """
         subjects: dict[RecompileAdvice, dict[str, int]] = {}
         changes = [(change, each) for each in compilations if each.outcome not in ("skipped", "failed")
-                   for change in self.run.changes(each)[:1]]  # (without a version nothing is known of the change)
+                   for change in self._circumstances.most_telling(each)]  # (without a version nothing is known of it)
         of_function = {change.subject for change, each in changes if not resumed_function(each.function)}
         for change, compilation in changes:
             # (A resume function gets what its function got: advice on that is enough.)

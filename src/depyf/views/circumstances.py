@@ -37,6 +37,7 @@ class _Versions:
         fixed_at: the values that each is fixed at.
         together: for each of these, others that torch took for the same one.
         opened: those that versions leave open, each with the conditions on its symbol that each of these holds under.
+        opened_in: the numbers of the versions that leave each open.
         broken: the place of a break that the version which leaves each open has, and the versions before it do not.
         limit: the function reached the recompile limit.
         moved: what is in another place of its owner than in an earlier version.
@@ -47,6 +48,7 @@ class _Versions:
     fixed_at: dict[str, set[str]] = field(default_factory=dict)
     together: dict[str, list[str]] = field(default_factory=dict)
     opened: dict[str, list[list[str]]] = field(default_factory=dict)
+    opened_in: dict[str, list[int]] = field(default_factory=dict)
     broken: dict[str, SourceLocation] = field(default_factory=dict)
     limit: bool = False
     moved: set[str] = field(default_factory=set)
@@ -83,6 +85,21 @@ class Circumstances:
             values=len(versions.values.get(change.subject, ())),
             is_set=NUMBER.fullmatch(change.now) is not None and self._is_set(compilation, change.subject),
             is_moved=in_words(first.source, names) in versions.moved, is_own=self._is_own(compilation, first))
+
+    def most_telling(self, compilation: Compilation) -> Sequence[Change]:
+        """Return the change that says most of why torch compiled again; none where it did not.
+
+        A version that leaves a size or number open refuses a call for less than one that holds for one value of it.
+        """
+        def weight(change: Change) -> int:
+            if change.subject not in opened:
+                return 1
+            return 2 if all(map(NUMBER.fullmatch, change.was)) else 0
+
+        changes, versions = self.run.changes(compilation), self._versions_of(compilation)
+        opened = {name for name, numbers in versions.opened_in.items()
+                  if min(numbers) < compilation.compile_id.recompile}
+        return sorted(changes, key=weight)[:1]
 
     def constraint(self, compilation: Compilation) -> str:
         """Return what is to be said of sizes that are marked dynamic and have one value, as Markdown; ``""`` for none.
@@ -149,6 +166,7 @@ class Circumstances:
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
+                    result.opened_in.setdefault(name, []).append(each.compile_id.recompile)
                     result.opened.setdefault(name, []).append(
                         [one.symbol for one in asked if decision.symbol in SYMBOL.findall(one.symbol)])
                     if new and len(result.opened[name]) == 1:  # (with `dynamic=True` it is the first one)
