@@ -37,6 +37,7 @@ PLACE = SourceLocation("m.py", 1, "f")
     (("torch.is_grad_enabled(), torch.is_autocast_enabled('cpu')", ("True, False",), "False, True"), "state"),
     (("torch.are_deterministic_algorithms_enabled()", ("False",), "True"), "state"),
     (("n", ("3",), "4"), "number"), (("scale", ("0.5",), "1e-05"), "number"), (("mode", ("'sum'",), "'mean'"), "string"),
+    (("next(steps)", ("3",), ""), "iterator"),
     (("device", ("'cpu'", "None"), "an object of type device"), "type"), (("gamma", ("5.0", "None"), "3.0"), "number"),
     (("mask", ("None",), "an object of type Tensor"), "none"), (("type(mask)", ("a tensor",), "NoneType"), "none"),
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "type"),
@@ -53,7 +54,7 @@ def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
     known = {"bound-method", "size", "number", "string", "constant", "condition", "bool", "none", "key", "keywords",
              "packed", "attribute", "type", "function", "object", "length", "set", "view", "alias", "layout", "dtype",
-             "ndim", "device", "requires_grad", "grad", "training", "inference", "state"}
+             "iterator", "ndim", "device", "requires_grad", "grad", "training", "inference", "state"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
 
@@ -124,6 +125,15 @@ def test_all_parts_of_torchs_state_that_changed():
     (failure,) = guard_failures("0/0: GLOBAL_STATE changed: grad_mode allow_tf32")
     assert failure.subject == "torch.is_grad_enabled(), allow tf32"
     assert {"no_grad", "set_float32_matmul_precision"} <= set(setters_of(failure.subject))
+
+
+@pytest.mark.parametrize(("reason", "begins"), [
+    ("___normalize_count_iter(G['_step']) == (0, 1)", "each place of the iterator has a version of its own; take its next"),
+    ("___normalize_range_iter(f(x)) == (1, 8, 1)", "each place of the iterator has a version of its own")])
+def test_where_an_iterator_is(reason, begins):
+    (failure,) = guard_failures(f"0/0: {reason}")
+    change = ValueChange(failure.subject.replace("G['_step']", "_step"), (failure.expected,), failure.seen)
+    assert failure.expected in "01" and on_change(change, Facts()).text.startswith(begins)
 
 
 def test_infinity_is_a_value():

@@ -127,6 +127,8 @@ def _by_subject(subject: str, is_number: bool, is_there: bool) -> str:
             return "inference"
         case ast.Call(ast.Name("len"), [of]):
             return "packed" if isinstance(of, ast.Name) and of.id == "kwargs" else "length"
+        case ast.Call(ast.Name("next"), [_]):
+            return "iterator"
         case ast.Compare(ast.Constant(), [ast.In()]):
             return "key"
         case ast.Compare(_, [ast.Is()]):
@@ -241,6 +243,14 @@ def _is_of_module(change: ValueChange, at: Facts) -> bool:
 
 def _is_whole_of_global(change: ValueChange, at: Facts) -> bool:
     return change.of_global and WHOLE_NUMBER.fullmatch(change.now) is not None
+
+
+def _is_of_variable(change: ValueChange, at: Facts) -> bool:
+    """Return whether an iterator is a variable or an attribute, and no loop's own."""
+    match parsed_expression(change.subject):
+        case ast.Call(_, [ast.Name() | ast.Attribute()]):
+            return True
+    return False
 
 
 def _is_set_in_program(change: ValueChange, at: Facts) -> bool:
@@ -368,6 +378,9 @@ ROWS = (
         "lengths: a condition on it tells them apart"),
     Row("length", _limit, "each length has a version of its own" + _RAISE, True),
     Row("length", _always, "each length that calls have needs a version of its own"),
+    Row("iterator", _is_of_variable, "each place of the iterator has a version of its own; take its next value in the "
+        "caller, which is not compiled, and pass that", True),
+    Row("iterator", _always, "each place of the iterator has a version of its own"),
     Row("set", _always, "each content of the set has a version of its own"),
     Row("view", _always, "guards look at the tensor that it is a view of, so views and other tensors have a version "
         "each"),

@@ -41,6 +41,8 @@ _MISSING = r"(?:KeyError|IndexError) on (?P<source>.*)"
 _NO_ATTRIBUTE = r"getattr failed on source (?P<source>.*)"
 _DUPLICATES = r"Duplicate tensors found: (?P<names>.+)"
 _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
+#: Where an iterator of ``range`` or ``itertools.count`` is: its next value comes first.
+_ITERATOR = r"___normalize_(?:range|count)_iter\((?P<source>.*)\) == \((?P<next>[^,]*), .*\)"
 _CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)"
 
 #: What Python says of an expression that it cannot evaluate; of an exception that a guard raises torch tells the text.
@@ -260,6 +262,9 @@ def _of_membership(condition: str, seen: Seen) -> Comparison | None:
     match = re.fullmatch(_CONTAINS, condition)
     if match is not None:
         return Comparison(f"{match['key']} in {match['source']}", *_turned(not match["no"]))
+    match = re.fullmatch(_ITERATOR, condition)
+    if match is not None:
+        return Comparison(f"next({match['source']})", match["next"])
     match = re.match(_MISSING, condition)
     if match is not None:
         return Comparison(match["source"], "there", "missing")
@@ -382,7 +387,8 @@ def _source(subject: str) -> str:
         node = node.comparators[-1] if isinstance(node.ops[0], ast.In) else node.left
     while True:
         match node:
-            case ast.Call(ast.Name("len" | "type" | "list" | "hasattr" | "isinstance" | "callable"), [inner, *_]):
+            case ast.Call(ast.Name("len" | "type" | "list" | "next" | "hasattr" | "isinstance" | "callable"),
+                          [inner, *_]):
                 node = inner
             case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride"))):
                 node = inner
