@@ -60,7 +60,7 @@ def site(body, values=VALUES):
 def test_a_proven_rewriting_is_given_with_its_edit(body, written):
     advice = on_break(site(body))
     assert advice.change == f"write `{written}`" and [edit.lines for edit in advice.edits] == [(f"    {written}",)]
-    assert "float32 [3, 2]" in advice.cost or "`n`" in advice.cost
+    assert "float32 [3, 2]" in advice.proven or "`n`" in advice.proven
 
 
 @pytest.mark.parametrize("test", ["w is not None", "k > 2", "y.dtype == torch.float32", "self.training", "w.shape[0] > 1"])

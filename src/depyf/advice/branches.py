@@ -91,7 +91,7 @@ def on_branch(site: Site) -> Advice | None:
         of_nan = any(isinstance(each, ast.Call) and called(each) in NAN_OF_NAN
                      for side in _sides(choice) for each in ast.walk(side))
         but = "; where it holds NaN, its gradient may be NaN, too" if of_nan else ""
-        return replace(advice, cost=f"{advice.cost}{proven_for(site)}{but}")
+        return replace(advice, cost=f"{advice.cost}{but}", proven=proven_for(site))
     if len(conditions) > _FEW:
         return _left_alone(site, "it is not known whether `torch.where` would be the same: that depends on whether "
                            f"{conditions[0]}, and on {len(conditions) - 1} facts more")
@@ -572,9 +572,10 @@ class _AsWritten(ast.NodeTransformer):
 
 
 def rewritten(site: Site, statements: Sequence[ast.stmt], last: int | None = None, rule: str = "branch",
-              why: str = _WHY, cost: str = _COST) -> Advice:
+              why: str = _WHY, cost: str = _COST, proven: str = "") -> Advice:
     """Return the advice to write other statements in the place of the user's."""
-    return with_lines(site, rule, unparsed(ast.Module(list(statements), []), site.text).splitlines(), why, cost, last)
+    lines = unparsed(ast.Module(list(statements), []), site.text).splitlines()
+    return replace(with_lines(site, rule, lines, why, cost, last), proven=proven)
 
 
 def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str, last: int | None = None) -> Advice:

@@ -218,7 +218,7 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.is_number and at.is_only_computed),
     Rule("capture_scalar_outputs", "item operator",
          f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, a member of a "
-         "set, a size, a flag, a call that torch does not trace", _SYMBOL, "else the graph ends again there",
+         "set, a size, a flag, a call that torch does not trace", _SYMBOL, "else the graph may end again there",
          setting=SCALARS, facts=lambda at: at.is_number),
 
     Rule("truth", "operator", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _TRUTH, _EACH_TURN,

@@ -136,7 +136,7 @@ def detached(at: Facts) -> Advice | None:
         return None
     return rewritten(at.site, [changed], rule="number",
                      why="a tensor of one number does in arithmetic what its number does, and stays in the graph",
-                     cost=f"none: no gradient flows through a number either{proven_for(at.site)}")
+                     cost="none: no gradient flows through a number either", proven=proven_for(at.site))
 
 
 class _Detached(ast.NodeTransformer):
@@ -190,7 +190,7 @@ def element(at: Facts) -> Advice | None:
                     item.value, item.slice = ast.Subscript(item.value, one, ast.Load()), ast.Constant(0)
     return None if at.text(changed) == at.text(at.statement) else rewritten(
         at.site, [changed], rule="element", why="a graph can index with a tensor of one element, and has no number",
-        cost=f"none: what it is an operand of does not change it{proven_for(at.site)}")
+        cost="none: what it is an operand of does not change it", proven=proven_for(at.site))
 
 
 def _is_element(values: Values, item: ast.Subscript) -> bool:

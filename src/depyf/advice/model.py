@@ -38,6 +38,7 @@ class Advice:
         elsewhere: what has to be changed is not the line of the break, so it helps whoever wrote that.
         next_break: where the graph breaks next, if that is known: ``"line 30 (`token.numel() == 0`)"``.
         condition: the test that chose between two sides, as it is written both in the old lines and in the new ones.
+        proven: for which tensors it is proven that the change is the same, as a clause that begins with a semicolon.
         leaves: nothing is to be changed, and ``change`` says what prevents it.
     """
 
@@ -51,6 +52,7 @@ class Advice:
     elsewhere: bool = False
     next_break: str = ""
     condition: str = ""
+    proven: str = ""
     leaves: bool = False
 
     @property

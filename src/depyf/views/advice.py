@@ -97,7 +97,7 @@ class Adviser:
         if failure is not None and failure.reason and not causes:
             causes = [graph_break(compilation.compile_id, failure.reason,
                                   [failure.location] if failure.location is not None else [])]
-        texts = [_to_the_end(advice) + _AROUND * advice.leaves for broken in causes
+        texts = [_to_the_end(advice) + prose(advice.proven) + _AROUND * advice.leaves for broken in causes
                  if (advice := self.on_break(broken)) is not None]
         if not texts and _is_of_iterator(causes):
             texts = [self.on_outer_break(compilation)]
@@ -124,7 +124,7 @@ class Adviser:
         if advice is not None:
             label = "advice" if advice.leaves else "change"
             return [f"**{label}**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
-                    f"cost: {prose(advice.cost)}"]
+                    f"cost: {prose(advice.cost + advice.proven)}"]
         outer = self.on_set_up(compilation)
         return [f"**change**: {outer}"] if outer else []
 
