@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
 #: Ground floor first; those on one line are siblings, which do not import each other.
 FLOORS = (
-    "budgets | collector | frozen | harmless | patterns | unwarned",
+    "budgets | collector | harmless | unwarned",
     "guarded | reading",
     "bytecode",
     "cfg",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from ..frozen import frozen
 
-
-@frozen
+@dataclass(frozen=True)
 class Edit:
     """Lines of a file that others replace.
 
@@ -23,7 +22,7 @@ class Edit:
     lines: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True)
 class Advice:
     """A change that makes a break, a skip or a recompile go away.
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-from ..frozen import frozen
+from dataclasses import dataclass
 
 #: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
 A_VIEW = "a view of another tensor"
@@ -13,7 +12,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 WHOLE_NUMBER = re.compile(r"-?\d+")
 
 
-@frozen
+@dataclass(frozen=True)
 class ValueChange:
     """What changed at a recompile.
 
@@ -37,7 +36,7 @@ class ValueChange:
     of_global: bool = False
 
 
-@frozen
+@dataclass(frozen=True)
 class RecompileAdvice:
     """What keeps torch from compiling again.
 

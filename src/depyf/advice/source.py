@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..frozen import frozen
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library
 from ..torch_text.parsed import parsed_expression
@@ -21,7 +20,7 @@ _BRANCHES = (ast.If, ast.While)
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
-@frozen
+@dataclass(frozen=True)
 class Site:
     """A break with the statement that it is in.
 

@@ -13,11 +13,10 @@ import base64
 import binascii
 import marshal
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..frozen import frozen
 from .errors import Unreadable
 
 if TYPE_CHECKING:  # (what packs, in the user's program, needs no more)
@@ -108,7 +107,7 @@ def _gives(cls: type, name: str, function: FunctionType) -> bool:
     return type(entry) is classmethod and entry.__func__ is function
 
 
-@frozen
+@dataclass(frozen=True)
 class PackedCode:
     """A code object.
 

@@ -13,13 +13,13 @@ import json
 import types
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
 from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN
 from ..decompiler.dynamo.forms import NEW
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ..frozen import frozen
 from . import object_facts
 from .object_facts import DICTIONARIES, is_plain_module_class
 from .static_lookup import (
@@ -58,7 +58,7 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
     return json.dumps([walk.nodes(), walk.shared, sorted(walk.stores)], check_circular=False, separators=(",", ":"))
 
 
-@frozen
+@dataclass(frozen=True)
 class _Kind:
     """Properties of a class that decide what is recorded of its instances.
 

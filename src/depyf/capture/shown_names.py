@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from types import CodeType
-
-from ..patterns import pattern
 
 #: Torch puts an object into the user's globals under a name with its id and the compile id
 #: (torch/_dynamo/output_graph.py, ``install_global_by_id``).
-_NAME_WITH_ID = pattern(r"(?P<name>.*[^\W\d_])_\d{9,}_c\w+")
+_NAME_WITH_ID = re.compile(r"(?P<name>.*[^\W\d_])_\d{9,}_c\w+")
 
 
 def names_without_ids(code: CodeType) -> dict[str, str]:

@@ -22,10 +22,10 @@ import dis
 import functools
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from ..frozen import frozen
 from ..records.model import SourceLocation, UserFunction
 from ..torch_text.resumes import plain_name, resumed_function
 from .static_lookup import class_entry, is_module, own_attributes
@@ -40,7 +40,7 @@ _CALLERS = ("_wrapped_call_impl", "_call_impl")
 _AROUND = ("torch.nn.parallel.", "torch.distributed.")
 
 
-@frozen
+@dataclass(frozen=True)
 class Meant:
     """The function that a frame stands for.
 

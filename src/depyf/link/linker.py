@@ -12,12 +12,11 @@ import threading
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from .. import budgets, reading
-from ..frozen import frozen
 from ..guarded import guarded_call
 from ..harmless import say
 from ..records.model import Bytecode, PackedCode
@@ -30,7 +29,7 @@ if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
 _IMPORTS = r"(?m)^(import|from) "
 
 
-@frozen
+@dataclass(frozen=True)
 class LinkedFunction:
     """A function of a graph that runs with the lines of a dumped file.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..frozen import frozen
 from ..guarded import guarded_call, warn_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class DebugSession:
             linker.waits() or any(each.function() is not None for each in linker.functions))
 
 
-@frozen
+@dataclass(frozen=True)
 class RunningStage:
     """A stage of a graph, or a generated module, that runs when compiled code is called.
 

@@ -9,21 +9,19 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..patterns import pattern
-
 #: Names of options and variables whose values are nobody's business.
-_SECRET_NAME = pattern(
+_SECRET_NAME = re.compile(
     r"token(?!s|i[sz])|secret|passw|credential|(?:api|access|private).?key|(?:^|[-_])auth(?:$|[-_])", re.I)
 #: Parts of such names: few commands have one, and the expression is compiled for those only.
 _IN_SECRET_NAMES = ("token", "secret", "passw", "credential", "key", "auth")
 #: What is one by its form: tokens of Hugging Face, GitHub, GitLab, OpenAI, Slack, Weights & Biases; keys of AWS.
-_SECRET = pattern(
+_SECRET = re.compile(
     r"\b(?:hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox\w-[\w-]{8,}"
     r"|AKIA[A-Z0-9]{12,}|(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f]))")
 #: Parts of such words, where they are shorter than the keys of Weights & Biases.
 _IN_SECRETS = ("hf_", "gh", "glpat-", "sk-", "xox", "AKIA")
 _KEY_LENGTH = 40
-_IN_ADDRESS = pattern(r"(?<=://)[^/@\s]+(?=@)")
+_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _MASK = "REDACTED"
 
 

@@ -26,15 +26,14 @@ A :class:`CompileId` ties them together: a cache entry, a graph and a compilatio
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
 from ..bytecode.packed import PackedCode
-from ..frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True)
 class CompileId:
     """Torch's ``[frame/recompile]`` with the attempt (0 unless tracing was restarted).
 
@@ -60,7 +59,7 @@ class CompileId:
         return self.resets, self.frame
 
 
-@frozen
+@dataclass(frozen=True)
 class SourceLocation:
     """A place in the user's files. ``text`` is the source line, where it is known."""
 
@@ -74,7 +73,7 @@ class SourceLocation:
         return other is not None and (self.filename, self.line) == (other.filename, other.line)
 
 
-@frozen
+@dataclass(frozen=True)
 class UserFunction:
     """The function that the user means by a frame (:mod:`depyf.capture.user_function`).
 
@@ -90,7 +89,7 @@ class UserFunction:
     wrappers: tuple[SourceLocation, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class Guard:
     """One condition that must hold for a cache entry to be used.
 
@@ -110,7 +109,7 @@ class Guard:
     cause: SourceLocation | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class CodeText:
     """Decompiled source of one code object.
 
@@ -125,7 +124,7 @@ class CodeText:
     note: str = ""
 
 
-@frozen
+@dataclass(frozen=True)
 class TransformedCode:
     """The code that Dynamo made of a frame.
 
@@ -151,7 +150,7 @@ class TransformedCode:
         return "def " in self.source.text
 
 
-@frozen
+@dataclass(frozen=True)
 class CacheEntry:
     """A version of a frame; of a compilation that failed late, what torch had made of it.
 
@@ -170,7 +169,7 @@ class CacheEntry:
     tried: int | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class Branch:
     """The branch that a resume function continues.
 
@@ -183,7 +182,7 @@ class Branch:
     held: bool
 
 
-@frozen
+@dataclass(frozen=True)
 class Frame:
     """A function whose frames Dynamo compiles: the user's, or a resume function.
 
@@ -232,7 +231,7 @@ class Frame:
             location.filename, location.line) == (self.location.filename, self.location.line))
 
 
-@frozen
+@dataclass(frozen=True)
 class CompiledFunction:
     """A function that torch.compile was asked about.
 
@@ -246,7 +245,7 @@ class CompiledFunction:
     file: str = ""
 
 
-@frozen
+@dataclass(frozen=True)
 class Caller:
     """A line of the user's that called Python code of torch's (``torch.func``, an optimiser), which made ``nodes``."""
 
@@ -254,7 +253,7 @@ class Caller:
     nodes: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class ModuleCall:
     """One call of an ``nn.Module`` while a graph was captured.
 
@@ -272,7 +271,7 @@ class ModuleCall:
     nodes: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class GraphInput:
     """A parameter of a captured graph.
 
@@ -286,7 +285,7 @@ class GraphInput:
     source: str = ""
 
 
-@frozen
+@dataclass(frozen=True)
 class GraphStage:
     """A graph at one stage.
 
@@ -324,7 +323,7 @@ class GraphStage:
         return not self.file.endswith(".txt")
 
 
-@frozen
+@dataclass(frozen=True)
 class KernelCall:
     """One call of a kernel in a generated module.
 
@@ -348,7 +347,7 @@ class KernelCall:
     sources: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class Kernel:
     """A module that Inductor generated.
 
@@ -370,7 +369,7 @@ class Kernel:
     outline: str = ""
 
 
-@frozen
+@dataclass(frozen=True)
 class CompiledGraph:
     """A graph that transformed code calls, or that was compiled without a Dynamo frame.
 
@@ -399,7 +398,7 @@ class CompiledGraph:
 
 
 # --- compilations ---------------------------------------------------------------------------------------
-@frozen
+@dataclass(frozen=True)
 class NamedValue:
     """What torch knew of a local variable where a graph broke.
 
@@ -425,7 +424,7 @@ class NamedValue:
     shares_memory: bool = False
 
 
-@frozen
+@dataclass(frozen=True)
 class GraphBreak:
     """A place where a graph ended although the function went on.
 
@@ -465,7 +464,7 @@ class GraphBreak:
         return self.stack[-1] if self.stack else None
 
 
-@frozen
+@dataclass(frozen=True)
 class GuardFailure:
     """A reason for which an existing cache entry did not fit a call.
 
@@ -492,7 +491,7 @@ class GuardFailure:
     owner: str = ""
 
 
-@frozen
+@dataclass(frozen=True)
 class SymbolDecision:
     """A decision about a dynamic shape.
 
@@ -516,7 +515,7 @@ class SymbolDecision:
     location: SourceLocation | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class CacheKeyPart:
     """A part of the key that a compile cache was asked for.
 
@@ -529,7 +528,7 @@ class CacheKeyPart:
     digest: str
 
 
-@frozen
+@dataclass(frozen=True)
 class CacheLookup:
     """One question to a compile cache of torch's.
 
@@ -548,7 +547,7 @@ class CacheLookup:
     options: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class Phase:
     """Time that a compilation spent in a part of torch, in seconds. Parts nest: inner ones count in outer ones."""
 
@@ -556,7 +555,7 @@ class Phase:
     seconds: float
 
 
-@frozen
+@dataclass(frozen=True)
 class Span:
     """A span of time in which a compilation was in a part of torch.
 
@@ -573,7 +572,7 @@ class Span:
     depth: int = 0
 
 
-@frozen
+@dataclass(frozen=True)
 class Failure:
     """The reason for which a compilation gave no code. ``kind`` is the exception's name."""
 
@@ -582,7 +581,7 @@ class Failure:
     location: SourceLocation | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class TracedLines:
     """Lines of one file, in order, that Dynamo came to while it traced, whatever became of them."""
 
@@ -590,7 +589,7 @@ class TracedLines:
     lines: tuple[int, ...]
 
 
-@frozen
+@dataclass(frozen=True)
 class Compilation:
     """One compilation of one frame, whatever came of it.
 
@@ -649,7 +648,7 @@ class Compilation:
     arguments: dict[str, str] | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class SourceFile:
     """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
 
@@ -658,7 +657,7 @@ class SourceFile:
 
 
 # --- while the run goes on ------------------------------------------------------------------------------
-@frozen
+@dataclass(frozen=True)
 class StageOfGraph:
     """A stage of the graph of that name, once it is complete."""
 
@@ -666,7 +665,7 @@ class StageOfGraph:
     stage: GraphStage
 
 
-@frozen
+@dataclass(frozen=True)
 class KernelOfGraph:
     """A generated module of the graph of that name."""
 
@@ -674,7 +673,7 @@ class KernelOfGraph:
     kernel: Kernel
 
 
-@frozen
+@dataclass(frozen=True)
 class CodeObject:
     """A code object of the program's: bytecodes name it by its number."""
 
@@ -682,7 +681,7 @@ class CodeObject:
     code: PackedCode
 
 
-@frozen
+@dataclass(frozen=True)
 class MeantFunction:
     """The function that the user means by a frame.
 
@@ -697,7 +696,7 @@ class MeantFunction:
     wrappers: tuple[tuple[str, int], ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class ResumeOfBytecode:
     """A resume function that transformed code calls.
 
@@ -716,7 +715,7 @@ class ResumeOfBytecode:
     meant: str
 
 
-@frozen
+@dataclass(frozen=True)
 class TracedCode:
     """A function as Dynamo traced it: with other instructions for some of its own.
 
@@ -729,7 +728,7 @@ class TracedCode:
     resumes: dict[str, str]
 
 
-@frozen
+@dataclass(frozen=True)
 class Bytecode:
     """Code that Dynamo made, as it made it: the text is written when somebody wants to read it.
 
@@ -760,7 +759,7 @@ class Bytecode:
     traced: TracedCode | None = None
 
 
-@frozen
+@dataclass(frozen=True)
 class OrderOfEntries:
     """The order in which torch tried the versions of a code object when the run ended.
 
@@ -777,7 +776,7 @@ class OrderOfEntries:
     without_tensors: bool = False
 
 
-@frozen
+@dataclass(frozen=True)
 class EndOfRecording:
     """The run came to its end, and what is made of its records is still to be made.
 
@@ -793,7 +792,7 @@ class EndOfRecording:
     options: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class GuardsOfEntry:
     """Torch's printed guard tree of a cache entry."""
 
@@ -801,7 +800,7 @@ class GuardsOfEntry:
     text: str
 
 
-@frozen
+@dataclass(frozen=True)
 class Unwritten:
     """Records of which functions are made (:mod:`depyf.finishing`): those of a run whose texts are not written yet.
 
@@ -821,7 +820,7 @@ class Unwritten:
 
 
 # --- the whole ------------------------------------------------------------------------------------------
-@frozen
+@dataclass(frozen=True)
 class Capture:
     """All records of a run; the docstring of this module shows them as a tree.
 

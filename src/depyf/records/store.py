@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from .. import budgets
-from ..frozen import fields_of
 from ..reading import json_value, opened
 from ..reading import lines as lines_of
 from . import plain_lines
@@ -125,11 +124,12 @@ def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
 
     (Cached: a large model has a million fields.)
     """
-    fields = fields_of(kind)
-    return None if fields is None else tuple(
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(
         (field.name,
          field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default)
-        for field in fields)
+        for field in dataclasses.fields(kind))
 
 
 # --- reading --------------------------------------------------------------------------------------

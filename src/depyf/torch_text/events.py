@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..patterns import pattern
 from ..records.model import (
     CacheLookup,
     Compilation,
@@ -54,7 +53,7 @@ WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 
 #: Events inside of which the frame that is compiled can be seen.
 _BEGINNING = ("dynamo_start", "artifact")
-_CACHE = pattern(r"(?P<cache>fx_graph|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
+_CACHE = re.compile(r"(?P<cache>fx_graph|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
 #: Fields of ``CompilationMetrics`` (torch/_dynamo/utils.py) that are times, in microseconds, and their names here.
 _PHASES = {
     "dynamo_cumulative_compile_time_us": "dynamo",

@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..decompiler.trees import dotted_name
-from ..frozen import frozen
 
 _SOURCES = re.compile(r"#\s*(?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>.*?)\], "
                       r"Original ATen: \[(?P<aten>.*?)\]")
@@ -38,7 +37,7 @@ _LIBRARIES = frozenset({"extern_kernels", "aten", "inductor_ops", "_quantized", 
 _PARTITION = re.compile(r"partition_(\d+)$")
 
 
-@frozen
+@dataclass(frozen=True)
 class Definition:
     """A kernel that the module defines.
 
@@ -60,7 +59,7 @@ class Definition:
     nodes: tuple[str, ...] = ()
 
 
-@frozen
+@dataclass(frozen=True)
 class Buffer:
     """An allocation: numbers of elements as torch writes them, dtype without ``torch.``."""
 
@@ -68,7 +67,7 @@ class Buffer:
     dtype: str
 
 
-@frozen
+@dataclass(frozen=True)
 class Launch:
     """A call of a kernel.
 

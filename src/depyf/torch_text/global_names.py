@@ -9,16 +9,15 @@ as ``<prefix>_<id>_c<compilation>``. The id differs in each run and says nothing
 
 from __future__ import annotations
 
+import re
 import types
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..patterns import pattern
-
 #: The end of such a name. (What stands before it in the same word is looked for from there: a pattern that begins with
 #: any word is slow on the text of a large model's guards.)
-_BY_ID = pattern(r"_\d{9,}_c\d+\b")
+_BY_ID = re.compile(r"_\d{9,}_c\d+\b")
 #: Beginnings of the names of globals that Dynamo adds.
 _OF_DYNAMO = ("__", "_")
 

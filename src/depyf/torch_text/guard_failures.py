@@ -17,8 +17,8 @@ import ast
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from ..frozen import frozen
 from ..records.model import CompileId, GuardFailure, SourceLocation
 from .libraries import is_library
 from .parsed import parsed_expression
@@ -103,7 +103,7 @@ _HELPERS = (
 )
 
 
-@frozen
+@dataclass(frozen=True)
 class Comparison:
     """The comparison that a guard makes.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-
-from ..patterns import pattern
+import re
 
 #: Folders that pip installs packages into, with torch's own.
 _TORCH = ("/site-packages/torch/", "/dist-packages/torch/")
 #: The standard library, but what pip installs below it.
-_STANDARD = pattern(r"/lib/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages)|/Lib/(?!site-packages)|^<frozen ")
+_STANDARD = re.compile(r"/lib/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages)|/Lib/(?!site-packages)|^<frozen ")
 
 
 def is_library(filename: str) -> bool:

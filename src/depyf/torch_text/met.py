@@ -10,10 +10,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..patterns import pattern
 from ..records.model import GraphBreak, NamedValue
 
 #: By event: ids of torch's registry (``graph_break_registry.json``); how its headings begin, for versions without ids.
@@ -50,31 +50,31 @@ EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 #: The forms of the context, then those of the explanation, that name what was called.
 _IN_CONTEXT = (
-    pattern(r"module: (?P<module>[^,]*), qualname: (?P<name>[\w.<>]+),"),
-    pattern(r"qualname: (?P<name>[\w.<>]+), name: "),
-    pattern(r"builtin (?P<name>\w+) \["),
-    pattern(r"call_method (?:.*\)|\S+) (?P<name>\w+) [\[({]"),
-    pattern(r"target: <(?:function|built-in \w+) (?P<name>[\w.]+) "),
-    pattern(r"method: <Logger .*>\.(?P<name>\w+), args: "),
-    pattern(r"(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)$"),
+    re.compile(r"module: (?P<module>[^,]*), qualname: (?P<name>[\w.<>]+),"),
+    re.compile(r"qualname: (?P<name>[\w.<>]+), name: "),
+    re.compile(r"builtin (?P<name>\w+) \["),
+    re.compile(r"call_method (?:.*\)|\S+) (?P<name>\w+) [\[({]"),
+    re.compile(r"target: <(?:function|built-in \w+) (?P<name>[\w.]+) "),
+    re.compile(r"method: <Logger .*>\.(?P<name>\w+), args: "),
+    re.compile(r"(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)$"),
 )
 _IN_EXPLANATION = (
-    pattern(r"[Ff]unction `?<function (?P<name>[\w.<>]+) at"),
-    pattern(r"numpy function <(?:bound method|built-in method|function) (?P<name>[\w.]+)"),
-    pattern(r"Operator `(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)`"),
-    pattern(r"(?:function|method|builtin|operator) `(?P<name>[^`]+?)\.?`"),
+    re.compile(r"[Ff]unction `?<function (?P<name>[\w.<>]+) at"),
+    re.compile(r"numpy function <(?:bound method|built-in method|function) (?P<name>[\w.]+)"),
+    re.compile(r"Operator `(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)`"),
+    re.compile(r"(?:function|method|builtin|operator) `(?P<name>[^`]+?)\.?`"),
 )
-_TYPES = pattern(r"argument types \[(?P<types>[^\]]*)\]")
-_RAISED = pattern(r"raised exception (?P<kind>\w+)\(")
+_TYPES = re.compile(r"argument types \[(?P<types>[^\]]*)\]")
+_RAISED = re.compile(r"raised exception (?P<kind>\w+)\(")
 #: Python's words where a part is taken of ``None``.
-_OF_NONE = pattern(r"'NoneType' object (?:is not (?:subscriptable|iterable|callable)|has no attribute)")
+_OF_NONE = re.compile(r"'NoneType' object (?:is not (?:subscriptable|iterable|callable)|has no attribute)")
 #: Calls of operators that are not torch's own.
-_CUSTOM = pattern(r"\bcustom_op|call_function (?!<built-in|aten\.|prims\.|<function)")
+_CUSTOM = re.compile(r"\bcustom_op|call_function (?!<built-in|aten\.|prims\.|<function)")
 #: Numbers of Python's that torch holds as tensors: those that ``random`` draws, above all.
 _NUMBER = "UnspecializedPythonVariable"
 _GENERATOR = ("(Generator)", "C.Generator", "torch.Generator")
 #: Methods of a tensor, or of its shape, that came into what is compiled as a value.
-_BOUND = pattern(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:Tensor|Parameter|Size)\.\w+),")
+_BOUND = re.compile(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:Tensor|Parameter|Size)\.\w+),")
 
 
 @dataclass(frozen=True)

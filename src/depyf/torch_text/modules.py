@@ -7,14 +7,14 @@ own code.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Sequence
 
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ..patterns import pattern, place_of
 from ..records.model import Caller, ModuleCall, SourceLocation
 
 #: How torch reads a part of a module whose name is a number, where it traces ``torch.func.functional_call``.
-_GETATTR = pattern(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
+_GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
 #: Dictionaries in which a module keeps its parts: the name of the part follows.
 _HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
 
@@ -103,7 +103,7 @@ def _parts(expression: str) -> list[str] | None:
                 at = end + 1
         else:
             at += expression[at] == "."
-            end = min(place_of(".", expression, at), place_of("[", expression, at))
+            end = next((i for i in range(at, len(expression)) if expression[i] in ".["), len(expression))
             if end == at or not set(" ()").isdisjoint(expression[at:end]):
                 return None
             parts.append(expression[at:end])

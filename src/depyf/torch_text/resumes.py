@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ..patterns import pattern
+import re
 
 #: What ``co_name`` of a resume function starts with (torch/_dynamo/resume_execution.py).
 RESUME_CODE = "torch_dynamo_resume_in_"
 #: By what name transformed code calls one: the offset at which it goes on, and a number.
-RESUME_NAME = pattern(r"__resume_at_(?P<offset>\d+)_(?P<number>\d+)")
-_CODE = pattern(rf"{RESUME_CODE}(?P<function>.*)_at_(?P<line>\d+)")
+RESUME_NAME = re.compile(r"__resume_at_(?P<offset>\d+)_(?P<number>\d+)")
+_CODE = re.compile(rf"{RESUME_CODE}(?P<function>.*)_at_(?P<line>\d+)")
 
 
 def resumed_function(code_name: str) -> tuple[str, int] | None:

@@ -4,7 +4,5 @@ from __future__ import annotations
 
 import re
 
-from ..patterns import pattern
-
-FRAME = pattern(
+FRAME = re.compile(
     r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)

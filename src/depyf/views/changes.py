@@ -12,9 +12,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..advice.recompile_changes import NUMBER
-from ..frozen import frozen
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import NOT_EVALUATED, SAME_CODE, comparison
 from ..torch_text.parsed import parsed_expression
@@ -64,7 +64,7 @@ def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
             if is_made_anew(failure) and (name := _STACK_VALUE.fullmatch(user_expression(failure.source)))}
 
 
-@frozen
+@dataclass(frozen=True)
 class Change:
     """A change that one recompile was for.
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ..frozen import frozen
 from ..provenance.sources import collect
 from ..records.model import Capture, CompiledGraph
 from .function_summary import FunctionSummary
 from .run_index import RunIndex
 
 
-@frozen
+@dataclass(frozen=True)
 class Choice:
     """A choice of what to keep. An empty tuple keeps all.
 

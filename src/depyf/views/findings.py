@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 
-from ..frozen import frozen
 from ..records.model import Compilation, SourceLocation
 from .causes import cause
 from .function_summary import FunctionSummary
@@ -21,7 +21,7 @@ from .run_index import RunIndex
 from .verdict import why_plain
 
 
-@frozen
+@dataclass(frozen=True)
 class Finding:
     """One thing that counts.
 
@@ -105,7 +105,7 @@ def _seconds(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
                       compilation.seconds)
 
 
-@frozen
+@dataclass(frozen=True)
 class Kind:
     """A kind of finding, which a budget can be set for.
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from ..frozen import frozen
 
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
 _FENCE = re.compile(r"(`{3,})[^`]*$")
@@ -23,7 +22,7 @@ _BULLET = "* "
 _CELL_ENDS = re.compile(r"(?<!\\)\|")
 
 
-@frozen
+@dataclass(frozen=True)
 class Heading:
     """A heading and its level, from 1."""
 
@@ -31,21 +30,21 @@ class Heading:
     text: str
 
 
-@frozen
+@dataclass(frozen=True)
 class Paragraph:
     """Running text, on one line."""
 
     text: str
 
 
-@frozen
+@dataclass(frozen=True)
 class CodeBlock:
     """A block of code."""
 
     lines: tuple[str, ...]
 
 
-@frozen
+@dataclass(frozen=True)
 class Table:
     """A table, the text of each cell."""
 
@@ -53,7 +52,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-@frozen
+@dataclass(frozen=True)
 class Bullets:
     """A list, the blocks of each item."""
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..finishing.recorded import read_records
-from ..frozen import frozen
 from ..records import alike, store
 from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, Guard, Kernel
 from ..records.run_directory import RANK
@@ -64,7 +63,7 @@ class Member:
     seconds: float = 0.0
 
 
-@frozen
+@dataclass(frozen=True)
 class RankClass:
     """Ranks that did the same.
 

@@ -17,8 +17,8 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from ..frozen import frozen
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage, Guard
 from ..torch_text import wrapping
 from ..torch_text.graph_text import Node, TensorType, read_graph
@@ -57,7 +57,7 @@ class NotReproducible(ValueError):
     """A compilation of which a dump does not hold enough; the message says what is missing."""
 
 
-@frozen
+@dataclass(frozen=True)
 class _Subject:
     frame: Frame
     entry: CacheEntry

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ..advice.source import Loop, Sources, blocks, loops_around
-from ..frozen import frozen
 from ..records.model import SourceFile, SourceLocation
 from ..torch_text.resumes import plain_name
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@frozen
+@dataclass(frozen=True)
 class Definition:
     """A function of a file: its name with what it is defined in, its first line (of its first decorator), its last."""
 

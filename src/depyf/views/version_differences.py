@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
-from ..frozen import frozen
 from .changes import in_words, value
 from .dump.guards.changes import NOTHING, changes
 from .dump.guards.facts import INTERNALS, is_literal
@@ -28,7 +28,7 @@ _CLASS_ATTRIBUTE = re.compile(r"\btype\([\w.\[\]'\"]+\)(?=\.[a-z])")
 _KEYWORD = re.compile(r"\bkwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 
 
-@frozen
+@dataclass(frozen=True)
 class Difference:
     """One difference between two versions.
 

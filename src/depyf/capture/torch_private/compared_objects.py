@@ -17,12 +17,9 @@ from collections.abc import Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from ...patterns import pattern, replaced_from
 from .recompiled_frame import code_in_words, held_value
 
-#: What a guard begins with that compares the id of an object.
-_OBJECT_ID = "___check_obj_id("
-_GUARD = pattern(re.escape(_OBJECT_ID) + r"(?P<source>.*?), (?P<id>\d+)\), type=<class '(?P<type>[\w.]+)'>")
+_GUARD = re.compile(r"___check_obj_id\((?P<source>.*?), (?P<id>\d+)\), type=<class '(?P<type>[\w.]+)'>")
 _FUNCTIONS = frozenset({"code", "function", "builtin_function_or_method"})
 #: The sources of functions that are told: of what is passed, and of the program's globals. (Functions of torch, which
 #: each graph has dozens of guards on, are reached by globals of Dynamo's, and seldom others.)
@@ -53,7 +50,7 @@ def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
         name = members[kind].get(number, "")
         return f"{source} is <{kind.rpartition('.')[2]}.{name}: ...>" if name else match[0]
 
-    return replaced_from(_OBJECT_ID, _GUARD, told, text)
+    return _GUARD.sub(told, text)
 
 
 def _name(value: Any) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
-from ...frozen import frozen
 from . import private_api
 
 
@@ -21,7 +21,7 @@ def compile_id() -> tuple[int, int, int] | None:
         return None
 
 
-@frozen
+@dataclass(frozen=True)
 class CompiledFrame:
     """The frame that torch compiles: its code, its local variables (captured ones included) and its globals."""
 

@@ -7,17 +7,17 @@ printed tree has only the entries that the function came to.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...patterns import pattern, place_of
 from .recompiled_frame import held_value
 
 #: Such a manager in the printed tree, and the line of one.
 _MANAGER = "+- DictGuardManager: source="
 #: In the first line of any manager. (What is guarded of an object itself stands before the managers of its parts.)
 _ANY_MANAGER = "Manager: source="
-_LINE = pattern(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>.+?), (?:accessed_by|type)=.*")
+_LINE = re.compile(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>.+?), (?:accessed_by|type)=.*")
 
 
 def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
@@ -28,18 +28,16 @@ def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
         values: local variables of the frame that is being compiled.
         namespace: its globals.
     """
-    pieces: list[str] = []
-    done = 0
-    place = text.find(_MANAGER)
-    while place >= 0:  # (The tree of a model has a thousand lines and few of these.)
-        begin, end = text.rfind("\n", 0, place) + 1, place_of("\n", text, place)
-        line = _LINE.fullmatch(text, begin, end)
-        guard = _length(line["source"], values, namespace) if line else ""
-        if line and guard and text.find(f": {guard} ", end, place_of(_ANY_MANAGER, text, end)) < 0:
-            pieces += (text[done:end], f"\n{line['depth']}| +- DICT_LENGTH: {guard} ")
-            done = end
-        place = text.find(_MANAGER, end)
-    return "".join((*pieces, text[done:]))
+    if _MANAGER not in text:
+        return text
+    lines = text.split("\n")
+    managers = [number for number, line in enumerate(lines) if _ANY_MANAGER in line]
+    for number, end in reversed(list(zip(managers, [*managers[1:], len(lines)]))):
+        manager = _LINE.fullmatch(lines[number])
+        guard = _length(manager["source"], values, namespace) if manager else ""
+        if manager and guard and not any(f": {guard} " in line for line in lines[number + 1 : end]):
+            lines.insert(number + 1, f"{manager['depth']}| +- DICT_LENGTH: {guard} ")
+    return "\n".join(lines)
 
 
 def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:

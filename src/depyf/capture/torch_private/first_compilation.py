@@ -9,16 +9,16 @@ import contextlib
 import functools
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from ...frozen import frozen
 from ..import_hook import when_imported
 from . import hooks, private_api
 from .shared import leave_traceback
 
 
-@frozen
+@dataclass(frozen=True)
 class Moment:
     """A function of torch's that is called at the moment meant, and the module that it is in."""
 

@@ -14,10 +14,10 @@ import inspect
 import itertools
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal
 
-from ...frozen import frozen
 from ...torch_text.resumes import RESUME_CODE as RESUME_CODE_PREFIX
 
 State = Literal["present", "changed", "missing"]
@@ -33,7 +33,7 @@ def _nothing(value: Any) -> str:
     return ""
 
 
-@frozen
+@dataclass(frozen=True)
 class PrivateApi:
     """One name of torch's that its documents do not promise.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
+import re
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from ...frozen import frozen
-from ...patterns import pattern
 from . import private_api
 
 #: By what name transformed code calls a resume function.
-RESUME_NAME = pattern(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
+RESUME_NAME = re.compile(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")
 
 
-@frozen
+@dataclass(frozen=True)
 class Resume:
     """A resume function: its code, and the parameters of what goes by its name.
 
@@ -46,7 +46,7 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
     return resumes
 
 
-@frozen
+@dataclass(frozen=True)
 class TracedCode:
     """A function as Dynamo traces it: with other instructions for some of its own.
 

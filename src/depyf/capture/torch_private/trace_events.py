@@ -6,10 +6,10 @@ import functools
 import logging
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Literal
 
-from ...frozen import frozen
 from ...torch_text.libraries import asks_for_sizes, is_of_backend
 from . import guard_print, private_api
 from .current_compilation import compile_id
@@ -137,7 +137,7 @@ def _choose_trace() -> Undo:
     return shared_patch("the choice of events").acquire(None, make)
 
 
-@frozen
+@dataclass(frozen=True)
 class _Place:
     """A frame as torch's ``structured.from_traceback`` reads it."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ...frozen import frozen
 from ..findings import KINDS
 
 
@@ -14,7 +14,7 @@ class BudgetError(ValueError):
     """A budget that nobody can hold a run against; the message says which and what to give."""
 
 
-@frozen
+@dataclass(frozen=True)
 class Budget:
     """How much of a kind there may be.
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ...frozen import frozen
 from ...records.model import Capture
 from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
@@ -19,7 +18,7 @@ from .budget import Budget, BudgetError
 _PART = "only a part of the run is here"
 
 
-@frozen
+@dataclass(frozen=True)
 class Result:
     """A budget, held against one process.
 
@@ -44,7 +43,7 @@ class Result:
         return self.amount <= self.budget.limit
 
 
-@frozen
+@dataclass(frozen=True)
 class Judgement:
     """All results, in the order of the budgets.
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...frozen import frozen
 from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ...records.store import NOT_ENDED
 from ...torch_text.graph_text import read_graph
@@ -329,7 +328,7 @@ class _Comparison:
 
 
 # --- facts of a function ----------------------------------------------------------------------------
-@frozen
+@dataclass(frozen=True)
 class _Fact:
     """Something that happened: two are equal if what they are compared by is.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import ntpath
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
-from ...frozen import frozen
 from ...records.model import CacheEntry, Capture, CompiledFunction, Frame, SourceLocation
 from ...torch_text.resumes import plain_name, resumed_function
 from ..function_summary import FunctionSummary
@@ -70,7 +70,7 @@ def summaries(before: Sequence[FunctionSummary], after: Sequence[FunctionSummary
         lambda each: (each.name, each.location and base_name(each.location.filename)))
 
 
-@frozen
+@dataclass(frozen=True)
 class Place:
     """A frame within its function.
 

@@ -11,8 +11,8 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ...frozen import frozen
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import random_values
@@ -112,7 +112,7 @@ def _drawing(name: str) -> str:
     return f'def {name}():\n    """{text}"""\n    ...  # what it calls is not recorded\n'
 
 
-@frozen
+@dataclass(frozen=True)
 class ShownGraph:
     """A graph as it stands in the full code.
 

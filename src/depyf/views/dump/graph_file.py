@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ...frozen import frozen
 from ...records.model import GraphInput, GraphStage
 from ...records.stages import title
 from ...torch_text import wrapping
@@ -15,7 +15,7 @@ from .graph_view import GraphView, graph_view, plain_view
 _IMPORTS = "import torch\nfrom torch import device, inf, nan\n\n"
 
 
-@frozen
+@dataclass(frozen=True)
 class GraphFile:
     """A file of a graph.
 

@@ -34,11 +34,10 @@ import keyword
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...decompiler.free_names import free_name
-from ...frozen import frozen
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...torch_text import wrapping
 from ...torch_text.legal import NOT_PYTHON
@@ -98,7 +97,7 @@ _TORCHS = frozenset({*MODULE_DICTIONARIES, "__closure__", "cell_contents"})
 _HELD = re.compile(r' *(\w+): "[^"]*\[[^"]*" = self\.\w+')
 
 
-@frozen
+@dataclass(frozen=True)
 class GraphView:
     """A view of a graph, as :func:`graph_view` makes it.
 

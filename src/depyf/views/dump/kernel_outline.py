@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from ...frozen import frozen
 from ...provenance.graph_provenance import Provenance
 from ...provenance.kernel_mapping import is_view
 from ...records.model import Kernel, KernelCall
@@ -20,7 +20,7 @@ _LIBRARY = "extern"
 _LONGEST = 400
 
 
-@frozen
+@dataclass(frozen=True)
 class _Call:
     """A call.
 

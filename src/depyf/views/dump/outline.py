@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...frozen import frozen
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...torch_text.graph_text import Graph, Node, operation_of
 from ..markdown import count
@@ -40,7 +39,7 @@ class _Block:
         return len(self.inside)
 
 
-@frozen
+@dataclass(frozen=True)
 class Line:
     """A line of an outline.
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ...frozen import frozen
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...torch_text.graph_text import Node, TensorType, is_gradient, operation_of
 from ..markdown import count, some
@@ -30,7 +30,7 @@ _VIEWS = frozenset({
     "as_strided", "detach", "split", "unbind"})
 
 
-@frozen
+@dataclass(frozen=True)
 class _Row:
     """Saved values that are alike: of one operation, type, line, and place in a module.
 

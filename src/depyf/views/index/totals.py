@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ...frozen import frozen
 from ...records.model import Compilation
 from ..findings import not_compiled_by_outcome
 from ..run_index import RunIndex
 
 
-@frozen
+@dataclass(frozen=True)
 class Totals:
     """The numbers of a run.
 

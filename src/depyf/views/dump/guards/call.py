@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ....frozen import frozen
 from ....torch_text.wrapping import comment
 from ...formatting import COMPUTED
 from ...line_breaks import WIDTH, broken
@@ -40,7 +40,7 @@ _ON_STACK = re.compile(r"___stack\d+")
 _KEY_IN_ORDER = re.compile(r"list\((?P<owner>.*)\)\[(?P<at>\d+)\] == (?P<key>'[^'\\]*'|-?\d+)")
 
 
-@frozen
+@dataclass(frozen=True)
 class _Shown:
     """Something that is shown: its lines, without the ``and`` before it, and the conditions that it stands for."""
 

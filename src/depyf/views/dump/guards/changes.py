@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ....decompiler.dynamo.global_names import BUILTINS_PREFIX, module_of_import
-from ....frozen import frozen
 from ....torch_text.wrapping import comment
 from ...changes import with_stack_names
 from ...markdown import count
@@ -23,7 +23,7 @@ _APART = "\x1f"
 _APART_TENSORS = "check_no_aliasing("
 
 
-@frozen
+@dataclass(frozen=True)
 class Change:
     """One difference between two versions.
 

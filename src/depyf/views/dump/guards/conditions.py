@@ -14,9 +14,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ....frozen import frozen
 from ....records.model import Frame, Guard, SourceLocation
 from ....torch_text.parsed import parsed_expression
 from ....torch_text.user_expressions import FROM_NUMPY, user_expression
@@ -51,7 +50,7 @@ _PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+(?!\w*\()|\[(?:\d+|'[^'\\]*')\])*")
 _SHORT = (("bfloat", "bf"), ("complex", "c"), ("float", "f"), ("uint", "u"), ("int", "i"))
 
 
-@frozen
+@dataclass(frozen=True)
 class Tensor:
     """The properties that a guard wants of a tensor. A size or stride is ``None`` where any will do."""
 
@@ -108,7 +107,7 @@ def orders_of_dimensions(count: int) -> Iterator[tuple[str, Sequence[int]]]:
 _ARITHMETIC = re.compile(r" (?:%|//|\*\*?|/|\+|-) ")
 
 
-@frozen
+@dataclass(frozen=True)
 class Condition:
     """A guard in the user's words.
 

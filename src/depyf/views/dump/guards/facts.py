@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from ....frozen import frozen
 from .conditions import Condition
 from .sizes import Sizes
 
@@ -19,7 +19,7 @@ INTERNALS = re.compile(r"\.__(?:code|defaults|kwdefaults|closure|dict|mro|wrappe
 _QUOTES = "'\""
 
 
-@frozen
+@dataclass(frozen=True)
 class Fact:
     """A fact about an object, as a version wants it.
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
-
-from ....frozen import frozen
 
 #: So many numbers are listed, even if each is the same more than the one before.
 _FEW = 8
@@ -28,7 +27,7 @@ _UNCLOSED = re.compile(r"^.*\((?=[^()]*$)")
 Payload = TypeVar("Payload")
 
 
-@frozen
+@dataclass(frozen=True)
 class Item(Generic[Payload]):
     """One text about one object.
 
@@ -42,7 +41,7 @@ class Item(Generic[Payload]):
     payload: Payload
 
 
-@frozen
+@dataclass(frozen=True)
 class Block(Generic[Payload]):
     """Texts that hold for several members of one container.
 

@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....decompiler.free_names import free_name
-from ....frozen import frozen
 from ....records.model import Compilation, Frame
 from ....torch_text.parsed import parsed_expression
 from ....torch_text.user_expressions import user_expression
@@ -35,7 +34,7 @@ _FARTHEST = 1000
 _LETTERS = "nmklpqrstuvwxyz"
 
 
-@frozen
+@dataclass(frozen=True)
 class OpenSize:
     """A size that calls may choose.
 

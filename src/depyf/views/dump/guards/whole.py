@@ -8,8 +8,8 @@ torch's state. What repeats from layer to layer stands once. What of it matters 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from ....frozen import frozen
 from ....records.model import SourceLocation
 from ....torch_text.resumes import resumed_function
 from ....torch_text.wrapping import comment, prose
@@ -143,7 +143,7 @@ def sections(version: Version) -> list[tuple[str, list[Condition]]]:
     return [(titles.get(key[0], key[1]), groups[key]) for key in ordered]
 
 
-@frozen
+@dataclass(frozen=True)
 class GuardGroup:
     """Conditions on one object, or on several that a loop runs over.
 
