@@ -227,15 +227,15 @@ def test_hooks_are_never_compiled(tmp_path):
 
 
 def test_code_that_we_cannot_write_is_shown_as_such(tmp_path, monkeypatch):
-    from depyf.finishing import decompiled
+    from depyf.finishing import texts
 
     def fail(code, **options):
         if options.get("keep_variables"):
             return real(code, **options)
         raise ZeroDivisionError("ours")
 
-    real = decompiled.decompile_code
-    monkeypatch.setattr(decompiled, "decompile_code", fail)
+    real = texts.decompile_code
+    monkeypatch.setattr(texts, "decompile_code", fail)
     with pytest.warns(RuntimeWarning, match="ours"):
         path, text = dump(tmp_path, decorated, torch.ones(3))
     assert "not decompiled: ZeroDivisionError: ours" in text

@@ -362,12 +362,12 @@ def test_disk_full_halfway(tmp_path, monkeypatch, capsys):
 
 
 def test_errors_of_ours_never_reach_the_program(tmp_path, monkeypatch, capsys):
-    from depyf.finishing import decompiled
+    from depyf.finishing import texts
 
     def broken(*args, **kwargs):
         raise ZeroDivisionError("ours")
 
-    monkeypatch.setattr(decompiled, "decompile_code", broken)
+    monkeypatch.setattr(texts, "decompile_code", broken)
     goes_on_with_one_message(tmp_path, capsys, "internal error")
 
 

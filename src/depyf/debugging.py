@@ -25,7 +25,7 @@ from .guarded import guarded_call, warn_of
 from .harmless import say
 from .link.replacing import linked_code_runs
 from .link.sessions import DebugSession, active_session, ended_sessions, last_session
-from .link.tracers import of_a_tool
+from .link.transformed import of_a_tool
 
 if TYPE_CHECKING:
     from .watch.stop import BadValueFound as BadValueFound

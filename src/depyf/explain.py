@@ -88,7 +88,7 @@ def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: in
 
     from .capture.torch_private import compiled_callables
     from .notebook import View
-    from .notebook.files import temporary
+    from .notebook.view import temporary
     from .prepare import prepare_debug
     from .recorded_runs import shown
 
@@ -123,7 +123,7 @@ def _module_of(fn: Any, code: CodeType) -> Any:
 def _live(fn: Any, module: ModuleType | dict[str, Any] | None, caller: str) -> Capture:
     """Return the records of a compiled function, as torch holds them."""
     from .capture.live import capture_of
-    from .capture.torch_private import cached_versions
+    from .capture.torch_private import cache_entries
     from .capture.user_function import of_frame, of_function, values_of
 
     code_of(fn)  # says what it is instead, if there is no code
@@ -131,7 +131,7 @@ def _live(fn: Any, module: ModuleType | dict[str, Any] | None, caller: str) -> C
     compiled = (fn, getattr(fn, "__dict__", {}).get("forward"))
     codes: list[tuple[Any, CodeType]] = [
         (each, code) for wrapper in compiled for each in unwrapped(wrapper) if (code := code_in(each)) is not None]
-    inner, code = next((each for each in codes if cached_versions.cache_entries(each[1])), codes[0])
+    inner, code = next((each for each in codes if cache_entries.cache_entries(each[1])), codes[0])
     namespace = getattr(inner, "__globals__", {}) if module is None else \
         vars(module) if isinstance(module, ModuleType) else module
     function = getattr(inner, "__func__", inner)

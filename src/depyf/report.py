@@ -13,8 +13,8 @@ from .harmless import say
 from .provenance.sources import files_named, of_capture
 from .reading import source_lines
 from .recorded_runs import logged, readable, recorded
-from .records.file_names import only_written
 from .records.model import Capture
+from .records.naming import only_written
 from .records.run_directory import directory_of, rank_folders, run_directory
 from .records.store import RecordsError, is_unwritten
 from .run_files import make

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.capture.fact_snapshot import snapshot  # noqa: E402
-from depyf.capture.live_facts import LiveFacts  # noqa: E402
+from depyf.capture.object_facts import LiveFacts  # noqa: E402
 from depyf.decompiler.dynamo.recorded_facts import RecordedFacts  # noqa: E402
 
 

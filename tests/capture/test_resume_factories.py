@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture.torch_private import hooks, private_api, resume_code, resume_factories
+from depyf.capture.torch_private import hooks, private_api, resume_code
 from depyf.records import store
 
 ONES = torch.ones(3)
@@ -97,7 +97,7 @@ def test_what_comes_before_a_break_in_a_closure_is_proven_and_runs(make, tmp_pat
 def test_an_exception_behind_the_break_is_the_users_own(tmp_path):
     with depyf.prepare_debug(str(tmp_path / "d")), pytest.raises(ValueError, match="more than 2") as caught:
         torch.compile(raising(), backend="eager")(ONES)
-    assert not any(str(entry.path) == resume_factories.__file__ for entry in caught.traceback)
+    assert not any(str(entry.path) == resume_code.__file__ for entry in caught.traceback)
 
 
 def codes_made(function):
@@ -134,7 +134,7 @@ makes_them_itself = pytest.mark.skipif(
 
 @makes_them_itself
 def test_the_global_makes_the_function_of_dynamos_own_code():
-    undo = resume_factories.install(pytest.fail)
+    undo = resume_code.install(pytest.fail)
     try:
         assert codes_made(closure()) == []
     finally:
@@ -150,7 +150,7 @@ def test_another_form_is_left_as_it_is_and_said(tmp_path, monkeypatch):
     def unknown(output, begin, name, code):
         raise LookupError("how this torch makes the function")
 
-    monkeypatch.setattr(resume_factories, "_making", unknown)
+    monkeypatch.setattr(resume_code, "_making", unknown)
     with pytest.warns(RuntimeWarning, match="how this torch makes"):
         _, result, _, notes = watched(closure(), tmp_path / "d")
     assert torch.equal(result, closure()(ONES)) and "how this torch makes" in notes

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.capture import apart
-from depyf.capture.torch_private import cached_versions
+from depyf.capture.torch_private import cache_entries
 
 aten = torch.ops.aten
 EARLY = ("captured", "aot")
@@ -196,11 +196,11 @@ def test_tolerances():
 def test_the_users_compiled_function_stays_as_it_is():
     compiled = torch.compile(chain, backend="eager", dynamic=False)
     compiled(torch.ones(3))
-    entries = cached_versions.cache_entries(chain.__code__)
+    entries = cache_entries.cache_entries(chain.__code__)
     codes = [entry.code for entry in entries]
     result = depyf.compare(compiled, torch.ones(5), stages=EARLY)
     assert result.equal and all(stage.graphs for stage in result.stages)
-    assert [entry.code for entry in cached_versions.cache_entries(chain.__code__)] == codes
+    assert [entry.code for entry in cache_entries.cache_entries(chain.__code__)] == codes
     with torch.compiler.set_stance("fail_on_recompile"):
         compiled(torch.ones(3))
 
@@ -217,15 +217,15 @@ def calls_helper(x):
 def test_nothing_is_left_compiled():
     assert depyf.compare(calls_helper, torch.ones(3), stages=EARLY).equal
     for function in (calls_helper, helper):
-        assert cached_versions.cache_entries(function.__code__) == []
+        assert cache_entries.cache_entries(function.__code__) == []
 
 
 def test_what_the_user_compiled_behind_a_break_stays():
     compiled = torch.compile(helper, backend="eager", dynamic=False)
     compiled(torch.ones(3))
-    codes = [entry.code for entry in cached_versions.cache_entries(helper.__code__)]
+    codes = [entry.code for entry in cache_entries.cache_entries(helper.__code__)]
     assert depyf.compare(calls_helper, torch.ones(3), stages=EARLY).equal
-    assert [entry.code for entry in cached_versions.cache_entries(helper.__code__) if entry.code is not None] == codes
+    assert [entry.code for entry in cache_entries.cache_entries(helper.__code__) if entry.code is not None] == codes
     with torch.compiler.set_stance("fail_on_recompile"):
         compiled(torch.ones(3))
 

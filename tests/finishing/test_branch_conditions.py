@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from depyf.bytecode.code import Code
-from depyf.finishing.branch_conditions import branch_condition
+from depyf.finishing.functions import branch_condition
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no places of expressions")
 

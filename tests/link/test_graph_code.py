@@ -4,9 +4,9 @@ import ast
 
 import pytest
 
-from depyf.link.codes import nested_codes
 from depyf.link.functions import link_graph
 from depyf.link.graph_code import GraphCode, same_graph
+from depyf.link.identical import nested_codes
 from depyf.link.releases import running_graph
 from depyf.records.model import GraphInput
 from depyf.views.dump.graph_view import graph_view

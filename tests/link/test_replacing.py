@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture.torch_private import cached_versions, private_api, replacements
+from depyf.capture.torch_private import cache_entries, private_api, replacements
 from depyf.link import replacing, transformed
 
 pytestmark = [
@@ -87,7 +87,7 @@ def test_inside_debug_the_lines_of_the_dump_run(tmp_path):
         warnings.simplefilter("ignore")
         with depyf.prepare_debug(str(tmp_path / "d")):
             expected = [compiled(x, 3), compiled(longer, 3), compiled(x, 4)]
-        versions = cached_versions.cache_entries(careful.__code__)
+        versions = cache_entries.cache_entries(careful.__code__)
         assert len(versions) == 3
         assert not dumped(places_of(lambda: compiled(x, 3)))
         with depyf.debug(pause=False), depyf.debug(pause=False):
@@ -98,7 +98,7 @@ def test_inside_debug_the_lines_of_the_dump_run(tmp_path):
         assert all(torch.equal(a, b) for a, b in zip(expected, results))
         assert not dumped(places_of(lambda: compiled(x, 3))) and not added(careful)
         # (torch moves the version that fitted to the front.)
-        assert {id(each.code) for each in cached_versions.cache_entries(careful.__code__)} == {id(each.code) for each in versions}
+        assert {id(each.code) for each in cache_entries.cache_entries(careful.__code__)} == {id(each.code) for each in versions}
 
 
 def test_blocks_that_overlap_and_die(tmp_path):
@@ -150,7 +150,7 @@ def test_versions_that_the_program_entered_stay(tmp_path):
     compiled = torch.compile(double, backend="eager")
     with depyf.prepare_debug(str(tmp_path / "d")):
         compiled(torch.ones(1))
-    version = cached_versions.cache_entries(double.__code__)[0]
+    version = cache_entries.cache_entries(double.__code__)[0]
     private_api.ADD_VERSION.get()(double.__code__, version.guard_manager, version.code)
     with depyf.debug(pause=False):
         assert compiled(torch.ones(1)).item() == 2

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from torch._dynamo.convert_frame import register_bytecode_hook
 
-from depyf.capture.torch_private import resume_factories
+from depyf.capture.torch_private import resume_code
 from depyf.decompiler import decompile_code
 from depyf.link.linker import Linker
 
@@ -89,7 +89,7 @@ def test_recompiled_code_runs_in_place_of_dynamos(make, arguments, tmp_path):
 
     plain = results(make, arguments)
     failed = []
-    undo = resume_factories.install(failed.append) or (lambda: None)  # as prepare_debug does
+    undo = resume_code.install(failed.append) or (lambda: None)  # as prepare_debug does
     handle = register_bytecode_hook(hook)
     try:
         tied = results(make, arguments)

@@ -10,9 +10,8 @@ import sys
 
 import pytest
 
-from depyf.pytest_plugin.account import Account
-from depyf.pytest_plugin.folders import folder_name, session_directory
-from depyf.pytest_plugin.summary import MOST, summary
+from depyf.pytest_plugin.recorder import folder_name, session_directory
+from depyf.pytest_plugin.summary import MOST, Account, summary
 from depyf.records import store
 
 pytest_plugins = "pytester"

@@ -6,9 +6,10 @@ or elsewhere (:mod:`depyf.finishing`).
 
 from __future__ import annotations
 
+import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -19,19 +20,22 @@ from ..records.model import (
     CodeObject,
     CompileId,
     EndOfRecording,
+    GraphBreak,
     GuardsOfEntry,
     MeantFunction,
     OrderOfEntries,
     ResumeOfBytecode,
     TracedCode,
+    TransformedCode,
     Unwritten,
+    UserFunction,
 )
 from ..records.naming import FunctionNames, function_identifier
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
-from .recorder import Recorder
-from .torch_private import cached_versions, current_compilation, private_api, resume_code
-from .torch_private.compared_objects import with_objects
+from .recorder import DumpWriter, Linker, Recorder
+from .torch_private import cache_entries, current_compilation, private_api, resume_code
+from .torch_private.guard_print import with_objects
 from .user_function import Meant, of_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
@@ -196,7 +200,7 @@ class Codes:
         if frame is None:
             return without_ids(with_objects(text, {}, {}), {}, {})
         if "DictGuardManager" in text:  # (few programs have one)
-            from .torch_private.dict_lengths import with_lengths
+            from .torch_private.guard_print import with_lengths
 
             text = with_lengths(text, frame.values, frame.namespace)
         text = with_objects(text, frame.values, frame.namespace)
@@ -216,7 +220,7 @@ class Codes:
         placed = [(each.ids, order.get(id(each.running() or each))) for each in builders]
         tried = tuple((ids, place) for ids, place in placed if place is not None)
         asked = bool(builders) or id(code) in self._asked or self._attempt(
-            lambda: cached_versions.was_asked(code), False)
+            lambda: cache_entries.was_asked(code), False)
         self._orders.append(self._recorder.append(OrderOfEntries(
             self._number(code), tried, asked, self._asked.get(id(code)) is False)))
 
@@ -227,9 +231,9 @@ class Codes:
         """
         order: dict[int, int] = {}
         try:
-            for index, entry in enumerate(cached_versions.cache_entries(code)):
-                running, ids, print_guards = cached_versions.entry_facts(entry)
-                if not cached_versions.is_given_up(entry):
+            for index, entry in enumerate(cache_entries.cache_entries(code)):
+                running, ids, print_guards = cache_entries.entry_facts(entry)
+                if not cache_entries.is_given_up(entry):
                     order[id(running)] = index
                 known = self._events.compile_id(*ids) if ids is not None else None
                 if known is not None and known.key not in self._guards:
@@ -258,3 +262,40 @@ def _traced(original: CodeType) -> resume_code.TracedCode | None:
 
 def _key(original: CodeType, meant: Meant) -> Key:
     return id(original), id(meant.code)
+
+
+# --- Transformed code that is written and linked while the program runs: what is not wanted later only ---
+def write_and_link(
+    original: CodeType, transformed: CodeType, bytecode: Bytecode, function: UserFunction,
+    breaks: Sequence[GraphBreak], writer: DumpWriter, linker: Linker | None,
+    attempt: Callable[[Callable[[], Any], Any], Any], code_objects: bool,
+) -> CodeType | None:
+    """Write transformed code, and link it to its file; return what is to run for it, unless that is torch's own.
+
+    Args:
+        original: what torch compiled.
+        transformed: what it made of that.
+        bytecode: the record of that.
+        function: that the user means.
+        breaks: where its graph ends before the function does.
+        writer, linker, attempt: of the session.
+        code_objects: write code objects, too.
+    """
+    from ..decompiler.dynamo.recorded_facts import RecordedFacts  # (with files="later" nothing is decompiled)
+    from ..finishing.frames import code_text
+    from ..finishing.texts import decompiled_bytecode
+
+    decompiled = decompiled_bytecode(bytecode, transformed, attempt)
+    arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
+    text = TransformedCode(
+        bytecode.compile_id, bytecode.function_name, code_text(decompiled), None, arguments, bytecode.file)
+    place = attempt(lambda: writer.transformed(text, function, breaks), None)
+    linked = None
+    if place is not None and linker is not None:
+        facts = attempt(lambda: RecordedFacts(bytecode.facts), None) if bytecode.facts else None
+        linked = linker.link_transformed(original, transformed, decompiled, place, bytecode.shown, facts)
+    if code_objects:
+        kinds = ("original", original), ("transformed", transformed), ("recompiled", linked or transformed)
+        for kind, code in kinds:
+            writer.code_object(os.path.basename(bytecode.file), kind, code)
+    return linked

@@ -26,7 +26,7 @@ from ..records.model import (
 from ..records.naming import function_identifier
 from ..torch_text.legal import NOT_PYTHON, legal_graph
 from .recorder import Recorder
-from .torch_private import compiler_calls, graph_modules
+from .torch_private import current_compilation, graph_modules
 
 #: A stage and its index in the graph.
 StageKey = tuple[str, int]
@@ -61,7 +61,7 @@ class GraphBuilder:
     def __init__(self, ids: CompileId) -> None:
         self.ids = ids
         self.backend = self.torch_name = self.name = ""
-        self.call: compiler_calls.CompilerCall | None = None
+        self.call: current_compilation.CompilerCall | None = None
         self.module: weakref.ref[Any] | None = None
         self.printed_later = _NO_NAMES
         self.stages: tuple[tuple[StageKey, Recorded[StageOfGraph]], ...] = ()  # (few: a dictionary takes more room)
@@ -133,7 +133,7 @@ class Graphs:
             builders.append(GraphBuilder(ids))
         return builders[-1]
 
-    def of_call(self, call: compiler_calls.CompilerCall) -> GraphBuilder:
+    def of_call(self, call: current_compilation.CompilerCall) -> GraphBuilder:
         """Return the graph that a call of a compiler works on; begin one where there is none."""
         marked = call.marks.get(self._mark) if call.marks is not None else None
         shown = None if call.marks is not None else (call.filename, call.function, call.line)

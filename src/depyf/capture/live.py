@@ -23,9 +23,9 @@ from ..records.naming import FunctionNames, function_identifier
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import parse_guards
 from ..torch_text.legal import legal_graph
-from .live_facts import LiveFacts
+from .object_facts import LiveFacts
 from .shown_names import names_without_ids
-from .torch_private import cached_versions, graph_modules, resume_code
+from .torch_private import cache_entries, graph_modules, resume_code
 from .user_function import Meant, of_frame
 
 
@@ -51,8 +51,8 @@ def capture_of(
             continue
         seen.add(id(current))
         entries = []
-        for number, entry in enumerate(cached_versions.cache_entries(current)):
-            transformed, ids, print_guards = cached_versions.entry_facts(entry)
+        for number, entry in enumerate(cache_entries.cache_entries(current)):
+            transformed, ids, print_guards = cache_entries.entry_facts(entry)
             resumes = resume_code.resume_functions(transformed, namespace)
             pending += [(n, resume.code) for n, resume in resumes.items()]
             rename = names_without_ids(transformed)
@@ -72,7 +72,7 @@ def capture_of(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]))
             guards = parse_guards(without_ids(print_guards(), namespace, {}))
             entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
-                                      tried=None if cached_versions.is_given_up(entry) else number))
+                                      tried=None if cache_entries.is_given_up(entry) else number))
         means = meant if current is code else of_frame(current, {}, {})
         frames.append(make_frame(Code.of(current), name, tuple(entries), Meaning(
             means.name, Code.of(means.code), tuple((called, Code.of(each)) for called, each in means.wrappers))))

@@ -47,7 +47,6 @@ from .recorder import DumpWriter, Linker, Recorder
 from .shown_names import names_without_ids
 from .torch_private import (
     compiled_callables,
-    compiler_calls,
     current_compilation,
     full_paths,
     graph_break,
@@ -55,7 +54,6 @@ from .torch_private import (
     hooks,
     private_api,
     resume_code,
-    resume_factories,
     torch_caches,
     trace_events,
 )
@@ -121,7 +119,7 @@ class Session:
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
             ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_lines))),
-            ("resume functions of closures", lambda: resume_factories.install(self._report)),
+            ("resume functions of closures", lambda: resume_code.install(self._report)),
             ("frames without tensors", lambda: hooks.on_frame(self._safely(self._on_frame))),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: trace_events.on_trace(
@@ -249,7 +247,7 @@ class Session:
         """Return the graph that this thread works on: of a frame, or of a call of a compiler without one."""
         current = current_compilation.compile_id()
         if current is None:
-            return self.graphs.of_call(compiler_calls.current())
+            return self.graphs.of_call(current_compilation.current())
         graph = self.graphs.current(self.events.compile_id(*current), new)
         if not graph.torch_name and not graph.stages:
             graph.torch_name = current_compilation.graph_name()
@@ -460,7 +458,7 @@ class Session:
         self, original: CodeType, transformed: CodeType, bytecode: Bytecode, meant: Meant,
     ) -> CodeType | None:
         """Write and link transformed code; return what is to run for it, unless that is torch's own."""
-        from .at_once import write_and_link  # (the decompiler)
+        from .codes import write_and_link  # (the decompiler)
 
         compilation = self.events.compilation(bytecode.compile_id)
         return write_and_link(
@@ -519,9 +517,9 @@ def _seen_in_recompiled_frame(expression: str) -> str:
 
 
 def _options_of_inductor() -> list[str]:
-    from .torch_private import torch_settings
+    from .torch_private import compile_arguments
 
-    return torch_settings.options_of_inductor()
+    return compile_arguments.options_of_inductor()
 
 
 def _in_order(files: dict[str, set[int]]) -> tuple[TracedLines, ...]:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from .. import __version__
 from .status import INTERRUPTED, refused
-from .streams import harmless_streams
+from .terminal import harmless_streams
 from .time_limit import TooSlow, time_limit
 
 #: In the order in which ``depyf --help`` shows them.

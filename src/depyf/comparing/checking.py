@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..capture import apart
-from ..capture.torch_private.compiled_calls import CompiledCall, on_compiled_call
+from ..capture.torch_private.compiled_callables import CompiledCall, on_compiled_call
 from ..capture.torch_private.shared import Undo
 from .checked import Checked, WrongCall
 from .results import RunningResult

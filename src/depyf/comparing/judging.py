@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import cache_entries, compiled_callables, pipeline, torch_settings
+from ..capture.torch_private import cache_entries, compile_arguments, compiled_callables, pipeline
 from . import stages
 from .diagnosis import Diagnosis
 from .locating import Located
@@ -115,11 +115,11 @@ def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
 
 def _own_random(call: JudgedCall) -> frozenset[str]:
     """Return the random numbers that the call's compiled versions draw in a way of their own, as torch documents."""
-    if "numpy" in call.expected.drew and torch_settings.draws_numpy_from_torch():
+    if "numpy" in call.expected.drew and compile_arguments.draws_numpy_from_torch():
         return frozenset(("torch", "numpy"))
     given = cache_entries.compiled_with(call.compiled)
     name = compiled_callables.backend_name(given.backend) if given is not None else ""
-    own = ("torch",) if name == "inductor" and not torch_settings.draws_as_eager() else ()
+    own = ("torch",) if name == "inductor" and not compile_arguments.draws_as_eager() else ()
     return call.expected.drew & frozenset(own)
 
 

@@ -7,6 +7,7 @@ texts, both pickled, and is joined before :meth:`Texts.make` returns.
 
 from __future__ import annotations
 
+import ast
 import os
 import pickle
 import re
@@ -20,11 +21,14 @@ from contextlib import ExitStack, closing
 from typing import Any, NamedTuple
 
 from ..bytecode.code import Code
+from ..bytecode.errors import Unreadable
+from ..bytecode.instructions import decode
 from ..bytecode.packed import unpacked
-from ..decompiler import decompile_code
+from ..decompiler import Decompiled, Fidelity, decompile_code
+from ..decompiler.dynamo.facts import NoFacts
+from ..decompiler.dynamo.recorded_facts import RecordedFacts
 from ..guarded import guarded_call
 from ..records.model import Bytecode, CodeText
-from .decompiled import decompiled_bytecode
 from .frames import code_text
 
 #: Runs an action and returns what it returns; where it raises, reports that and returns the second argument.
@@ -178,3 +182,45 @@ def work() -> None:
             lambda: _written(bytecode, _code_of(bytecode, version), unsimplified, attempt), None)
         pickle.dump(None if errors else written, sys.stdout.buffer)
         sys.stdout.buffer.flush()
+
+
+# --- Transformed code, decompiled with what was recorded of the objects that it was compiled for -----
+def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Decompiled:
+    """Decompile what Dynamo made; where an error of ours prevents that, return a text that says so.
+
+    Args:
+        bytecode: the record.
+        code: its transformed code, from the record or as it runs.
+        attempt: runs what may fail.
+    """
+    facts = attempt(lambda: RecordedFacts(bytecode.facts), NoFacts()) if bytecode.facts else NoFacts()
+    errors: list[Exception] = []
+
+    def decompiled() -> Decompiled:
+        try:
+            return decompile_code(
+                code, name=bytecode.text_name, simplify=True,
+                parameter_names={each.name: each.parameters for each in bytecode.resumes}, rename=bytecode.shown,
+                facts=facts)
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    result: Decompiled | None = attempt(decompiled, None)
+    return not_decompiled(bytecode.text_name, code, errors[0]) if result is None else result
+
+
+def not_decompiled(name: str, code: Any, error: Exception) -> Decompiled:
+    """Return the text of code that could not be decompiled: its bytecode. The compilation is shown either way."""
+    lines = "".join(f"    # {line}\n" for line in _listing(code))
+    text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{lines}    ...\n"
+    note = f"not decompiled: {type(error).__name__}: {error}"
+    return Decompiled(text, Fidelity.UNPROVEN, note, ast.parse(text))
+
+
+def _listing(code: Code) -> list[str]:
+    """Return the instructions of code, a line each, as far as they can be read."""
+    try:
+        return [f"{each.offset:6} {each.opname:30} {each.arg}" for each in decode(code)]
+    except Unreadable:
+        return [f"{len(code.bytecode)} bytes that cannot be read"]

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .codes import named_like, nested_codes, qualified_name
 from .graph_code import GraphCode, same_graph
-from .identical import identical_code
+from .identical import identical_code, named_like, nested_codes, qualified_name
 from .lines import remember_lines
 from .releases import numbers, running_graph
 

@@ -129,8 +129,8 @@ class Linker:
     def _linked_now(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> CodeType | None:
         """Decompile once more what the file shows, and link it."""
         from ..decompiler.dynamo.recorded_facts import RecordedFacts
-        from ..finishing.decompiled import decompiled_bytecode
         from ..finishing.frames import readable_alone
+        from ..finishing.texts import decompiled_bytecode
 
         def attempt(action: Callable[[], Any], otherwise: Any) -> Any:
             return guarded_call(action, otherwise, lambda error: self._note(

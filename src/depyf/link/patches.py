@@ -17,7 +17,7 @@ from ..bytecode.code import Code
 from ..bytecode.instructions import Instruction, decode
 from ..bytecode.versions import table
 from ..decompiler.constants import CellOf
-from .codes import nested_codes
+from .identical import nested_codes
 
 _OPERATIONS = {ast.Invert: "UNARY_INVERT", ast.USub: "UNARY_NEGATIVE"}
 

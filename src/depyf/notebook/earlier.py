@@ -10,7 +10,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..capture.live import capture_of
-from ..capture.torch_private import cached_versions, compiled_callables
+from ..capture.torch_private import cache_entries, compiled_callables
 from ..capture.user_function import Meant, of_function
 from ..records.model import Capture
 
@@ -73,7 +73,7 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
             code = function.__code__
             if function.__globals__ is namespace:
                 pending += code.co_names
-            if (versions := len(cached_versions.cache_entries(code))) and id(code) not in result:
+            if (versions := len(cache_entries.cache_entries(code))) and id(code) not in result:
                 result[id(code)] = Compiled(
                     name, code, function.__globals__, versions,
                     of_function(function, this))

@@ -20,8 +20,7 @@ from ..harmless import say
 from ..prepare import prepare_debug
 from ..records import store
 from ..views.markdown import count
-from .files import temporary
-from .view import HEIGHT, View
+from .view import HEIGHT, View, temporary
 
 if TYPE_CHECKING:
     from .earlier import Compiled

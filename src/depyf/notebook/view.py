@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import html
 import os
+import shutil
+import sys
+import tempfile
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import page as pages
@@ -13,7 +17,6 @@ from ..provenance import sources
 from ..records.model import Capture
 from ..views.markdown import count, one_line
 from ..views.rank_classes import RankClass
-from .cells import cell_names
 
 #: The largest page, in characters, that stands in the notebook itself. Jupyter's server drops outputs of more than
 #: 3 MB in 3 seconds (``iopub_data_rate_limit``), and whoever saves the notebook saves the page with it.
@@ -165,3 +168,30 @@ def _place(run: dict[str, Any], place: int) -> str:
         return "a place that torch does not name"
     file, line = run["places"][2 * place : 2 * place + 2]
     return f"{run['files'][file]['short']}:{line}"
+
+
+# --- The place for dumps that nobody gave a directory ------------------------------------------------
+def temporary() -> str:
+    """Return a directory that is there as long as this process."""
+    path, process = tempfile.mkdtemp(prefix="depyf_"), os.getpid()
+    atexit.register(lambda: shutil.rmtree(path, ignore_errors=True) if os.getpid() == process else None)
+    return path
+
+
+# --- The cells of the running notebook, as files -----------------------------------------------------
+def cell_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return those of the paths that are cells -> the cell's number, as IPython's tracebacks have it: ``In[3]``.
+
+    Empty where no IPython runs.
+    """
+    module = sys.modules.get("IPython")
+    shell = module.get_ipython() if module is not None else None
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    if name_of is None:
+        return {}
+    result = {}
+    for path in dict.fromkeys(paths):
+        named = name_of(path)  # ("Cell", "In[3]"), or None
+        if named:
+            result[path] = str(named[1])
+    return result

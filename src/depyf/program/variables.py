@@ -36,3 +36,25 @@ def role_in_launch(launch: str) -> tuple[bool, bool]:
     run = os.getpid() if os.name == "posix" else os.getppid()
     mine = kind == _RUN and rest.partition(":")[0] == str(run)
     return mine, mine
+
+
+# --- What is said after a program whose files are still to be made. This imports next to nothing -----
+def shown(path: str) -> str:
+    """Return the path as it is shortest from here."""
+    try:
+        near = os.path.relpath(path)
+    except (ValueError, OSError):  # on another drive, or here is no more
+        return path
+    return path if near.startswith(os.pardir) else near
+
+
+def kept_lines(number: int, path: str) -> list[str]:
+    """Return what is said of a run of which only records were written.
+
+    Args:
+        number: of compilations of the first process.
+        path: its folder.
+    """
+    return [f"depyf: {number} compilation{'' if number == 1 else 's'} recorded in {shown(path)}{os.sep}",
+            f"  its files are made when they are wanted: depyf explain {shown(path)}, depyf open {shown(path)}, or "
+            f"depyf report {shown(path)}"]

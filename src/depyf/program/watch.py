@@ -164,7 +164,7 @@ class Watch:
     def _tell(self, interrupted: bool) -> None:
         if not self.run and "torch" not in sys.modules and not os.path.isdir(self.directory):
             return  # nobody asked about this process, and it had nothing to do with torch
-        from .kept import kept_lines, shown
+        from .variables import kept_lines, shown
 
         try:
             sys.stdout.flush()  # what the program printed stands above what we say

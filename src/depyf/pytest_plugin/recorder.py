@@ -6,8 +6,11 @@ the accounts to the controller, which tells; the controller names the directory,
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import logging
 import os
+import re
 import sys
 from collections.abc import Generator
 from typing import Any
@@ -17,10 +20,8 @@ import pytest
 from ..capture.torch_private import first_compilation
 from ..capture.torch_private.trace_events import TRACE_LOGGER
 from ..views.budgets.budget import BudgetError
-from .account import Account
-from .folders import folder_name, session_directory
 from .marker import Marked
-from .summary import summary
+from .summary import Account, summary
 from .watch import CompileWatch
 
 #: The key by which workers of xdist get and give what is ours.
@@ -190,3 +191,36 @@ def _show_no_events(config: pytest.Config) -> None:
 
 def _has_text(record: logging.LogRecord) -> bool:
     return record.name != TRACE_LOGGER or bool(record.msg)
+
+
+# --- Folders of tests: names that every file system takes, and that tell the tests apart -------------
+#: Longer names are cut: some file systems take 255 bytes, and files within have names, too.
+_LONGEST = 100
+#: What depyf itself calls folders in a dump.
+_OURS = re.compile(r"(run|rank)_\d+", re.IGNORECASE)
+
+
+def folder_name(nodeid: str) -> str:
+    """Return the name of a test's folder: ``tests.test_model.py.TestNet.test_forward-8-3f2a91c4``.
+
+    Names that were changed by more than their separators end in a hash of the whole, so that no two are the same.
+    """
+    parts = re.sub(r"::|/|\\", ".", nodeid).strip(".")
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", parts)[:_LONGEST].strip(".-")
+    if safe and safe == parts and not _OURS.fullmatch(safe):
+        return safe
+    return f"{safe or 'test'}-{hashlib.sha256(nodeid.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def session_directory(wanted: str) -> str:
+    """Return where a session writes: the directory, or a folder in it where that holds an earlier session.
+
+    It is made when a test compiles something.
+    """
+    path = os.path.abspath(wanted)
+    return next(each for number in itertools.count(1)
+                if not _holds_something(each := path if number == 1 else os.path.join(path, f"run_{number}")))
+
+
+def _holds_something(path: str) -> bool:
+    return os.path.isdir(path) and bool(os.listdir(path))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, Protocol
 
-from ..link.codes import named_like, nested_codes
+from ..link.identical import named_like, nested_codes
 from .steps import Group, Step, find_function
 
 #: Name of the local variable that holds the call's observation.

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.capture.fact_snapshot import snapshot
-from depyf.capture.live_facts import LiveFacts
+from depyf.capture.object_facts import LiveFacts
 from depyf.decompiler import decompile_code
 from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
 

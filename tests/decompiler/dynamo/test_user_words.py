@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from depyf.bytecode.packed import packed, unpacked
 from depyf.capture.fact_snapshot import snapshot
-from depyf.capture.live_facts import LiveFacts
+from depyf.capture.object_facts import LiveFacts
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.dynamo import readable
 from depyf.decompiler.dynamo.recorded_facts import RecordedFacts

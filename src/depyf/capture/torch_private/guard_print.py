@@ -8,10 +8,14 @@ it makes a context manager for each branch and an indentation for each line (tor
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from . import private_api
+from .recompiled_frame import code_in_words, held_value
 
 
 def printed(make: Callable[[], Any]) -> Any:
@@ -94,3 +98,114 @@ def _sample(buffer: Any) -> str:
             buffer.writeline("c\nd")
         buffer.writeline(" ", skip_prefix=True)
     return str(buffer.getvalue())
+
+
+# --- What the objects are that guards compare by their ids, which say nothing to a reader ------------
+_GUARD = re.compile(r"___check_obj_id\((?P<source>.*?), (?P<id>\d+)\), type=<class '(?P<type>[\w.]+)'>")
+_FUNCTIONS = frozenset({"code", "function", "builtin_function_or_method"})
+#: The sources of functions that are told: of what is passed, and of the program's globals. (Functions of torch, which
+#: each graph has dozens of guards on, are reached by globals of Dynamo's, and seldom others.)
+_TOLD = ("L['", "G['")
+_OF_DYNAMO = "__"
+
+
+def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
+    """Return a printed tree of guards with what the objects are that are compared by their ids.
+
+    Args:
+        text: the tree.
+        values: local variables of the frame that is being compiled.
+        namespace: its globals.
+    """
+    members: dict[str, dict[int, str]] = {}
+
+    def told(match: re.Match[str]) -> str:
+        source, number, kind = match["source"], int(match["id"]), match["type"]
+        if kind in _FUNCTIONS:
+            if not source.startswith(_TOLD) or source.startswith(_OF_DYNAMO, len(_TOLD[0])):
+                return match[0]
+            value = held_value(source, values, namespace)
+            name = _name(value) if id(value) == number else ""
+            return f"{match[0]}, of {name}" if name and name.isprintable() and "#" not in name else match[0]
+        if kind not in members:
+            members[kind] = _members(kind)
+        name = members[kind].get(number, "")
+        return f"{source} is <{kind.rpartition('.')[2]}.{name}: ...>" if name else match[0]
+
+    return _GUARD.sub(told, text)
+
+
+def _name(value: Any) -> str:
+    if type(value) is FunctionType:
+        value = value.__code__
+    if type(value) is CodeType:
+        return code_in_words(value)
+    if type(value) is not BuiltinFunctionType:
+        return ""
+    # (Where it is a method, its module has no such name.)
+    home = sys.modules.get(value.__module__) if type(value.__module__) is str else None
+    of_module = type(home) is ModuleType and vars(home).get(value.__name__) is value
+    return f"{value.__module__}.{value.__name__}" if of_module else value.__qualname__
+
+
+def _members(name: str) -> dict[int, str]:
+    """Return the members of an enumeration, by their ids; none of another class.
+
+    Args:
+        name: of the class, with its module.
+    """
+    parts = name.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        found: Any = sys.modules.get(".".join(parts[:end]))
+        if found is None:
+            continue
+        for part in parts[end:]:
+            if not isinstance(found, type | ModuleType):
+                return {}
+            found = _own(found).get(part)
+        members = _own(found).get("_member_map_") if isinstance(found, type) else None
+        return {id(member): key for key, member in members.items()} if type(members) is dict else {}
+    return {}
+
+
+def _own(owner: Any) -> Mapping[str, Any]:
+    """Return the attributes of a class or module itself, looked up without running code of the user's."""
+    return type.__getattribute__(owner, "__dict__") if isinstance(owner, type) else ModuleType.__getattribute__(
+        owner, "__dict__")
+
+
+# --- How many entries of a dictionary a version is for: torch tests it and does not print it ---------
+#: Such a manager in the printed tree, and the line of one.
+_MANAGER = "+- DictGuardManager: source="
+#: In the first line of any manager. (What is guarded of an object itself stands before the managers of its parts.)
+_ANY_MANAGER = "Manager: source="
+_LINE = re.compile(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>.+?), (?:accessed_by|type)=.*")
+
+
+def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
+    """Return a printed tree of guards with the lengths that torch tests and does not print, as guards of their own.
+
+    Args:
+        text: the tree.
+        values: local variables of the frame that is being compiled.
+        namespace: its globals.
+    """
+    if _MANAGER not in text:
+        return text
+    lines = text.split("\n")
+    managers = [number for number, line in enumerate(lines) if _ANY_MANAGER in line]
+    for number, end in reversed(list(zip(managers, [*managers[1:], len(lines)]))):
+        manager = _LINE.fullmatch(lines[number])
+        guard = _length(manager["source"], values, namespace) if manager else ""
+        if manager and guard and not any(f": {guard} " in line for line in lines[number + 1 : end]):
+            lines.insert(number + 1, f"{manager['depth']}| +- DICT_LENGTH: {guard} ")
+    return "\n".join(lines)
+
+
+def _length(source: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
+    """Return the guard on the length of a dictionary; ``""`` where that is not known."""
+    value = held_value(source, values, namespace)
+    if not issubclass(type(value), dict):
+        return ""
+    number = dict.__len__(value)
+    return f"len({source}) == {number}" if number else f"not {source}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from . import cached_versions, hooks, private_api
+from . import cache_entries, hooks, private_api
 from .shared import Undo
 
 #: Settings of Inductor's while stages are compared: no caches, random numbers as eager PyTorch draws them, no process
@@ -48,7 +48,7 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
 
     def on_bytecode(original: CodeType, transformed: CodeType) -> None:
         if id(original) not in compiled:
-            known[id(original)] = len(cached_versions.cache_entries(original))
+            known[id(original)] = len(cache_entries.cache_entries(original))
             compiled[id(original)] = (original, set())
 
     with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory, _uncounted():
@@ -137,7 +137,7 @@ def _forget(code: CodeType, before: int) -> None:
         if not before:
             private_api.RESET_CODE.get()(code)
             return
-        entries = cached_versions.cache_entries(code)
+        entries = cache_entries.cache_entries(code)
         deleted = private_api.DELETED_GUARDS.get()
         for entry in [entry for entry in entries if _is_ours(entry)]:
             entry.guard_manager.extra_state.invalidate(entry, deleted("made by depyf.compare"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any
 
-from . import cached_versions, private_api
+from . import cache_entries, private_api
 from .shared import Undo
 
 
@@ -43,7 +43,7 @@ def replace_versions(
             remove(function)
 
     for function in functions:
-        versions = cached_versions.cache_entries(function)
+        versions = cache_entries.cache_entries(function)
         codes = [replacement(version.code) for version in versions]
         if not any(codes) or private_api.ADDED_VERSIONS.get()(function):
             continue
@@ -63,10 +63,10 @@ def replace_versions(
 def _several_backends(versions: list[Any]) -> str:
     """Return that calls with one backend, or of one region, look at some of these versions only; ``""``: at all."""
     try:
-        first, *others = map(cached_versions.backend_of, versions)
+        first, *others = map(cache_entries.backend_of, versions)
     except private_api.MissingPrivateApi:
         return "may have been compiled for several backends, which this torch does not tell"
     regions = {getattr(version, "isolate_recompiles_id", None) for version in versions}
-    if len(regions) > 1 or not all(cached_versions.same_backend(first, other) for other in others):
+    if len(regions) > 1 or not all(cache_entries.same_backend(first, other) for other in others):
         return "was compiled for several backends"
     return ""

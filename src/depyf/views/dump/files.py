@@ -9,9 +9,8 @@ from dataclasses import replace
 from ...guarded import guarded_call
 from ...provenance.graph_provenance import Provenance
 from ...records import store
-from ...records.file_names import only_written, with_entries
 from ...records.model import CacheEntry, Capture, Compilation, CompiledFunction, CompiledGraph, Frame, UserFunction
-from ...records.naming import FunctionNames
+from ...records.naming import FunctionNames, only_written, with_entries
 from .. import page as pages
 from ..formatting import WITHOUT_CODE, never_called, no_version
 from ..index import index
