@@ -44,7 +44,7 @@ from _shared import dated, table
 from depyf.capture import apart
 from depyf.capture.torch_private import cache_entries
 from depyf.comparing import Comparison
-from depyf.comparing.checked import Checked
+from depyf.comparing.checking import Checked
 from depyf.comparing.checking import CheckedCalls
 from depyf.comparing.outcome import Outcome, disagreements, random_states
 from depyf.comparing.reachable import Reachable

@@ -11,8 +11,7 @@ import unittest.mock
 import pytest
 
 import depyf
-from depyf.callables import unwrapped
-from depyf.source import code_of
+from depyf.source import code_of, unwrapped
 
 
 def target(x, y=1):

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from depyf import collector
+from depyf import guarded
 
 
 class Node:
@@ -28,7 +28,7 @@ def as_before():
 
 def test_nothing_is_collected_meanwhile():
     gc.enable()
-    with collector.paused():
+    with guarded.paused():
         held = cycle()
         lists = [[] for _ in range(10 * gc.get_threshold()[0])]
         assert held() is not None and lists
@@ -39,16 +39,16 @@ def test_nothing_is_collected_meanwhile():
 @pytest.mark.parametrize("collecting", [True, False])
 def test_the_program_finds_it_as_it_was(collecting):
     (gc.enable if collecting else gc.disable)()
-    with collector.paused(), collector.paused():
+    with guarded.paused(), guarded.paused():
         assert not gc.isenabled()
     assert gc.isenabled() is collecting
-    with pytest.raises(KeyError), collector.paused():
+    with pytest.raises(KeyError), guarded.paused():
         raise KeyError
     assert gc.isenabled() is collecting
 
 
 def test_a_program_that_turns_it_on_meanwhile_has_it_on():
     gc.disable()
-    with collector.paused():
+    with guarded.paused():
         gc.enable()
     assert gc.isenabled()

@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "depyf"
 #: Ground floor first; those on one line are siblings, which do not import each other.
 FLOORS = (
-    "budgets | collector | harmless | unwarned",
+    "budgets | harmless",
     "guarded | reading",
     "bytecode",
     "cfg",
@@ -29,8 +29,8 @@ FLOORS = (
     "comparing",
     "run_files",
     # what people import
-    "callables | page | logs | optimization | doctor | pausing | recorded_runs",
-    "backends | source | debugging | report | prepare",
+    "source | page | logs | optimization | doctor | pausing | recorded_runs",
+    "backends | debugging | report | prepare",
     "old_names",
     "notebook",
     "explain",

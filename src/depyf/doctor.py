@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from . import __version__
 from .capture.torch_private import versions
 from .capture.torch_private.private_api import TABLE, PrivateApi, State
-from .unwarned import unwarned
+from .guarded import unwarned
 
 ALL_THERE, SOMETHING_MISSING = 0, 1
 #: Modules (by the name of their distribution) that nothing here needs, and what becomes possible with each.

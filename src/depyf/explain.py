@@ -6,9 +6,8 @@ import os
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .callables import code_in, unwrapped
 from .old_names import find
-from .source import code_of
+from .source import code_in, code_of, unwrapped
 
 if TYPE_CHECKING:
     from .notebook import View

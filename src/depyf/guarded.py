@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import gc
+import sys
 import warnings
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from .harmless import harmless
 
@@ -33,3 +36,66 @@ def warn_of(error: Exception, lost: str) -> None:
             RuntimeWarning, stacklevel=3)
     except Exception:
         pass  # warnings may be errors here
+
+
+# --- Work of ours that warns nobody, after which the program's own warnings come as they would have come without it ---
+class unwarned:  # noqa: N801  (a context, named like those of ``contextlib``)
+    """A context that shows no warnings, also where they are errors.
+
+    At its end ``warnings.catch_warnings`` has Python forget which lines warned already, and the program shows each
+    of its warnings once more. So the filter is put before the others without a word to anyone.
+    """
+
+    __slots__ = ("_before", "_caught")
+
+    def __enter__(self) -> None:
+        self._caught: warnings.catch_warnings[None] | None = None
+        if getattr(sys.flags, "context_aware_warnings", 0):  # filters of the context come first (3.14, free-threaded)
+            self._caught = warnings.catch_warnings()
+            self._caught.__enter__()
+            warnings.simplefilter("ignore")
+            return
+        self._before = warnings.filters
+        warnings.filters = [("ignore", None, Warning, None, 0), *self._before]
+
+    def __exit__(self, *error: object) -> None:
+        if self._caught is not None:
+            self._caught.__exit__(None, None, None)
+        else:
+            warnings.filters = self._before
+
+
+# --- Python's cyclic garbage collector, kept from running while depyf works --------------------------
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class paused:  # noqa: N801 (used like a function, as contextlib.suppress is)
+    """Inside of it no garbage is collected, unless the program turns collecting on.
+
+    depyf makes a hundred thousand objects for a function and lets go of nearly all of them. A collection in between
+    takes those for long-lived, and enough of these start one of all objects of the process, which takes 0.4 s where
+    torch and transformers are imported.
+
+    (A class: a generator would take as long as what most hooks do.)
+    """
+
+    __slots__ = ("_collecting",)
+
+    def __enter__(self) -> None:
+        self._collecting = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *raised: object) -> None:
+        if self._collecting:
+            gc.enable()
+
+    def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Return a function in which no garbage is collected."""
+
+        @functools.wraps(function)
+        def quiet(*args: P.args, **kwargs: P.kwargs) -> T:
+            with paused():
+                return function(*args, **kwargs)
+
+        return quiet

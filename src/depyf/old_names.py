@@ -80,7 +80,7 @@ def safe_create_directory(path: str) -> None:
 
 def get_code_owner(fn: Any) -> Any:
     """Return the function inside of methods, decorated and partial functions and callable objects."""
-    from .callables import unwrapped
+    from .source import unwrapped
 
     return list(unwrapped(fn))[-1]
 

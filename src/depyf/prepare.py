@@ -13,13 +13,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import collector
+from . import guarded
 from .capture.caches import CACHES
-from .guarded import guarded_call, warn_of
+from .guarded import guarded_call, unwarned, warn_of
 from .harmless import say
 from .link.sessions import session_ended, session_started
 from .termination import at_sigterm, postponed
-from .unwarned import unwarned
 
 if TYPE_CHECKING:
     from .capture.session import Session
@@ -118,7 +117,7 @@ class prepare_debug(contextlib.ContextDecorator):
         """Make the directory, and wait for the first compilation: what that needs is not imported before."""
         if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
             raise ModuleNotFoundError("depyf.prepare_debug needs PyTorch: pip install torch")
-        with collector.paused():
+        with guarded.paused():
             from .capture.torch_private import first_compilation, versions
             from .records.run_directory import run_directory
             from .views.dump.folder import Folder
@@ -156,7 +155,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self._debugged = guarded_call(_under_debugger, False, lambda error: warn_of(
             error, "and graphs are tied to their files when depyf.debug() is entered"))
         # (Warnings of torch's modules that these import may be errors to the program.)
-        with unwarned(), collector.paused():
+        with unwarned(), guarded.paused():
             from .capture.session import Session
             from .records.log import RecordLog
 
@@ -208,7 +207,7 @@ class prepare_debug(contextlib.ContextDecorator):
         checks, self._checks = self._checks, None
         if checks is None:
             return
-        from .comparing.checked import FILE
+        from .comparing.checking import FILE
         from .records.store import WRONG_RESULTS
 
         checked = checks.stop()
@@ -262,7 +261,7 @@ class prepare_debug(contextlib.ContextDecorator):
             if session is None:
                 self._write_nothing()
             else:
-                with collector.paused():
+                with guarded.paused():
                     self._write(session)
         except KeyboardInterrupt:
             self._interrupted()

@@ -6,7 +6,7 @@ import os
 import warnings
 from dataclasses import replace
 
-from . import collector
+from . import guarded
 from . import page as pages
 from .finishing.recorded import read_records
 from .harmless import say
@@ -26,7 +26,7 @@ from .views.markdown import count
 from .views.remembered import remembered
 
 
-@collector.paused()
+@guarded.paused()
 def report(path: str, output: str | None = None, page: bool = True, sources: bool = False) -> str:
     """Make the files of a run that are made of records.
 

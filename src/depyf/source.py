@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
-from .callables import code_in, unwrapped, why_no_code
 from .decompiler import Decompiled, decompile_code
 from .decompiler.emit.blank_lines import with_blank_lines
 
@@ -46,3 +50,85 @@ def decompile(code: Any, *, verify: bool = True, simplify: bool = False, blank_l
 def decompile_full(obj: Any, *, verify: bool = True, simplify: bool = False) -> Decompiled:
     """As :func:`decompile`, with the fidelity, the notes and the line map."""
     return decompile_code(code_of(obj), verify=verify, simplify=simplify)
+
+
+# --- From any callable to the Python function that it runs -------------------------------------------
+#: Where a function, generator, coroutine, asynchronous generator or frame keeps its code object.
+_CODE = ("__code__", "gi_code", "cr_code", "ag_code", "f_code")
+#: Where methods, functions of partial methods (3.11 and 3.13) and decorated functions keep what they call.
+_INSIDE = ("__func__", "_partialmethod", "__partialmethod__", "__wrapped__")
+#: Longer chains are a cycle, or objects that make another one whenever they are asked.
+_MOST_STEPS = 100
+
+
+def code_in(obj: Any) -> CodeType | None:
+    """Return the code object of ``obj`` itself, ``None`` where it has none."""
+    if isinstance(obj, CodeType):
+        return obj
+    codes = (_own(obj, name) for name in _CODE)
+    return next((code for code in codes if isinstance(code, CodeType)), None)
+
+
+def unwrapped(obj: Any) -> Iterator[Any]:
+    """Yield ``obj``, what it wraps, what that wraps, and so on; the last one is what runs in the end."""
+    for _ in range(_MOST_STEPS):
+        yield obj
+        inner = _inside(obj)
+        if inner is None:
+            return
+        obj = inner
+
+
+def _inside(obj: Any) -> Any:
+    """Return the object that ``obj`` calls when it is called: one step, ``None`` at the end."""
+    if isinstance(obj, (type, types.ModuleType, CodeType)):
+        return None
+    if sys.modules.get("torch") is not None:
+        from .capture.torch_private import compiled_callables
+
+        given = compiled_callables.given_to_compile(obj)
+        if given is not None or isinstance(obj, sys.modules["torch"].nn.Module):
+            return obj.forward if given is None else given
+    if isinstance(obj, (functools.partial, functools.partialmethod, functools.cached_property,
+                        functools.singledispatchmethod)):
+        return obj.func
+    if isinstance(obj, property):
+        return obj.fget
+    return next((inner for name in _INSIDE if (inner := _own(obj, name)) is not None), None) or _call_method(obj)
+
+
+def _call_method(obj: Any) -> Any:
+    """Return the ``__call__`` of its class, if that is written in Python and ``obj`` has no code itself."""
+    if code_in(obj) is not None:
+        return None
+    call = inspect.getattr_static(type(obj), "__call__", None)
+    return call if isinstance(call, types.FunctionType) or hasattr(call, "__wrapped__") else None
+
+
+def _own(obj: Any, name: str) -> Any:
+    """Return an attribute that ``obj`` really has; a ``__getattr__`` that answers to every name is not asked."""
+    try:
+        inspect.getattr_static(obj, name)
+        return getattr(obj, name)
+    except Exception:  # noqa: BLE001  (properties of foreign objects raise what they like)
+        return None
+
+
+def why_no_code(obj: Any) -> str:
+    """Return one sentence for the caller: what ``obj`` is, why it has no source, and what to give instead."""
+    last = list(unwrapped(obj))[-1]
+    name = getattr(last, "__qualname__", None) or getattr(last, "__name__", None) or type(last).__name__
+    through = "" if last is obj else f" (reached through a {type(obj).__name__})"
+    if isinstance(last, type):
+        methods = [key for key, value in vars(last).items() if code_in(getattr(value, "__func__", value))]
+        example = next((key for key in ("forward", "__call__", "__init__") if key in methods), (methods or [""])[0])
+        remedy = f"give one of its methods, for example {name}.{example}" if example else "it defines no Python method"
+        return f"{name}{through} is a class: {remedy}"
+    if isinstance(last, types.ModuleType):
+        return f"{name}{through} is a module: give one of its functions"
+    if callable(last):
+        return f"{name}{through} is not written in Python ({type(last).__name__}), so it has no bytecode: " \
+               "give a Python function or a code object"
+    for_files = "; for a file, use the command `depyf decompile FILE`" if isinstance(last, str) else ""
+    return f"a value of type {type(last).__qualname__}{through} holds no code: give a function, a method or a code " \
+           f"object{for_files}"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from depyf.advice.recompile_changes import ValueChange
-from depyf.advice.recompiles import ROWS, Facts, event_of, on_change, setters_of
+from depyf.advice.recompiles import ROWS, Facts, ValueChange, event_of, on_change, setters_of
 from depyf.advice.source import is_only_key
 from depyf.records.model import (
     CacheEntry,

@@ -144,14 +144,14 @@ def test_other_arguments_are_a_difference(tmp_path):
 def test_each_set_of_arguments_is_told_also_the_one_of_the_defaults():
     """Not known is neither."""
     from depyf.records.model import Capture, Compilation, CompileId
-    from depyf.views.as_json import explain
+    from depyf.views.as_json import explain_document
 
     def run(*sets):
         return Capture((), (), (), {}, tuple(Compilation(CompileId(0, number), "f", outcome="compiled", arguments=each)
                                              for number, each in enumerate(sets)))
 
     def told(*sets):
-        return explain.document({"": run(*sets)}, "")["runs"][0]["functions"][0]["arguments"]
+        return explain_document({"": run(*sets)}, "")["runs"][0]["functions"][0]["arguments"]
 
     dynamic = {"dynamic": "True"}
     assert told(dynamic, {}, dynamic) == [dynamic, {}]

@@ -17,7 +17,7 @@ from torch._inductor.compile_fx import compile_fx  # noqa: E402
 import depyf  # noqa: E402
 from depyf.capture.torch_private import private_api  # noqa: E402
 from depyf.records import store  # noqa: E402
-from depyf.views.as_json import explain as as_json  # noqa: E402
+from depyf.views.as_json import explain_document  # noqa: E402
 from depyf.views.diff.difference import difference  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
@@ -67,7 +67,7 @@ def test_aot_autograd_called_directly(tmp_path):
     assert "3 graphs by direct calls of a compiler; no function was compiled." in index
     assert "Nothing was compiled" not in index and "not finished" not in index
     assert f"Given to `aot_module_simplified` at `test_direct_calls.py:{first.call.line}`" in index
-    (run,) = as_json.document({"": store.read(str(tmp_path))}, "")["runs"]
+    (run,) = explain_document({"": store.read(str(tmp_path))}, "")["runs"]
     assert [(each["name"], each["by"]) for each in run["graphs_without_function"]][0] == (
         "aot_module_simplified_1", "aot_module_simplified")
     assert all(os.path.exists(tmp_path / file) for each in run["graphs_without_function"] for file in each["files"])

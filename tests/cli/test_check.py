@@ -16,9 +16,7 @@ from depyf import cli
 from depyf.cli.check import OPTIONS
 from depyf.records import store
 from depyf.records.model import Capture, Failure
-from depyf.views.budgets.budget import Budget, BudgetError, budget, budgets
-from depyf.views.budgets.judgement import judge
-from depyf.views.budgets.sentences import MOST, exceeded, sentences
+from depyf.views.budgets import MOST, Budget, BudgetError, budget, budgets, exceeded, judge, sentences
 from depyf.views.findings import KINDS, findings, is_lost
 from depyf.views.index.totals import Totals
 from depyf.views.run_index import RunIndex

@@ -10,7 +10,7 @@ from compiled_runs import dump, ranks, run
 
 from depyf import __version__, cli
 from depyf.records.model import Capture, Guard
-from depyf.views.as_json.output import SCHEMA, VERSION
+from depyf.views.as_json import SCHEMA, VERSION
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -111,9 +111,9 @@ def test_a_version_that_contradicts_nothing_is_taken_for_the_same(dump, capsys):
 
 def test_what_cannot_be_written_is_asked_in_the_program():
     """Which object something is no text can tell: then nothing is asked for that would not help."""
-    from depyf.fitting.asking import advice
     from depyf.fitting.conditions import Finding
     from depyf.fitting.oracle import Fit, VersionFit
+    from depyf.fitting.text import advice
 
     guard = Guard("check_same_object(L['fn'], 'function')", "L['fn']", "ID_MATCH", "")
     open_ = Finding(guard, None, missing="fn (which object it is)")

@@ -10,9 +10,8 @@ pytest.importorskip("torch")
 from depyf import prepare_debug
 from depyf.advice.model import Advice, Edit
 from depyf.comparing import outcome as comparing
-from depyf.fixing.left import left
 from depyf.fixing.outcome import Call, Outcome
-from depyf.fixing.patch import Patch, unified_diff, with_settings
+from depyf.fixing.patch import Patch, left, unified_diff, with_settings
 from depyf.fixing.search import Search
 from depyf.fixing.trial import noting, watched
 from depyf.records.model import (

@@ -7,7 +7,7 @@ import pytest
 
 from depyf.torch_text import graph_text
 from depyf.torch_text.graph_text import DTYPES, Node, read_graph, tensor_type
-from depyf.torch_text.legal import legal_graph
+from depyf.torch_text.wrapping import legal_graph
 
 CAPTURED = '''
 class GraphModule(torch.nn.Module):

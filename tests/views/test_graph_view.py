@@ -9,8 +9,7 @@ from depyf.capture.torch_private import graph_modules
 from depyf.link.functions import link_graph
 from depyf.records.model import Caller, GraphInput, GraphStage, SourceLocation
 from depyf.records.stages import title
-from depyf.torch_text.legal import NOT_PYTHON, legal_graph
-from depyf.torch_text.wrapping import WIDTH
+from depyf.torch_text.wrapping import NOT_PYTHON, WIDTH, legal_graph
 from depyf.views.dump.graph_file import graph_file
 from depyf.views.dump.graph_view import graph_view, parameter_words
 from depyf.views.formatting import stage_name

@@ -35,7 +35,7 @@ from depyf.records.model import (
 )
 from depyf.torch_text.libraries import is_library
 from depyf.views.advice import Adviser
-from depyf.views.as_json.explain import document
+from depyf.views.as_json import explain_document
 from depyf.views.changes import with_stack_names
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.changes import as_comment
@@ -1043,7 +1043,7 @@ def test_a_run_with_more_than_three_changes_begins_with_three(capture_program):
     assert all("write `y = torch.where(" in each for each in lines[at + 5:at + 7])
     # The page and the JSON begin with the same.
     on_page = ["".join(text for _, text in each) for each in run_data(capture)["first"]]
-    in_json = document({"": capture}, "dump")["runs"][0]["first_changes"]
+    in_json = explain_document({"": capture}, "dump")["runs"][0]["first_changes"]
     texts = [each.removeprefix("* ") for each in lines[at + 4:at + 7]]
     assert on_page == list(map(plain, texts)) and in_json == list(map(unmarked, texts))
 

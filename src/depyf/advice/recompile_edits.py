@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ..records.model import SourceLocation
 from .branches import unparsed
 from .model import Advice, Edit
-from .recompile_changes import NUMBER, WHOLE_NUMBER, ValueChange
+from .recompiles import NUMBER, WHOLE_NUMBER, ValueChange
 from .source import Sources, called, is_own
 
 #: By what torch says that a value belongs to: the settings by which torch leaves it open, in the order to be tried.

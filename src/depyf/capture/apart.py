@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ..unwarned import unwarned
+from ..guarded import unwarned
 from .torch_private import forking
 
 Result = TypeVar("Result")

@@ -24,7 +24,7 @@ from ..records.model import (
     StageOfGraph,
 )
 from ..records.naming import function_identifier
-from ..torch_text.legal import NOT_PYTHON, legal_graph
+from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 from .recorder import Recorder
 from .torch_private import current_compilation, graph_modules
 

@@ -22,7 +22,7 @@ from ..records.model import (
 from ..records.naming import FunctionNames, function_identifier
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import parse_guards
-from ..torch_text.legal import legal_graph
+from ..torch_text.wrapping import legal_graph
 from .object_facts import LiveFacts
 from .shown_names import names_without_ids
 from .torch_private import cache_entries, graph_modules, resume_code

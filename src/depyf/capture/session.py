@@ -15,7 +15,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from .. import budgets, collector, reading
+from .. import budgets, guarded, reading
 from ..guarded import Result, guarded_call, warn_of
 from ..records import stages
 from ..records.environment import environment
@@ -207,7 +207,7 @@ class Session:
             try:
                 if apart.is_apart():
                     return None
-                with self.lock, collector.paused():
+                with self.lock, guarded.paused():
                     return function(*args)
             except private_api.MissingPrivateApi:
                 return None  # said when the session began
@@ -278,7 +278,7 @@ class Session:
         """Return torch's print of a graph as it is recorded: as Python, where a file of it is written at once."""
         if not self.writer.writes:
             return printed
-        from ..torch_text.legal import legal_graph
+        from ..torch_text.wrapping import legal_graph
 
         return legal_graph(printed)
 

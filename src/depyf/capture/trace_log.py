@@ -36,8 +36,8 @@ from ..records.store import FILE, FROM_LOG, RecordsError, checked
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import GuardReader
-from ..torch_text.legal import legal_graph
 from ..torch_text.resumes import resumed_function
+from ..torch_text.wrapping import legal_graph
 
 #: What reading raises where a number, a text or a list stands for something else.
 _NOT_AS_TORCH_WRITES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)

@@ -49,9 +49,7 @@ def check(given: argparse.Namespace) -> int:
     """Run ``depyf check``."""
     from ..recorded_runs import captures_of
     from ..records.store import RecordsError
-    from ..views.budgets.budget import BudgetError, budgets
-    from ..views.budgets.judgement import judge
-    from ..views.budgets.sentences import sentences
+    from ..views.budgets import BudgetError, budgets, judge, sentences
 
     try:
         wanted = budgets({kind: values for kind, _ in OPTIONS.values() if (values := getattr(given, kind))})
@@ -61,10 +59,9 @@ def check(given: argparse.Namespace) -> int:
     except (RecordsError, BudgetError, OSError) as error:
         return refused(error)
     if given.json:
-        from ..views.as_json.check import document
-        from ..views.as_json.output import written
+        from ..views.as_json import check_document, written
 
-        sys.stdout.write(written(document(judgement, given.path)))
+        sys.stdout.write(written(check_document(judgement, given.path)))
     elif not given.quiet:
         print("\n".join(sentences(judgement)))
     left_out = _other_runs(given.path)

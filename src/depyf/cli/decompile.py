@@ -22,8 +22,8 @@ from typing import Any
 from .. import budgets
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line
+from ..guarded import unwarned
 from ..reading import contents, opened
-from ..unwarned import unwarned
 from ..views.markdown import count
 from .status import BAD_INPUT, refused
 from .terminal import bar_on

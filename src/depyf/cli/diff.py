@@ -56,10 +56,9 @@ def diff(given: argparse.Namespace) -> int:
              for mine, other in ((before, after), (after, before))]
     results = {folder: difference(first, second, given.full) for folder, first, second in pairs}
     if given.json:
-        from ..views.as_json.diff import document
-        from ..views.as_json.output import written
+        from ..views.as_json import diff_document, written
 
-        sys.stdout.write(written(document(results, (given.before, given.after), alone)))
+        sys.stdout.write(written(diff_document(results, (given.before, given.after), alone)))
     elif not given.quiet:
         _show(given, results, alone)
     return DIFFERENT if any(results.values()) or any(alone) else DONE

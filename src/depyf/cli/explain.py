@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .. import collector
+from .. import guarded
 from .status import DONE, refused
 from .terminal import add_color, console_on
 
@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
     command.set_defaults(run=explain)
 
 
-@collector.paused()
+@guarded.paused()
 def explain(given: argparse.Namespace) -> int:
     """Run ``depyf explain``."""
     from ..records.run_directory import RANK
@@ -62,10 +62,10 @@ def explain(given: argparse.Namespace) -> int:
         if folder not in captures:
             return refused(f"{given.path} holds no rank {given.rank}")
     if given.json:
-        from ..views.as_json.explain import document
-        from ..views.as_json.output import written
+        from ..views.as_json import explain_document, written
 
-        sys.stdout.write(written(document({folder: captures[folder]} if folder in captures else captures, given.path)))
+        chosen = {folder: captures[folder]} if folder in captures else captures
+        sys.stdout.write(written(explain_document(chosen, given.path)))
         return DONE
     return _show(given, index(captures[folder]), os.path.join(given.path, folder) if folder else given.path)
 

@@ -39,11 +39,11 @@ def add(commands: Any) -> None:
 
 def fits(given: argparse.Namespace) -> int:
     """Run ``depyf fits``."""
-    from ..fitting.asking import advice
     from ..fitting.given import described_call, known_names, known_state
     from ..fitting.oracle import fit, over_sizes, with_sizes
     from ..fitting.recorded import NoSuchFunction, frame_of
     from ..fitting.sizes import NotGiven
+    from ..fitting.text import advice
     from ..fitting.written import NotAValue, arguments, numbers
     from ..recorded_runs import captures_of
     from ..records.run_directory import RANK

@@ -37,8 +37,7 @@ def add(commands: Any) -> None:
 
 def fix(given: argparse.Namespace) -> int:
     """Run ``depyf fix``."""
-    from ..fixing.left import left
-    from ..fixing.patch import unified_diff
+    from ..fixing.patch import left, unified_diff
     from ..fixing.search import Search
     from ..fixing.trial import Runner
     from ..views.markdown import one_line

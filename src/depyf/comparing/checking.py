@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import os
+import textwrap
 import threading
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..capture import apart
 from ..capture.torch_private.compiled_callables import CompiledCall, on_compiled_call
 from ..capture.torch_private.shared import Undo
-from .checked import Checked, WrongCall
+from ..records.model import SourceLocation
 from .results import RunningResult
 
 if TYPE_CHECKING:
@@ -124,3 +129,134 @@ def _arguments(call: JudgedCall) -> str:
     described = Described(values, {})
     return ", ".join(f"{name}={shown(described.describe(values[name]), 40)}" for name in names
                      if name in values and name != "self")
+
+
+# --- What was found in the calls of a program that were judged, and the report of it -----------------
+#: The report's file in a dump.
+FILE = "checked_calls.txt"
+#: That many kinds of differences are told, and numbers of calls of each.
+_TOLD = 20
+_WIDTH = 110
+
+
+@dataclass(frozen=True)
+class WrongCall:
+    """A call that left something else than in eager Python.
+
+    Attributes:
+        number: of the call, from 1.
+        function: its name.
+        result: of the judging; without ``fault`` where the same versions were at fault before.
+        given: its arguments: ``"x=f32[4, 4], s=2.0"``.
+        place: the program's line that makes the call.
+    """
+
+    number: int
+    function: str
+    result: RunningResult
+    given: str = ""
+    place: SourceLocation | None = None
+
+    @property
+    def title(self) -> str:
+        """Return ``g(x=f32[4, 4], s=2.0) at train.py:5``."""
+        where = f" at {os.path.basename(self.place.filename)}:{self.place.line}" if self.place else ""
+        return f"{self.function.rpartition('<locals>.')[2]}({self.given}){where}"
+
+
+@dataclass
+class Checked:
+    """What is known of the checked calls.
+
+    Attributes:
+        every: one in so many calls is judged.
+        calls: that were made.
+        judged: that were judged.
+        equal: of these, that left what eager Python leaves; all of it was compared.
+        different: those that left something else.
+        in_part: those of which some was not compared, and the rest is equal.
+        partly: what was not compared of these, and why, and in how many calls.
+        remade: what was judged in a compilation made afresh, and why, and in how many calls.
+        not_judged: why others could not be judged at all, and how many.
+        seconds: what the judging took.
+        program_seconds: from the first call to the last.
+    """
+
+    every: int = 1
+    calls: int = 0
+    judged: int = 0
+    equal: int = 0
+    different: list[WrongCall] = field(default_factory=list)
+    in_part: int = 0
+    partly: Counter[str] = field(default_factory=Counter)
+    remade: Counter[str] = field(default_factory=Counter)
+    not_judged: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    begun: float = 0.0
+
+    def text(self) -> str:
+        """Return the report, as it stands in the dump."""
+        lines = [self.summary(), ""]
+        groups = self._groups()
+        for first, *others in groups[:_TOLD]:
+            lines.append(f"call {first.number}, {first.title}:")
+            lines += [part for line in str(first.result).split("\n") for part in _wrapped(f"  {line}")]
+            if others:
+                lines += _wrapped(f"  likewise {_numbers(others)}")
+            lines.append("")
+        if len(groups) > _TOLD:
+            lines.append(f"and {sum(map(len, groups[_TOLD:]))} calls more that are different")
+        for title, found in (("not compared", self.partly), ("judged otherwise", self.remade),
+                             ("not judged", self.not_judged)):
+            for why, count in found.most_common():
+                lines += _wrapped(f"{title}: {why} ({count}x)")
+        return "\n".join(lines).rstrip() + "\n"
+
+    def summary(self) -> str:
+        """Return the report in one line."""
+        if not self.calls:
+            return "no compiled call was made, so none was judged"
+        if not self.judged:
+            why = f" ({next(iter(self.not_judged))})" if self.not_judged else ""
+            return f"none of {self.calls} compiled calls could be judged{why}"
+        parts = [(self.equal, "equal to eager Python"), (self.in_part, "equal where they were compared"),
+                 (len(self.different), "DIFFERENT")]
+        verdict = "all equal to eager Python" if self.equal == self.judged else ", ".join(
+            f"{count} {words}" for count, words in parts if count)
+        return (f"{self.judged} of {self.calls} compiled calls judged: {verdict}; judging took "
+                f"{self.seconds:.1f} s, {_short(self.seconds / self.judged)} a call")
+
+    def sentence(self) -> str:
+        """Return what a reader has to know first; ``""`` where nothing is different."""
+        if not self.different:
+            return ""
+        first = self.different[0]
+        fault = first.result.fault
+        blamed = f"; at fault: {fault.part} {fault.name}" if fault is not None else ""
+        which = "gives something else than eager Python:" if len(self.different) == 1 else (
+            "give something else than eager Python, the first is")
+        return (f"{len(self.different)} of {self.judged} judged calls {which} call {first.number}, "
+                f"`{first.title}`{blamed} ({FILE})")
+
+    def _groups(self) -> list[list[WrongCall]]:
+        """Return the calls by what they were served by, each with its first, of which the fault is known."""
+        groups: dict[tuple[str, tuple[str, ...]], list[WrongCall]] = {}
+        for each in self.different:
+            groups.setdefault((each.function, each.result.served), []).append(each)
+        return list(groups.values())
+
+
+def _numbers(calls: Sequence[WrongCall]) -> str:
+    words = ", ".join(str(each.number) for each in calls[:_TOLD])
+    more = f" and {len(calls) - _TOLD} more" if len(calls) > _TOLD else ""
+    return f"{'call' if len(calls) == 1 else 'calls'} {words}{more}"
+
+
+def _wrapped(line: str) -> list[str]:
+    indent = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=f"{indent}  ", break_long_words=False,
+                         break_on_hyphens=False) or [line]
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"

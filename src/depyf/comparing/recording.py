@@ -15,7 +15,7 @@ from ..capture.torch_private import graph_modules
 from ..link.functions import functions_of
 from ..records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from ..torch_text.generated import read_module
-from ..torch_text.legal import legal_graph
+from ..torch_text.wrapping import legal_graph
 from ..watch.probe import CannotWatch, observe
 from ..watch.steps import Step
 from ..watch.stop import kernel_groups

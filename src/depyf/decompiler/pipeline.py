@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import CodeType
 
-from .. import collector
+from .. import guarded
 from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
@@ -83,7 +83,7 @@ def decompile_code(
     """
     source = code if isinstance(code, Code) else Code.of(code)
     try:
-        with collector.paused():  # (of a large function it would look at all that is known of it many times)
+        with guarded.paused():  # (of a large function it would look at all that is known of it many times)
             job = _Job(source, name, simplify, verify, parameter_names, rename, keep_variables, interpreter, facts)
             job.options.trace = trace
             try:
@@ -211,7 +211,7 @@ class _Job:
         return work.graph
 
     def release(self) -> None:
-        """Let go of facts: live objects must not wait for the garbage collector."""
+        """Let go of facts: live objects must not wait for the garbage guarded."""
         self.options.readable.clear()
         self.options.simplified.clear()
         self.facts = self.readable = None

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from ..capture import apart
 from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
+from ..guarded import unwarned
 from ..harmless import say
 from ..termination import postponed
-from ..unwarned import unwarned
 from . import variables
 from .options import STAGES, Options
 

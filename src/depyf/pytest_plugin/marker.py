@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..records.model import Capture
-from ..views.budgets.budget import Budget, BudgetError, budgets
-from ..views.budgets.judgement import judge
-from ..views.budgets.sentences import exceeded
+from ..views.budgets import Budget, BudgetError, budgets, exceeded, judge
 
 if TYPE_CHECKING:
     import pytest

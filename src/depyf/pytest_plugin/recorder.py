@@ -19,7 +19,7 @@ import pytest
 
 from ..capture.torch_private import first_compilation
 from ..capture.torch_private.trace_events import TRACE_LOGGER
-from ..views.budgets.budget import BudgetError
+from ..views.budgets import BudgetError
 from .marker import Marked
 from .summary import Account, summary
 from .watch import CompileWatch

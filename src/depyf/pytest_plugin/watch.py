@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
-from ..unwarned import unwarned
+from ..guarded import unwarned
 
 if TYPE_CHECKING:
     from ..program.recording import Recording

@@ -33,7 +33,7 @@ from ..records.model import (
     UserFunction,
 )
 from .libraries import asks_for_sizes, is_library, is_of_backend, is_polyfill
-from .stack_frames import FRAME
+from .met import FRAME
 
 if TYPE_CHECKING:
     from .guard_failures import Seen

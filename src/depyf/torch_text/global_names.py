@@ -81,3 +81,16 @@ def _variables(namespace: Mapping[str, Any], local_variables: Mapping[str, Any])
         for name, value in list(scope.items()):
             if not name.startswith(_OF_DYNAMO) and not _BY_ID.search(name):
                 yield name, value
+
+
+# --- The function that torch makes to draw a function's random numbers (``OutputGraph.random_calls``) ---
+#: Its name, a global of the function. (torch/_dynamo/output_graph.py)
+BEGINNING = "__gen_rand_values"
+#: What it does, behind its name.
+MEANING = ("draws the random numbers of random.random, randint, randrange and uniform that the lines of the function "
+           "draw: all at once, in their order, before the graph runs")
+
+
+def random_values(text: str) -> list[str]:
+    """Return the names of such functions in a text, each once."""
+    return list(dict.fromkeys(re.findall(rf"\b{BEGINNING}_\d+\b", text))) if BEGINNING in text else []

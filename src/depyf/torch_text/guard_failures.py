@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from ..records.model import CompileId, GuardFailure, SourceLocation
 from .libraries import is_library
+from .met import FRAME
 from .parsed import parsed_expression
-from .stack_frames import FRAME
 
 #: (Patterns are compiled at their first use: a program meets few of them.)
 _ENTRY = r"^(?:!\d+/)?(?P<frame>\d+)/(?P<recompile>\d+): "

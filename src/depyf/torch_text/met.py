@@ -161,3 +161,19 @@ def is_step_of_scheduler(broken: GraphBreak) -> bool:
     """Return whether a graph broke at ``optimizer.step()``, which a learning-rate scheduler wraps."""
     path = broken.explanation.replace("\\", "/")
     return "torch/optim/lr_scheduler.py" in path and met(broken).last == "step"
+
+
+# --- What was entered where a graph broke, by torch's account of the values on its stack -------------
+_EXIT = re.compile(r'WithExitFunctionVariable\(\) originated from:\n\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
+#: Torch's heading where a context is entered that it cannot leave and enter again at a graph break.
+NOT_AGAIN = "Graph break under GenericContextWrappingVariable"
+
+
+def entered_contexts(account: str, filename: str) -> list[int]:
+    """Return the lines of the ``with`` statements of a file that were entered at a break, the outermost first."""
+    return list(dict.fromkeys(int(match["line"]) for match in _EXIT.finditer(account) if match["file"] == filename))
+
+
+# --- A frame of a stack, as a traceback prints it: torch quotes such stacks --------------------------
+FRAME = re.compile(
+    r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)

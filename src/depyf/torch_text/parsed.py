@@ -11,3 +11,30 @@ def parsed_expression(text: str) -> ast.expr | None:
         return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+# --- Conditions on symbols as sympy and torch print them, with Python's operators for the names of functions ---
+#: Names of comparisons and of operators, sympy's and torch's (torch/utils/_sympy/functions.py).
+_COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
+_OPERATORS = {"PythonMod": ast.Mod, "Mod": ast.Mod, "FloorDiv": ast.FloorDiv, "IntTrueDiv": ast.Div,
+              "FloatTrueDiv": ast.Div}
+
+
+class _AsPython(ast.NodeTransformer):
+    """Writes operators in place of their names."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Return the comparison or the operation that a call stands for."""
+        self.generic_visit(node)
+        match node:
+            case ast.Call(ast.Name(name), [left, right], []) if name in _COMPARISONS:
+                return ast.Compare(left, [_COMPARISONS[name]()], [right])
+            case ast.Call(ast.Name(name), [left, right], []) if name in _OPERATORS:
+                return ast.BinOp(left, _OPERATORS[name](), right)
+        return node
+
+
+def as_python(condition: str) -> str:
+    """Return ``s2 % 2 != 0`` for ``Ne(PythonMod(s2, 2), 0)``, ``8 * (s0 // 2) <= 9`` for ``8*((s0//2)) <= 9``."""
+    node = parsed_expression(condition)
+    return condition if node is None else ast.unparse(_AsPython().visit(node))

@@ -9,8 +9,7 @@ from functools import cached_property
 
 from ..advice import Advice, on_break
 from ..advice.breaks import SET_UP, on_left_method
-from ..advice.recompile_changes import RecompileAdvice, ValueChange
-from ..advice.recompiles import on_change
+from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..advice.recompile_changes import NUMBER
+from ..advice.recompiles import NUMBER
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import NOT_EVALUATED, SAME_CODE, comparison
 from ..torch_text.parsed import parsed_expression

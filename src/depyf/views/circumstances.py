@@ -13,8 +13,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..advice.recompile_changes import NUMBER, WHOLE_NUMBER
-from ..advice.recompiles import PRESENCE, Facts, setters_of
+from ..advice.recompiles import NUMBER, PRESENCE, WHOLE_NUMBER, Facts, setters_of
 from ..advice.source import is_own, last_name
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import DUCK_SIZED

@@ -16,9 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.comparisons import as_python
 from ..torch_text.libraries import is_from_cache, is_of_backend
-from ..torch_text.parsed import parsed_expression
+from ..torch_text.parsed import as_python, parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import in_words
 from .dump.guards.conditions import Condition

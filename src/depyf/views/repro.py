@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage, Guard
 from ..torch_text import wrapping
 from ..torch_text.graph_text import Node, TensorType, read_graph
-from ..torch_text.legal import NOT_PYTHON
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
+from ..torch_text.wrapping import NOT_PYTHON
 from .dump.graph_file import files_table, sizes_table, stage_view
 from .repro_program import CHECK, IMPORTS
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from ..advice.recompile_changes import A_VIEW, NUMBER
+from ..advice.recompiles import A_VIEW, NUMBER
 from ..records.model import (
     Branch,
     CacheEntry,

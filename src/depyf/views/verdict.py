@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
-from ..torch_text.entered import NOT_AGAIN, entered_contexts
 from ..torch_text.events import IN_LOOP, graph_break
 from ..torch_text.libraries import is_library
+from ..torch_text.met import NOT_AGAIN, entered_contexts
 from ..torch_text.resumes import resumed_function
 from .causes import cause, statement
 from .function_summary import FunctionSummary

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...bytecode.code import CO_OPTIMIZED, Code
 from ...bytecode.versions import table
-from ...unwarned import unwarned
+from ...guarded import unwarned
 from ..names import is_name, is_private
 
 #: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,

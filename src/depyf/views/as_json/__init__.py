@@ -1,8 +1,232 @@
 """JSON for programs: in come the records or results that a command shows, out comes one document.
 
-    explain.document({"": capture}, "dump")  -> {"depyf": ..., "command": "explain", "version": 1, "runs": [...]}
-    output.written(document)                  -> its text
+    explain_document({"": capture}, "dump")  -> {"depyf": ..., "command": "explain", "version": 1, "runs": [...]}
+    written(document)                         -> its text
 
-A module for each command that has ``--json``; ``output`` has what their documents share. ``schema.json`` beside them is
-the JSON Schema of all, docs/json.md explains it; tests hold what is written against both.
+There is a function for each command that has ``--json``. ``schema.json`` beside this file is the JSON Schema of all
+documents, docs/json.md explains it; tests compare what is written with both.
 """
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ... import __version__
+from ...records.model import Capture, Compilation, CompiledGraph, GraphBreak, SourceLocation
+from ...records.run_directory import RANK
+from ...records.store import NOT_ENDED
+from ..advice import in_order
+from ..budgets import Budget, Judgement, Result, sentences
+from ..compile_arguments import of_function
+from ..diff.difference import Difference, FunctionDifference, Number, items
+from ..findings import Finding, findings, is_lost
+from ..index.sections.context import SectionContext
+from ..index.sections.first import first_changes
+from ..index.totals import Totals, seconds_by_phase
+from ..markdown import plain, unmarked
+from ..verdict import verdict, why_plain
+from ..without_frame import without_frame
+
+#: Counted up when a field goes or means something else. New fields do not change it.
+VERSION = 1
+#: The JSON Schema of all documents.
+SCHEMA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "schema.json")
+
+
+def head(command: str) -> dict[str, Any]:
+    """Return the beginning of a document: who wrote it, of which command it is, and the version of its schema."""
+    return {"depyf": __version__, "command": command, "version": VERSION}
+
+
+def written(document: dict[str, Any]) -> str:
+    """Return a document as text. Lone surrogates, which names may hold, are escaped."""
+    return json.dumps(document, ensure_ascii=True, indent=2, allow_nan=False) + "\n"
+
+
+def rank_of(folder: str) -> int | None:
+    """Return the number of the rank that a folder of a dump is of; ``None`` where there is one process only."""
+    number = folder.removeprefix(RANK)
+    return int(number) if folder.startswith(RANK) and number.isdigit() else None
+
+
+def place(location: SourceLocation | None, text: str = "") -> dict[str, Any] | None:
+    """Return a place in the user's files."""
+    if location is None:
+        return None
+    return {"file": location.filename, "line": location.line, "function": location.function,
+            "text": location.text or text}
+
+
+def finding(found: Finding, text: str = "") -> dict[str, Any]:
+    """Return what counts against a budget.
+
+    Args:
+        found: the finding.
+        text: the user's line at its place, where that does not have it.
+    """
+    return {"function": found.function, "frame": plain(found.frame), "compile_id": found.compile_id,
+            "place": place(found.place, text), "cause": unmarked(found.cause)}
+
+
+def seconds(value: float) -> float:
+    """Return a time to the microsecond."""
+    return round(value, 6)
+
+
+# --- ``depyf check --json`` --------------------------------------------------------------------------
+def check_document(judgement: Judgement, path: str) -> dict[str, Any]:
+    """Return the judgement, budget by budget."""
+    of_budget: dict[Budget, list[Result]] = {}
+    for result in judgement.results:
+        of_budget.setdefault(result.budget, []).append(result)
+    return {
+        **head("check"), "path": path, "within": judgement.within,
+        "budgets": [_budget(budget, results) for budget, results in of_budget.items()],
+        "sentences": sentences(judgement), "notes": list(judgement.notes)}
+
+
+def _budget(budget: Budget, results: list[Result]) -> dict[str, Any]:
+    return {
+        "kind": budget.kind, "limit": _number(budget, budget.limit), "function": budget.function or None,
+        "within": all(result.within for result in results), "results": [
+            {"rank": rank_of(result.folder), "function": result.function or None,
+             "amount": _number(budget, result.amount), "within": result.within,
+             "findings": [{**finding(each), "amount": _number(budget, each.amount)} for each in result.findings]}
+            for result in results]}
+
+
+def _number(budget: Budget, value: float) -> float:
+    return seconds(value) if budget.kind == "seconds" else int(value)
+
+
+# --- ``depyf diff --json`` ---------------------------------------------------------------------------
+def diff_document(differences: Mapping[str, Difference], paths: tuple[str, str], alone: Sequence[Sequence[str]]
+             ) -> dict[str, Any]:
+    """Return the differences of two runs, of each rank.
+
+    Args:
+        differences: by folder.
+        paths: of the two runs.
+        alone: folders of ranks that only the first has, and only the second.
+    """
+    return {
+        **head("diff"), "before": paths[0], "after": paths[1],
+        "different": any(differences.values()) or any(alone),
+        "only_before": [rank_of(folder) for folder in alone[0]], "only_after": [rank_of(folder) for folder in alone[1]],
+        "runs": [_run_of_diff(folder, each) for folder, each in differences.items()]}
+
+
+def _run_of_diff(folder: str, result: Difference) -> dict[str, Any]:
+    return {
+        "rank": rank_of(folder), "different": bool(result), "remarks": [unmarked(line) for line in result.head],
+        "numbers": _numbers(result.numbers), "functions": [_function(each) for each in result.changed],
+        "times": [{"part": name, "before": seconds(before), "after": seconds(after)}
+                  for name, before, after in result.times]}
+
+
+def _function(changed: FunctionDifference) -> dict[str, Any]:
+    return {"name": changed.name, "place": place(changed.location), "state": changed.state,
+            "numbers": _numbers(changed.numbers), "changes": [_change(item) for item in items(changed.lines)]}
+
+
+def _change(item: Sequence[str]) -> dict[str, Any]:
+    """Return an item of a list, with the lines below it: those of a block of code as they are."""
+    details, fence = [], ""
+    for line in item[1:]:
+        text = line.removeprefix("  ")
+        if not fence and text.startswith("```"):
+            fence = text[: len(text) - len(text.lstrip("`"))]
+        elif fence and text == fence:
+            fence = ""
+        elif fence:
+            details.append(text)
+        elif text.strip():
+            details.append(unmarked(text.strip().removeprefix("* ")))
+    return {"text": unmarked(item[0].removeprefix("* ")), "details": details}
+
+
+def _numbers(numbers: Sequence[Number]) -> list[dict[str, Any]]:
+    return [{"what": what, "before": before, "after": after} for what, before, after in numbers]
+
+
+# --- ``depyf explain --json`` ------------------------------------------------------------------------
+def explain_document(captures: Mapping[str, Capture], path: str) -> dict[str, Any]:
+    """Return what torch.compile did, of each rank."""
+    return {**head("explain"), "path": path,
+            "runs": [_run_of_explain(folder, SectionContext(capture)) for folder, capture in captures.items()]}
+
+
+def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
+    capture, totals = run.capture, Totals.of(run)
+    return {
+        "rank": rank_of(folder), "environment": dict(capture.environment), "ended": NOT_ENDED not in capture.notes,
+        "verdict": [unmarked(sentence) for sentence in verdict(run)],
+        "first_changes": [unmarked(text) for text in first_changes(run, run.advice, run.place)[0]],
+        "totals": {
+            "functions": totals.functions, "versions": totals.versions, "graphs": totals.graphs,
+            "breaks": totals.breaks, "recompiles": totals.recompiles,
+            "skipped": totals.skipped,
+            "seconds": seconds(totals.seconds)},
+        "functions": _functions(run),
+        "graphs_without_function": [_graph(each) for each in without_frame(capture.graphs)],
+        "breaks": _breaks(run), "recompiles": _recompiles(run),
+        "not_compiled": [_not_compiled(run, each) for each in capture.compilations
+                         if each.outcome not in ("compiled", "open")],
+        "phases": {name: seconds(time) for name, time in seconds_by_phase(capture.compilations).items()},
+        "notes": list(capture.notes)}
+
+
+def _functions(run: SectionContext) -> list[dict[str, Any]]:
+    return [{
+        "name": summary.title, "place": place(summary.location), "file": summary.file or None,
+        "arguments": list(sets.values()) if (sets := of_function(summary)) is not None else None,
+        "versions": len(summary.done),
+        "graphs": list(dict.fromkeys(name for each in summary.done for name in run.graph_names(each))),
+        "breaks": sum(len(each.breaks) for each in summary.compilations), "recompiles": len(summary.recompiles),
+        "seconds": seconds(sum(each.seconds for each in summary.compilations)),
+        "advice": [unmarked(text) for text in run.advice.on(summary.recompiles)]} for summary in run.summaries]
+
+
+def _graph(graph: CompiledGraph) -> dict[str, Any]:
+    files = [*(stage.file for stage in graph.stages), *(kernel.file for kernel in graph.kernels)]
+    return {
+        "name": graph.name, "by": graph.call.function if graph.call is not None else "", "place": place(graph.call),
+        "files": list(filter(None, files))}
+
+
+def _breaks(run: SectionContext) -> list[dict[str, Any]]:
+    broken = [(each, compilation) for summary in run.summaries for compilation in summary.compilations
+              for each in compilation.breaks]
+    return [{**finding(found, run.source.line(found.place) if found.place else ""), **_in_torchs_words(each),
+             "advice": [unmarked(text) for text in run.advice.lines_on(each, compilation)]}
+            for found, (each, compilation) in zip(findings(run, "breaks"), broken, strict=True)]
+
+
+def _in_torchs_words(broken: GraphBreak) -> dict[str, Any]:
+    return {"reason": broken.reason, "registry_id": broken.registry_id or None, "url": broken.url or None,
+            "explanation": broken.explanation, "hints": in_order(broken.hints), "skips_function": broken.skips_function}
+
+
+def _recompiles(run: SectionContext) -> list[dict[str, Any]]:
+    compilations = [each for summary in run.summaries for each in summary.recompiles]
+    return [{**finding(found), "changes": [
+        {"subject": change.subject, "was": list(filter(None, dict.fromkeys(change.was))), "now": change.now or None}
+        for change in run.changes(each)]}
+        for found, each in zip(findings(run, "recompiles"), compilations, strict=True)]
+
+
+def _not_compiled(run: SectionContext, compilation: Compilation) -> dict[str, Any]:
+    failure, meant = compilation.failure, compilation.user_function
+    ended = compilation.outcome != "unknown"
+    summary = run.summary_of[compilation.compile_id.key]
+    return {
+        "function": summary.title, "frame": plain(run.name_of(compilation)), "compile_id": str(compilation.compile_id),
+        "place": place((failure.location if failure else None) or (meant.location if meant else None)
+                       or compilation.location),
+        "cause": unmarked(why_plain(run, compilation)) if ended else "the end of its compilation was not seen",
+        "outcome": compilation.outcome, "exception": failure.kind if failure and failure.kind else None,
+        "lost": is_lost(compilation),
+        "advice": [unmarked(text) for text in run.advice.on_lost(compilation)]}

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ...records.naming import FileNames, legal_identifier
-from ...torch_text import random_values
+from ...torch_text import global_names
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
@@ -124,7 +124,7 @@ def transformed_header(
     lines += called_through(function.wrappers)
     lines += sentences(breaks)
     lines += how_faithful(fidelity, code.source.note)
-    lines += [f"{name}() {random_values.MEANING}" for name in random_values.random_values(code.source.text)]
+    lines += [f"{name}() {global_names.MEANING}" for name in global_names.random_values(code.source.text)]
     lines = [part for line in lines for part in comment(" ".join(line.split()), deeper=2)]
     return "\n".join(line.encode("ascii", "replace").decode() if not line.isprintable() else line
                      for line in lines) + "\n\n"

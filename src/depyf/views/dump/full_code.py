@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
 from ...records.naming import function_identifier, legal_identifier
-from ...torch_text import random_values
+from ...torch_text import global_names
 from ...torch_text.resumes import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
@@ -91,7 +91,7 @@ def full_code(
     lost = [each for each in compilations if each.outcome != "compiled"]
     for frame in function.frames:
         parts.append(_frame(frame, versions(frame, known), graphs, shown, lost))
-    needed = "\n\n".join(filter(None, [*map(_drawing, random_values.random_values("\n".join(parts))),
+    needed = "\n\n".join(filter(None, [*map(_drawing, global_names.random_values("\n".join(parts))),
                                        helpers("\n".join(parts))]))
     if needed:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
@@ -107,7 +107,7 @@ def full_code(
 
 def _drawing(name: str) -> str:
     """Return a function of torch's that draws random numbers, which is not recorded, without its body."""
-    text = textwrap.fill(f"{random_values.MEANING[0].upper()}{random_values.MEANING[1:]}.", WIDTH - 8,
+    text = textwrap.fill(f"{global_names.MEANING[0].upper()}{global_names.MEANING[1:]}.", WIDTH - 8,
                          subsequent_indent="    ")
     return f'def {name}():\n    """{text}"""\n    ...  # what it calls is not recorded\n'
 

@@ -40,11 +40,11 @@ from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...decompiler.free_names import free_name
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...torch_text import wrapping
-from ...torch_text.legal import NOT_PYTHON
 from ...torch_text.resumes import plain_name
 from ...torch_text.size_names import SYMBOL, in_words, size_names, with_size_names
 from ...torch_text.subscripts import with_slices
 from ...torch_text.user_expressions import user_expression
+from ...torch_text.wrapping import NOT_PYTHON
 from .graph_writes import written_arguments
 from .inner_graphs import roles
 

@@ -15,11 +15,9 @@ from ..markdown import code, count, link, prose, some
 from .sections.breaks import breaks
 from .sections.compiled import by_calls, functions, timeline
 from .sections.context import SectionContext
-from .sections.cost import cost
 from .sections.first import first
-from .sections.glossary import glossary
 from .sections.not_compiled import not_compiled
-from .sections.overview import head, start
+from .sections.overview import cost, glossary, head, start
 from .sections.recompiles import recompiles
 from .sections.shapes import shapes
 from .written import NOTES

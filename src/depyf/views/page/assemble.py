@@ -14,15 +14,14 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ... import collector
+from ... import guarded
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
 from ..dump.folder import PAGE
 from ..markdown import one_line
 from ..rank_classes import RankClass
 from .data import FORMAT, run_data
-from .ranks import ranks_head, run_head
-from .run import Json
+from .run import Json, ranks_head, run_head
 
 FILE = PAGE
 #: A page that takes longer is left to ``depyf report``. (The records tell, not a clock: identical runs have the same
@@ -74,7 +73,7 @@ def _pieces(
     for name, ranks, run in shown:
         if size > LARGEST:
             break
-        with collector.paused():
+        with guarded.paused():
             data = {"name": name, **run_data(run, sources, provenances, names)}
             text = packed(data)
         runs.append(run_head(data, ranks))

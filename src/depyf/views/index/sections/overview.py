@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ....records.store import NOT_ENDED, UNDER_STANCE
+from ....torch_text import global_names
+from ... import cache_keys
 from ...dump.folder import TITLE
 from ...formatting import OUTCOMES, remarks, seconds
 from ...function_summary import FunctionSummary
@@ -10,8 +12,8 @@ from ...markdown import code, count, link, prose, some
 from ...nothing import NOTHING, versions
 from ...verdict import verdict
 from ...without_frame import total
-from ..totals import Totals
-from ..written import BROWSER, START
+from ..totals import Totals, seconds_by_phase
+from ..written import BROWSER, START, WORDS
 from .context import SectionContext
 
 
@@ -77,4 +79,90 @@ def start(run: SectionContext, page: str, later: bool) -> list[str]:
         lines += ["", f"{BROWSER}open {link(code(page), page)}."]
     elif later:
         lines += ["", f"{BROWSER}run `depyf open` with this directory, which makes the page of so large a run first."]
+    return lines
+
+
+# --- The words of the index, for who meets them for the first time -----------------------------------
+_WORDS = (
+    "**Graph** (`__compiled_fn_1`): the tensor operations of a function as torch traced them; the backend compiles it.",
+    "**Version** (`[0/1]`: frame 0, compiled for the second time): what torch made of a function for some calls: "
+    "guards, a graph, and the transformed code, which runs in place of the function and calls the graph.",
+    "**Guard**: a condition that a call must satisfy to be served by a version. Where no version fits, torch compiles "
+    "another one: a recompile.",
+    "**Graph break**: what torch cannot trace ends the graph. Python runs that, then a new graph begins.",
+    "**Resume function** (`__resume_at_42_3`): the rest of a function after a graph break, compiled as a function of "
+    "its own. Where the break is at a branch there are two. The numbers are torch's: a byte offset and a count.",
+)
+#: (torch/_dynamo/resume_execution.py)
+_NESTED = (
+    "**`__nested_resume_fns`**, **`__nested_frame_values`** (arguments of resume functions): where torch continues "
+    "inside of a function that another one called (`torch._dynamo.config.nested_graph_breaks`, off by default), the "
+    "resume functions of what was called and the values of their variables; elsewhere empty lists.")
+
+
+def glossary(run: SectionContext) -> list[str]:
+    """Return what graph, version and guard are; where there are graph breaks, what these and resume functions are."""
+    if not run.capture.compilations:
+        return []
+    words = _WORDS if any(c.breaks for c in run.capture.compilations) else _WORDS[:3]
+    if any("__nested_resume_fns" in frame.arguments for frame in run.frames.values()):
+        words = (*words, _NESTED)
+    texts = (entry.transformed.source.text for frame in run.frames.values() for entry in frame.entries)
+    drawn = next((name for text in texts for name in global_names.random_values(text)), "")
+    if drawn:
+        words = (*words, f"**`{drawn}`** (in transformed code): {global_names.MEANING}.")
+    return [f"## {WORDS}", "", *(f"* {text}" for text in words)]
+
+
+# --- The section on where the time went, and what torch's caches gave --------------------------------
+#: Seconds of a phase that is listed: less is shown as nothing.
+LEAST = 0.005
+#: Guards of a version that take long enough at each call to be named, and the versions that are named.
+_MANY_GUARDS, _VERSIONS = 500, 2
+
+
+def cost(run: SectionContext) -> list[str]:
+    """Return the section on compile time: by phase, the slowest compilations, the caches."""
+    compilations = run.capture.compilations
+    phases = seconds_by_phase(compilations)
+    if not phases:
+        return []
+    total = sum(c.seconds for c in compilations)
+    parts = ", ".join(f"{prose(name)} {seconds(phases[name])}" for name in phases if phases[name] >= LEAST)
+    lines = ["## Cost", "",
+             f"Compile time {seconds(total)} in all. By part (one inside of another counts in both): {parts}."]
+    slowest = sorted(compilations, key=lambda c: -c.seconds)[:3]
+    if len(compilations) > 5:
+        lines += ["", "Slowest: " + ", ".join(
+            f"{code(str(c.compile_id))} {run.subject(c)} {seconds(c.seconds)}" for c in slowest) + "."]
+    lines += _guards(run)
+    caches: dict[str, dict[str, int]] = {}
+    bypassed: dict[str, int] = {}
+    for compilation in compilations:
+        for lookup in compilation.caches:
+            outcomes = caches.setdefault(lookup.cache, {})
+            outcomes[lookup.outcome] = outcomes.get(lookup.outcome, 0) + 1
+            if lookup.outcome == "bypass" and lookup.reason:
+                bypassed[lookup.reason] = bypassed.get(lookup.reason, 0) + 1
+    if caches:
+        plural = {"hit": "hits", "miss": "misses", "bypass": "bypasses"}
+        lines += ["", "Torch's caches: " + "; ".join(
+            f"{code(name)} " + ", ".join(f"{number} {prose(outcome if number == 1 else plural.get(outcome, outcome))}"
+                                         for outcome, number in counts.items())
+            for name, counts in caches.items()) + "."]
+        lines += [f"Bypassed because: {prose(reason, 200)} ({number})." for reason, number in
+                  list(bypassed.items())[:3]]
+    return [*lines, *cache_keys.within(run.capture)]
+
+
+def _guards(run: SectionContext) -> list[str]:
+    """Return what the guards of the versions that have most of them take at each call."""
+    known = [(len(entry.guards), each) for each in run.capture.compilations
+             if (entry := run.entry(each)) is not None and len(entry.guards) >= _MANY_GUARDS]
+    lines: list[str] = []
+    for number, each in sorted(known, key=lambda one: -one[0])[:_VERSIONS]:
+        took = each.counts.get("guard_microseconds", 0) / 1000
+        measured = f", which takes {took:.2f} ms" if took else ""
+        lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
+                      f"guards{measured}."]
     return lines

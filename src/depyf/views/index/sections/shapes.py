@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence, Set
 from typing import TypeAlias
 
-from ....advice.recompile_changes import NUMBER
+from ....advice.recompiles import NUMBER
 from ....records.model import Compilation, SymbolDecision
-from ....torch_text.comparisons import as_python
+from ....torch_text.parsed import as_python
 from ....torch_text.size_names import SYMBOL, is_of_torchs_own
 from ....torch_text.user_expressions import user_expression
 from ...changes import in_words

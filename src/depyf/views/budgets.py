@@ -1,0 +1,268 @@
+"""Budgets: in come the records of a run and what it may have at most, out comes what is beyond that.
+
+    budget("breaks", "0")               -> Budget("breaks", 0.0)
+    judge({"": capture}, [that budget])     -> one Result: 2 graph breaks, with the place and cause of each
+    sentences(results)                      -> "2 graph breaks, beyond the budget of 0:", "  generate.py:21 in ..."
+
+:func:`budget` reads what a user gives (``depyf check``, ``@pytest.mark.compiles``), :func:`judge` compares it with each
+rank, and :func:`sentences` says the result: what is the same on several ranks once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..records.model import Capture
+from ..records.run_directory import RANK
+from ..records.store import NOT_ENDED
+from .causes import statement
+from .choice import fits
+from .findings import KINDS, Finding, findings
+from .markdown import code, some, unmarked
+from .run_index import RunIndex
+
+
+class BudgetError(ValueError):
+    """A budget that nobody can hold a run against; the message says which and what to give."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much of a kind there may be.
+
+    Attributes:
+        kind: a key of :data:`~depyf.views.findings.KINDS`.
+        limit: that many, or seconds.
+        function: a pattern, as ``depyf run --include`` takes it: each function that it means is judged by itself; empty
+            for the whole run.
+    """
+
+    kind: str
+    limit: float
+    function: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the limit as it was given: ``2``, ``0.5 s``."""
+        return f"{self.limit:g}" + (" s" if self.kind == "seconds" else "")
+
+
+def budget(kind: str, text: str) -> Budget:
+    """Return the budget that a user wrote: ``3``, ``Block.forward:0``, ``models/*.py:1``.
+
+    Raises:
+        BudgetError: it is none.
+    """
+    if kind not in KINDS:
+        raise BudgetError(f"there is no budget {kind!r}; there are {', '.join(KINDS)}")
+    function, colon, number = text.rpartition(":")
+    try:
+        limit = float(number)
+    except ValueError:
+        limit = -1
+    if limit < 0 or not math.isfinite(limit) or kind != "seconds" and limit != int(limit) or colon and not function:
+        wanted = "a number of seconds" if kind == "seconds" else "a number from 0 on"
+        raise BudgetError(f"{text!r} is no budget for {kind}; give {wanted}, or FUNCTION:NUMBER for one function")
+    return Budget(kind, limit, function)
+
+
+def budgets(given: Mapping[str, Any]) -> list[Budget]:
+    """Return the budgets that a user gave by kind: ``{"breaks": 0, "recompiles": ["2", "Block.*:0"]}``.
+
+    Raises:
+        BudgetError: one of them is none.
+    """
+    result = []
+    for kind, values in given.items():
+        for value in values if isinstance(values, (list, tuple)) else [values]:
+            if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+                raise BudgetError(f"{value!r} is no budget for {kind}; give a number, or 'FUNCTION:NUMBER'")
+            result.append(budget(kind, str(value)))
+    return result
+
+
+# --- What became of budgets in a run: each of them held against each rank ----------------------------
+#: The beginning of the note of a run of which only a part was written (:class:`depyf.views.choice.Choice`).
+_PART = "only a part of the run is here"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A budget, held against one process.
+
+    Attributes:
+        folder: of the process in the dump, ``"rank_0"``; empty where there is one only.
+        function: title of the one that was judged; empty for the whole run.
+        amount: how much there is.
+        findings: of which that is the sum.
+        lines: places of the findings, with the user's lines: ``("generate.py:21", "if token.item() == 2")``.
+    """
+
+    budget: Budget
+    folder: str
+    function: str
+    amount: float
+    findings: tuple[Finding, ...]
+    lines: tuple[tuple[str, str], ...]
+
+    @property
+    def within(self) -> bool:
+        """Return whether the budget was kept."""
+        return self.amount <= self.budget.limit
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All results, in the order of the budgets.
+
+    Attributes:
+        notes: what could not be judged, a sentence each.
+    """
+
+    results: tuple[Result, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def within(self) -> bool:
+        """Return whether every budget was kept."""
+        return all(result.within for result in self.results)
+
+
+def judge(captures: Mapping[str, Capture], budgets: Sequence[Budget]) -> Judgement:
+    """Hold budgets against a run.
+
+    Args:
+        captures: by folder: one ``""``, or those of ranks.
+        budgets: at least one.
+
+    Raises:
+        BudgetError: there is nothing that could be judged: no function is meant by a pattern, nothing was compiled.
+    """
+    runs = {folder: RunIndex(capture) for folder, capture in captures.items()}
+    if not any(run.capture.compilations for run in runs.values()):
+        raise BudgetError("nothing was compiled in this run, so no budget says anything about it"
+                          if not any(run.capture.functions for run in runs.values()) else
+                          "this dump does not say what was compiled when, so no budget can be held against it")
+    results: list[Result] = []
+    for each in budgets:
+        found = [result for folder, run in runs.items() for result in _results(run, folder, each)]
+        if not found:
+            titles = dict.fromkeys(summary.title for run in runs.values() for summary in run.summaries)
+            raise BudgetError(f"no function of the run is meant by {each.function!r}; there are "
+                              f"{some(list(titles), 12)}")
+        results += found
+    return Judgement(tuple(results), tuple(_notes(captures)))
+
+
+def _results(run: RunIndex, folder: str, budget: Budget) -> list[Result]:
+    if not budget.function:
+        return [_result(run, folder, budget, "", findings(run, budget.kind))]
+    return [_result(run, folder, budget, summary.title, findings(run, budget.kind, summary))
+            for summary in run.summaries if fits(budget.function, summary)]
+
+
+def _result(run: RunIndex, folder: str, budget: Budget, function: str, found: list[Finding]) -> Result:
+    found = [replace(each, place=each.place and replace(each.place, text=each.place.text or run.source.line(
+        each.place))) for each in found]
+    return Result(
+        budget, folder, function, sum(each.amount for each in found), tuple(found),
+        tuple((run.short_place(each.place), each.place.text if KINDS[each.kind].at_line else "") if each.place
+              else ("", "") for each in found))
+
+
+def _notes(captures: Mapping[str, Capture]) -> list[str]:
+    notes = []
+    for folder, capture in captures.items():
+        whose = f" of {folder.replace('_', ' ')}" if folder else ""
+        if not capture.compilations:
+            notes.append(f"Nothing was compiled on {folder.replace('_', ' ')}.")
+        if NOT_ENDED in capture.notes:
+            notes.append(f"The run{whose} did not end: only what was recorded until then is judged.")
+        if any(note.startswith(_PART) for note in capture.notes):
+            notes.append(f"Only a part of the run{whose} was written, and only that is judged.")
+    world = [int(capture.environment["world_size"]) for capture in captures.values()
+             if capture.environment.get("world_size", "").isdigit()]
+    there = {folder.removeprefix(RANK) for folder in captures if folder.startswith(RANK)}
+    missing = [str(number) for number in range(max(world, default=0)) if there and str(number) not in there]
+    if missing:
+        notes.append(f"Not judged, as there are no records of it: rank {some(missing, 8)}.")
+    return notes
+
+
+# --- The sentences of ``depyf check``: one for each budget, with what is beyond it -------------------
+#: How many things of a kind are listed.
+MOST = 20
+
+
+def sentences(judgement: Judgement) -> list[str]:
+    """Return what became of each budget, those that were kept included; then the notes."""
+    return [*_of_results(judgement.results, judgement.results), *judgement.notes]
+
+
+def exceeded(judgement: Judgement) -> list[str]:
+    """Return the sentences of the budgets that were not kept alone."""
+    return _of_results([result for result in judgement.results if not result.within], judgement.results)
+
+
+def _of_results(results: Sequence[Result], among: Sequence[Result]) -> list[str]:
+    folders = list(dict.fromkeys(result.folder for result in among))
+    groups: dict[tuple[Budget, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.budget, result.function), []).append(result)
+    return [line for members in groups.values() for line in _of_budget(members, folders)]
+
+
+def _of_budget(results: Sequence[Result], folders: Sequence[str]) -> list[str]:
+    """Return the lines on one budget: of the ranks that kept it one, of the others one for each difference."""
+    lines: list[str] = []
+    alike: dict[tuple[str, ...], list[Result]] = {}
+    for result in results:
+        if not result.within:
+            alike.setdefault(tuple(_beyond(result)), []).append(result)
+    for (head, *items), members in alike.items():
+        lines += [_where(members, folders) + head, *items]
+    kept = [result for result in results if result.within]
+    if kept:
+        lines.append(_where(kept, folders) + _within(kept))
+    return lines
+
+
+def _beyond(result: Result) -> list[str]:
+    counted: dict[str, int] = {}
+    for finding, (place, text) in zip(result.findings, result.lines, strict=True):
+        where = f"{place} " if place else ""
+        shown = f" ({code(statement(text))})" if text else ""
+        number = "" if KINDS[finding.kind].at_line else f"{finding.compile_id} "
+        of = "" if finding.cause.startswith(finding.frame) else f"{finding.frame}{shown}: "
+        line = unmarked(f"  {where}{number}{of}{finding.cause}")
+        counted[line] = counted.get(line, 0) + 1
+    items = [line + (f", {number} times" if number > 1 else "") for line, number in counted.items()]
+    left = len(items) - MOST
+    if left > 1:
+        items = [*items[:MOST], f"  ... and {left} more"]
+    amount = KINDS[result.budget.kind].number(result.amount)
+    return [f"{_of(result)}{amount}, beyond the budget of {result.budget.shown}:", *items]
+
+
+def _within(results: Sequence[Result]) -> str:
+    kind = KINDS[results[0].budget.kind]
+    least, most = (kind.number(function(each.amount for each in results)) for function in (min, max))
+    amount = most if least == most else f"{least.partition(' ')[0]} to {most}"
+    return f"{_of(results[0])}{amount}, within the budget of {results[0].budget.shown}"
+
+
+def _of(result: Result) -> str:
+    return f"{result.function}: " if result.function else ""
+
+
+def _where(results: Iterable[Result], folders: Sequence[str]) -> str:
+    """Return ``rank 1: ``; nothing where there is one process only."""
+    if len(folders) < 2:
+        return ""
+    mine = list(dict.fromkeys(result.folder.removeprefix(RANK) for result in results))
+    if len(mine) == len(folders):
+        return f"each of {len(mine)} ranks: "
+    return f"{'rank' if len(mine) == 1 else 'ranks'} {some(mine, 8)}: "
