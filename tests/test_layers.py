@@ -19,6 +19,7 @@ FLOORS = (
     "decompiler",
     "records",
     "torch_text | termination",
+    "model",
     "provenance",
     "finishing",
     "advice",
@@ -43,7 +44,7 @@ FLOORS = (
 FLOOR_OF = {room: number for number, floor in enumerate(FLOORS) for room in floor.split(" | ")}
 #: These work where no torch is installed, and never load one that is.
 WITHOUT_TORCH = (
-    "bytecode", "cfg", "decompiler", "records", "torch_text", "provenance", "finishing", "advice", "views",
+    "bytecode", "cfg", "decompiler", "records", "torch_text", "model", "provenance", "finishing", "advice", "views",
     "fitting", "run_files")
 
 

@@ -1,13 +1,16 @@
 """All conditions of a version: words, sections, layers."""
 
+import re
+
 import pytest
 from guards_for_tests import frame, version
 
+from depyf.model.guards import Range, short_dtype
+from depyf.model.reading import Reader, typed
 from depyf.records.model import Guard, SourceLocation
 from depyf.torch_text.guards import is_expression, parse_guards
-from depyf.views.dump.guards.conditions import conditions, in_words, short_dtype
 from depyf.views.dump.guards.helpers import helpers, imports
-from depyf.views.dump.guards.layers import Block, Item, expand, fold, series, spelled
+from depyf.views.dump.guards.layers import Block, Item, fold, series, spelled, unfolded
 from depyf.views.dump.guards.whole import guard_groups, guard_lines, guards_file
 from depyf.views.line_breaks import WIDTH, broken
 
@@ -120,23 +123,50 @@ def test_only_expressions_pass(text, valid):
 
 
 # --- conditions in the user's words ------------------------------------------------------------------
-@pytest.mark.parametrize(("expression", "words"), [
-    ("not dict_contains('forward', L['self']._modules['norm'].__dict__)", "'forward' not in self.norm.__dict__"),
-    ("dict_contains('k', L['d'])", "'k' in d"),
-    ("G['utils_device'].CURRENT_DEVICE == None", "utils_device.CURRENT_DEVICE is None"),
-    ("L['self'].training == True", "self.training is True"),
-    ("2 <= L['x'].size()[0] <= 9", "2 <= x.shape[0] <= 9"),
-    ("has_no_marks(L['x'], '_dynamo_dynamic_indices')", "has_no_marks(x, '_dynamo_dynamic_indices')"),
+@pytest.mark.parametrize(("expression", "kind", "words"), [
+    ("not dict_contains('forward', L['self']._modules['norm'].__dict__)", "Has", "'forward' not in self.norm.__dict__"),
+    ("dict_contains('k', L['d'])", "Has", "'k' in d"),
+    ("not hasattr(L['x'], 'bias')", "Has", "not hasattr(x, 'bias')"),
+    ("G['utils_device'].CURRENT_DEVICE == None", "Equals", "utils_device.CURRENT_DEVICE is None"),
+    ("L['self'].training == True", "Equals", "self.training is True"),
+    ("L['mode'] == Color.RED", "Equals", "mode == Color.RED"),
+    ("L['x'] is L['y']", "Comparison", "x is y"),
+    ("(L['n'] % 2) != 0", "Comparison", "(n % 2) != 0"),
+    ("(L['n'] % 2) == 0", "Comparison", "(n % 2) == 0"),
+    ("L['é'] == 'ü'", "Equals", "é == 'ü'"),
+    ("2 <= L['x'].size()[0] <= 9", "Range", "2 <= x.shape[0] <= 9"),
+    ("-1 <= L['n']", "Range", "-1 <= n"),
+    ("16*L['x'].size()[0] <= 64", "Range", "16*x.shape[0] <= 64"),
+    ("1 <= L['n'] <= L['m']", "Other", "1 <= n <= m"),
+    ("L['n'] == 2 or L['n'] == 3", "Other", "n == 2 or n == 3"),
+    ("len(L['d']) == 2", "Length", "len(d) == 2"),
+    ("list(dict.keys(L['d']))[1] == 'b'", "KeyAt", "list(d)[1] == 'b'"),
+    ("not math.isnan(L['f'])", "Not", "not math.isnan(f)"),
+    ("check_dict_unchanged(L['d'])", "Unchanged", "check_dict_unchanged(d)"),
+    ("check_no_aliasing(L['x'], L['y'])", "NoAliasing", "check_no_aliasing(x, y)"),
+    ("check_global_state(grad_mode=True, autocast={'cpu': torch.bfloat16})", "State",
+     "check_global_state(grad_mode=True, autocast={'cpu': torch.bfloat16})"),
+    ("has_no_marks(L['x'], '_dynamo_dynamic_indices')", "Marks", "has_no_marks(x, '_dynamo_dynamic_indices')"),
     ("((getattr(L['x'], '_dynamo_dynamic_indices', set()).issubset({0})) if hasattr(L['x'], '_dynamo_dynamic_indices')"
-     " else True)", "has_no_marks_but(x, {0}, '_dynamo_dynamic_indices')"),
-    ("set.__contains__(L['names'], 'a')", "'a' in names"),
-    ("not set.__contains__(L['names'], 'a')", "'a' not in names"),
-    ("L['device'] == device(type='cuda', index=1)", "device == torch.device('cuda:1')"),
-    ("check_type(___from_numpy(L['a']), 'x')", "check_type(torch.as_tensor(a), 'x')"),
-    ("check_type(G['__import_a_dot_b'].c, 'dict')", "check_type(a.b.c, 'dict')"),
+     " else True)", "Marks", "has_no_marks_but(x, {0}, '_dynamo_dynamic_indices')"),
+    ("set.__contains__(L['names'], 'a')", "Has", "'a' in names"),
+    ("not set.__contains__(L['names'], 'a')", "Has", "'a' not in names"),
+    ("L['device'] == device(type='cuda', index=1)", "Equals", "device == torch.device('cuda:1')"),
+    ("check_same_object(L['f'].__code__)", "SameObject", "check_same_object(f.__code__)"),
+    ("check_type(___from_numpy(L['a']), 'x')", "Type", "check_type(torch.as_tensor(a), 'x')"),
+    ("check_type(G['__import_a_dot_b'].c, 'dict')", "Type", "check_type(a.b.c, 'dict')"),
+    ("check_type(L['x'], 'a') and more", "Other", "check_type(x, 'a') and more"),
+    ("no Python here", "Other", "no Python here"),
 ])
-def test_words(expression, words):
-    assert in_words(expression) == words
+def test_words(expression, kind, words):
+    condition = typed(expression)
+    assert (type(condition).__name__, condition.text) == (kind, words)
+
+
+def test_a_condition_is_a_value():
+    [one] = Reader(frame("x")).read([Guard("2 <= L['x'].size()[0] <= 9", "", "LAMBDA_GUARD", "")])
+    assert one == Range("x.shape[0]", "arguments", "x", "LAMBDA_GUARD", left="x.shape[0]", low=2, high=9)
+    assert one.renamed(lambda text: text.replace("x", "y")).text == "2 <= y.shape[0] <= 9"
 
 
 def test_what_other_conditions_say_is_not_said_again():
@@ -158,7 +188,7 @@ def test_the_file_of_a_resume_function_says_where_it_begins():
 
 
 def test_a_global_with_the_name_of_an_argument():
-    texts = conditions([Guard("G['x'].a == L['x']", "G['x']", "K", "")], frame("x"))
+    texts = Reader(frame("x")).read([Guard("G['x'].a == L['x']", "G['x']", "K", "")])
     assert texts[0].text == "globals()['x'].a == x"
 
 
@@ -174,14 +204,29 @@ def test_dtypes(name, short):
 def test_layouts(size, stride, layout):
     text = (f"check_tensor(L['x'], dtype=torch.float32, device='cpu', size=({size}), stride=({stride}), "
             "requires_grad=False)")
-    [condition] = conditions([Guard(text, "L['x']", "TENSOR_MATCH", "")], frame("x"))
+    [condition] = Reader(frame("x")).read([Guard(text, "L['x']", "TENSOR_MATCH", "")])
     shape = ", ".join(part.strip().replace("None", "any") for part in size.split(",") if part.strip())
     assert condition.text == f"check_tensor(x, 'f32[{shape}]{layout} on cpu')"
 
 
 # --- layers ------------------------------------------------------------------------------------------
 def items(*texts):
-    return [Item(text, text.partition(" ")[0], None) for text in texts]
+    return [Item(text, text.partition(" ")[0], (text,)) for text in texts]
+
+
+def expanded(folded):
+    """The texts that folded ones are for, each with its payload."""
+    for item, loops in unfolded(folded):
+        letters = re.findall(r"for (\w) in", loops)
+        numbers = eval(f"[({''.join(f'{letter}, ' for letter in letters)}) {loops}]") if loops else [()]
+        assert len(numbers) == len(item.payloads)
+        for values in numbers:
+            known = dict(zip(letters, map(str, values)))
+            yield re.sub(r"\w+", lambda word: known.get(word[0], word[0]), item.text)
+
+
+def payloads(folded):
+    return [payload for item, _ in unfolded(folded) for payload in item.payloads]
 
 
 def test_layers_stand_once_and_nothing_is_lost():
@@ -191,13 +236,13 @@ def test_layers_stand_once_and_nothing_is_lost():
     assert [type(each).__name__ for each in folded] == ["Item", "Block", "Item", "Item"]
     block = folded[1]
     assert isinstance(block, Block) and block.loop() == "for i in range(500)" and block.count == 1000
-    assert sorted(expand(folded)) == sorted((each.subject, each.text) for each in given)
+    assert sorted(expanded(folded)) == sorted(payloads(folded)) == sorted(each.text for each in given)
 
 
 def test_layers_that_differ_are_told_apart():
     given = items(*(f"m.layers[{i}].kind == '{'even' if i % 2 == 0 else 'odd'}'" for i in range(6)))
     assert [each.loop() for each in fold(given)] == ["for i in (0, 2, 4)", "for i in (1, 3, 5)"]
-    assert sorted(expand(fold(given))) == sorted((each.subject, each.text) for each in given)
+    assert sorted(expanded(fold(given))) == sorted(payloads(fold(given))) == sorted(each.text for each in given)
 
 
 def test_layers_within_layers_and_their_own_numbers():
@@ -206,7 +251,7 @@ def test_layers_within_layers_and_their_own_numbers():
     [block] = fold(given)
     assert [each.text if isinstance(each, Item) else each.body[0].text for each in block.body] == [
         "m.layers[i].experts[j].index == j", "m.layers[i].index == i"]
-    assert sorted(expand([block])) == sorted((each.subject, each.text) for each in given)
+    assert sorted(expanded([block])) == sorted(payloads([block])) == sorted(each.text for each in given)
 
 
 def test_the_same_text_twice_is_counted_twice():

@@ -3,8 +3,8 @@
 import pytest
 from guards_for_tests import symbol, version
 
+from depyf.model.reading import in_words
 from depyf.records.model import Compilation, CompileId, Guard, SourceLocation, SymbolDecision
-from depyf.views.dump.guards.conditions import in_words
 from depyf.views.fixed_symbols import fixed_symbols, holds, specialized_symbol
 
 

@@ -13,13 +13,14 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..model.guards import Marks, NoAliasing, SameObject, State, Tensor, Type
+from ..model.reading import condition_of
 from ..records.model import Guard
 from ..torch_text.guard_failures import comparison
-from ..torch_text.guards import is_of_inference
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import user_expression
 from .given import UNKNOWN, Given, parsed, symbol_of, words
@@ -96,25 +97,24 @@ def about(guard: Guard) -> str:
 
 
 def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
-    match tree:
-        case ast.Call(ast.Name("check_tensor"), [subject], options):
-            return _of_tensor(guard, subject, {each.arg or "": each.value for each in options}, given)
-        case ast.Call(ast.Name("check_global_state"), [], options):
-            return _of_state(guard, {each.arg or "": each.value for each in options}, given)
-        case ast.Call(ast.Name("check_type"), [subject, ast.Constant(str(wanted))], []):
-            value = value_of(subject, given)
-            met = type_name(value)
-            if not met:
-                raise Undecided(words(subject))
-            return _compared(guard, _same_type(met, wanted), f"type({words(subject)})", wanted, met,
-                             _conversion(subject, value, wanted))
-        case ast.Call(ast.Name("check_same_object"), [subject, *named], []):
-            return _of_object(guard, subject, named, given)
-        case ast.Call(ast.Name("check_no_aliasing"), tensors, []):
+    one = condition_of(guard)
+    match one, tree:
+        case State(), _:
+            return _of_state(guard, dict(one.settings), given)
+        case NoAliasing(), ast.Call(_, tensors):
             return _of_aliases(guard, tensors, given)
-        case ast.Call(ast.Name("has_no_marks"), [subject, *_], []):
-            if isinstance(value_of(subject, given), TensorValue):
-                return Finding(guard, True)  # (a tensor is described with its marks, or has none)
+        case (Tensor() | Type() | SameObject() | Marks(but=""), ast.Call(_, [subject, *_])):
+            value = value_of(subject, given)
+            match one:
+                case Tensor():
+                    return _of_tensor(guard, one, subject, value)
+                case SameObject():
+                    return _of_object(guard, one.name, words(subject), value)
+                case Type() if (met := type_name(value)):
+                    return _compared(guard, _same_type(met, one.name), f"type({words(subject)})", one.name, met,
+                                     _conversion(subject, value, one.name))
+                case Marks() if isinstance(value, TensorValue):
+                    return Finding(guard, True)  # (a tensor is described with its marks, or has none)
             raise Undecided(words(subject))
     return _of_expression(guard, tree, given)
 
@@ -179,54 +179,46 @@ def _as_shape(text: str) -> str:
 
 
 # --- tensors ------------------------------------------------------------------------------------------
-def _of_tensor(guard: Guard, subject: ast.expr, options: dict[str, ast.expr], given: Given) -> Finding:
-    value = value_of(subject, given)
-    path = words(subject)
-    if isinstance(value, Opaque) and value.type_name in ("", f"torch.{_constant(options.get('cls')) or 'Tensor'}"):
+def _of_tensor(guard: Guard, wanted: Tensor, node: ast.expr, value: Any) -> Finding:
+    path = words(node)
+    if isinstance(value, Opaque) and value.type_name in ("", f"torch.{wanted.cls or 'Tensor'}"):
         raise Undecided(path)  # (a tensor of which more counts than can be written)
     if not isinstance(value, TensorValue):
         return _compared(guard, False, f"type({path})", "a tensor", type_name(value))
-    differences = list(_tensor_differences(value, subject, options, is_of_inference(guard.raw)))
+    differences = list(_tensor_differences(value, wanted, path, node))
     if not differences:
         return Finding(guard, True)
-    name, wanted, met, _ = differences[0]
-    return Finding(guard, False, name, wanted, met, tuple(facet for *_, facet in differences))
+    name, text, met, _ = differences[0]
+    return Finding(guard, False, name, text, met, tuple(facet for *_, facet in differences))
 
 
 def _tensor_differences(
-    value: TensorValue, node: ast.expr, options: dict[str, ast.expr], inference: bool
+    value: TensorValue, wanted: Tensor, path: str, node: ast.expr
 ) -> Iterator[tuple[str, str, str, Facet]]:
     """Yield what of a tensor is not as a condition wants it, in torch's order: subject, wanted, met, facet."""
-    path = words(node)
-    cls = _constant(options.get("cls")) or "Tensor"
+    cls, device = wanted.cls or "Tensor", wanted.device or value.device
     if cls != value.cls:
         yield f"type({path})", cls, value.cls, Facet(path, "cls", 0, cls, node)
-    device = _constant(options.get("device")) or value.device
-    if inference != value.inference:
-        yield (f"{path}.is_inference()", str(inference), str(value.inference),
-               Facet(path, "inference", 0, inference, node))
+    if wanted.inference != value.inference:
+        yield (f"{path}.is_inference()", str(wanted.inference), str(value.inference),
+               Facet(path, "inference", 0, wanted.inference, node))
     if device != value.device and f"{device}:0" != value.device:
         yield f"{path}.device", repr(device), repr(value.device), Facet(path, "device", 0, device, node)
-    dtype = ast.unparse(options["dtype"]).removeprefix("torch.")
-    if dtype != value.dtype:
-        yield f"{path}.dtype", f"torch.{dtype}", f"torch.{value.dtype}", Facet(path, "dtype", 0, dtype, node)
-    grad = _constant(options["requires_grad"])
-    if grad != value.requires_grad:
-        yield (f"{path}.requires_grad", str(grad), str(value.requires_grad),
-               Facet(path, "requires_grad", 0, grad, node))
-    shape, stride = ast.literal_eval(options["size"]), ast.literal_eval(options["stride"])
-    if len(shape) != len(value.shape):
-        yield f"{path}.ndim", str(len(shape)), str(len(value.shape)), Facet(path, "ndim", 0, shape, node)
+    if wanted.dtype != value.dtype:
+        yield f"{path}.dtype", f"torch.{wanted.dtype}", f"torch.{value.dtype}", Facet(
+            path, "dtype", 0, wanted.dtype, node)
+    if wanted.requires_grad != value.requires_grad:
+        yield (f"{path}.requires_grad", str(wanted.requires_grad), str(value.requires_grad),
+               Facet(path, "requires_grad", 0, wanted.requires_grad, node))
+    if len(wanted.size) != len(value.shape):
+        yield (f"{path}.ndim", str(len(wanted.size)), str(len(value.shape)),
+               Facet(path, "ndim", 0, wanted.size, node))
         return
-    for part, wanted, met in (("shape", shape, value.shape), ("stride", stride, value.stride)):
-        for index, (one, other) in enumerate(zip(wanted, met)):
+    for part, fixed, met in (("shape", wanted.size, value.shape), ("stride", wanted.stride, value.stride)):
+        for index, (one, other) in enumerate(zip(fixed, met)):
             if one is not None and one != other:
                 name = f"{path}.shape[{index}]" if part == "shape" else f"{path}.stride()[{index}]"
                 yield name, str(one), str(other), Facet(path, part, index, one, node)
-
-
-def _constant(node: ast.expr | None) -> Any:
-    return node.value if isinstance(node, ast.Constant) else None
 
 
 def _of_aliases(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
@@ -248,27 +240,24 @@ def _of_aliases(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
     return Finding(guard, True)
 
 
-def _of_object(guard: Guard, subject: ast.expr, named: list[ast.expr], given: Given) -> Finding:
-    value = value_of(subject, given)
-    wanted = _constant(named[0]) if named else ""
-    met = type_name(value)
-    if wanted and not _same_type(met, wanted):
+def _of_object(guard: Guard, wanted: str, path: str, value: Any) -> Finding:
+    if wanted and not _same_type(type_name(value), wanted):
         # (Of a class, torch prints its own name.)
         if isinstance(value, TensorValue | int | float | str | list | tuple | dict) and wanted != "type":
-            return _compared(guard, False, words(subject), "the same object", shown(value))
+            return _compared(guard, False, path, "the same object", shown(value))
     if value is None and wanted == "NoneType":
         return Finding(guard, True)
-    raise Undecided(f"{words(subject)} (which object it is)")
+    raise Undecided(f"{path} (which object it is)")
 
 
-def _of_state(guard: Guard, options: dict[str, ast.expr], given: Given) -> Finding:
-    for name, node in options.items():
+def _of_state(guard: Guard, settings: Mapping[str, str], given: Given) -> Finding:
+    for name, wanted in settings.items():
         if name in given.state:
-            wanted, met = ast.unparse(node), given.state[name]
+            met = given.state[name]
             if wanted not in (str(met), repr(met), shown(met, 1000)):
                 return _compared(guard, False, name.replace("_", " "), wanted, shown(met),
-                                 (Facet(name, "state", 0, _state_value(node)),))
-    missing = [name for name in options if name not in given.state]
+                                 (Facet(name, "state", 0, _state_value(wanted)),))
+    missing = [name for name in settings if name not in given.state]
     if not missing:
         return Finding(guard, True)
     raise Undecided(f"torch's state ({', '.join(missing)})")
@@ -276,18 +265,16 @@ def _of_state(guard: Guard, options: dict[str, ast.expr], given: Given) -> Findi
 
 def state_of(guard: Guard) -> dict[str, Any]:
     """Return the settings of torch that a condition on its state asks for."""
-    tree = parsed(guard.expression)
-    if not isinstance(tree, ast.Call):
-        return {}
-    return {each.arg: _state_value(each.value) for each in tree.keywords if each.arg}
+    one = condition_of(guard)
+    return {name: _state_value(value) for name, value in one.settings} if isinstance(one, State) else {}
 
 
-def _state_value(node: ast.expr) -> Any:
-    symbol = symbol_of(node)
+def _state_value(text: str) -> Any:
+    node = parsed_expression(text)
     try:
-        return symbol or ast.literal_eval(node)
+        return node and symbol_of(node) or ast.literal_eval(text)
     except ValueError:
-        return ast.unparse(node)
+        return text
 
 
 # --- expressions ----------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from ..model.guards import State
+from ..model.reading import condition_of
 from ..records.model import Frame
 from ..torch_text.guard_failures import STATES
 from ..torch_text.parsed import parsed_expression
@@ -146,10 +148,8 @@ def known_state(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
         ValueError: torch guards no such setting; the message has the closest ones.
     """
     calls = {call: name for name, call in STATES.items()}
-    trees = [parsed(guard.expression) for entry in frame.entries for guard in entry.guards
-             if guard.kind == "GLOBAL_STATE"]
-    known = {*STATES, "autocast", *(each.arg for tree in trees if isinstance(tree, ast.Call) for each in tree.keywords
-                                    if each.arg)}
+    states = (condition_of(guard) for entry in frame.entries for guard in entry.guards if guard.kind == "GLOBAL_STATE")
+    known = {*STATES, "autocast", *(name for one in states if isinstance(one, State) for name, _ in one.settings)}
     named = {calls.get(name, name): value for name, value in values.items()}
     for name in named:
         if name not in known:

@@ -16,8 +16,9 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 
+from ..model.guards import Tensor
+from ..model.reading import condition_of
 from ..records.model import SourceLocation
-from ..torch_text.guards import is_of_inference
 from .conditions import Finding, state_of
 from .given import parsed, words
 from .oracle import Failure, Fit, VersionFit
@@ -173,7 +174,7 @@ def _needs(version: VersionFit) -> tuple[list[str], list[str], list[str]]:
     state: dict[str, str] = {}
     objects: dict[str, str] = {}
     for finding in version.open:
-        settings = state_of(finding.guard) if finding.guard.kind == "GLOBAL_STATE" else {}
+        settings = state_of(finding.guard)
         missing = finding.missing.partition("(")[2].rstrip(")").split(", ")
         state.update((name, _word(name, shown(value))) for name, value in settings.items() if name in missing)
         if settings:
@@ -190,9 +191,10 @@ def _needed(finding: Finding) -> tuple[str, str]:
     """Return what a condition is on, and a value that meets it; ``""`` where none can be written."""
     name = finding.missing.partition(" (")[0]
     match parsed(finding.guard.expression):
-        case ast.Call(ast.Name("check_tensor"), [subject], options):
-            return words(subject), str(_tensor({each.arg or "": each.value for each in options},
-                                                is_of_inference(finding.guard.raw)))
+        case ast.Call(_, [subject, *_]) if isinstance(one := condition_of(finding.guard), Tensor):
+            shape = tuple(_OPEN_SIZE if size is None else size for size in one.size)
+            return words(subject), str(TensorValue(shape, contiguous(shape), one.dtype, one.device, one.requires_grad,
+                                                   one.cls or "Tensor", one.inference))
         case ast.Compare(left, [ast.Eq()], [right]) if words(left) == name:
             return name, _literal(right)
         case ast.Compare(left, [ast.Is()], [ast.Constant(None)]) if words(left) == name:
@@ -206,26 +208,6 @@ def _literal(node: ast.expr) -> str:
     except ValueError:
         return ""
 
-
-def _tensor(options: dict[str, ast.expr], inference: bool) -> TensorValue:
-    """Return a tensor that a condition allows.
-
-    Args:
-        options: of ``check_tensor``.
-        inference: it is made in inference mode.
-    """
-    def literal(name: str, otherwise: object) -> object:
-        try:
-            return ast.literal_eval(options[name])
-        except (KeyError, ValueError):
-            return otherwise
-
-    sizes = literal("size", ())
-    shape = tuple(_OPEN_SIZE if size is None else size for size in sizes) if isinstance(sizes, tuple | list) else ()
-    dtype = ast.unparse(options["dtype"]).removeprefix("torch.") if "dtype" in options else "float32"
-    device, cls = literal("device", "cpu"), literal("cls", "Tensor")
-    return TensorValue(shape, contiguous(shape), dtype, str(device), literal("requires_grad", False) is True,
-                       str(cls or "Tensor"), inference)
 
 
 def _word(name: str, value: str) -> str:

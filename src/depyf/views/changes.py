@@ -32,7 +32,6 @@ CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 #: An expectation that is no single value.
 _RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
 _WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
-_VIEWED = re.compile(r"(?P<view>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*|\[[^\[\]]*\])*)\._base\b")
 #: Things that changed at once that one row tells.
 _MOST = 3
 #: Types of objects that Python makes anew each time that an attribute is read.
@@ -44,9 +43,10 @@ def is_without_tensor(subject: str) -> bool:
     return _WITHOUT_TENSOR.match(subject) is not None
 
 
-def viewed(conditions: Iterable[str]) -> set[str]:
+def viewed(subjects: Iterable[str]) -> set[str]:
     """Return the values of which conditions look at the tensor that they are a view of: ``x`` of ``x._base``."""
-    return {match["view"] for condition in conditions for match in _VIEWED.finditer(condition)}
+    split = (f"{subject}.".partition("._base.") for subject in subjects)
+    return {view for view, found, _ in split if found}
 
 
 def is_made_anew(failure: GuardFailure) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from ..advice.recompiles import NUMBER, PRESENCE, WHOLE_NUMBER, Facts, setters_of
 from ..advice.source import is_own, last_name
+from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import DUCK_SIZED
 from ..torch_text.parsed import parsed_expression
@@ -193,7 +194,7 @@ class Circumstances:
         for failure in change.failures:
             version = self.run.version_of(failure.entry)
             sizes = [(f"{one.subject}.shape[{index}]", str(size)) for one in (version.conditions if version else ())
-                     if one.tensor is not None for index, size in enumerate(one.tensor.size)]
+                     if isinstance(one, Tensor) for index, size in enumerate(one.size)]
             if any(size == failure.expected and name != change.subject for name, size in sizes):
                 return True
         return False

@@ -11,12 +11,11 @@ import ast
 import re
 from dataclasses import replace
 
+from ..model.reading import in_shape_words
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
-from .dump.guards.limits import equations
-from .dump.guards.sizes import in_shape_words
 from .dump.guards.versions import Version
 
 #: Functions of sympy's and torch's that give another result for each value.
@@ -73,8 +72,8 @@ def holds(condition: SymbolDecision, compilation: Compilation, version: Version 
 def _is_fixed(version: Version, created: SymbolDecision) -> bool:
     """Return whether the guards may leave one value of a size or number."""
     expressions = [in_shape_words(user_expression(source)) for source in created.source.split(", ") if source]
-    equated = equations(version)
-    return not any(each in version.sizes.names for each in expressions) or any(each in equated for each in expressions)
+    return not any(each in version.sizes.names for each in expressions) or any(
+        each in version.equations for each in expressions)
 
 
 def specialized_symbol(condition: str) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
+from ..model.guards import Type
+from ..model.reading import condition_of
 from ..records.model import Capture
-from ..torch_text.user_expressions import user_expression
 from .markdown import code, some
 
-_CACHED = re.compile(r"check_type\((?P<function>.+), 'functools\._lru_cache_wrapper'\)")
-#: A condition on what the cache wraps: torch did trace that.
+#: What the cache wraps, where torch did trace that.
 _WRAPPED = ".__wrapped__.__code__"
 
 
@@ -17,13 +15,11 @@ def ignored_caches(capture: Capture) -> str:
     """Return a sentence on the user's functions of which torch leaves the cache aside; ``""`` where there is none."""
     names: dict[str, None] = {}
     for entry in (entry for function in capture.functions for frame in function.frames for entry in frame.entries):
-        found = [match["function"] for guard in entry.guards
-                 if (match := _CACHED.fullmatch(guard.expression)) is not None]
-        for function in found:
-            name = user_expression(function)
-            if name.partition(".")[0] != "torch" and any(
-                    f"{function}{_WRAPPED}" in guard.expression for guard in entry.guards):
-                names[code(name)] = None
+        for one in (condition_of(guard) for guard in entry.guards if guard.kind == "TYPE_MATCH"):
+            if isinstance(one, Type) and one.name == "functools._lru_cache_wrapper" and (
+                    one.of.partition(".")[0] != "torch") and any(
+                    guard.source.startswith(f"{one.source}{_WRAPPED}") for guard in entry.guards):
+                names[code(one.of)] = None
     if not names:
         return ""
     return (f"torch leaves the `lru_cache` of {some(list(names), 3)} aside and traces what it wraps wherever that is "

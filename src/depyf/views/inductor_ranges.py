@@ -15,12 +15,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.libraries import is_from_cache, is_of_backend
 from ..torch_text.parsed import as_python, parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import in_words
-from .dump.guards.conditions import Condition
 from .formatting import file_in_torch, place_in_torch
 
 #: A condition that gives one symbol an upper bound.
@@ -81,18 +81,15 @@ def with_causes(
 
     (Torch names one line for a range: that at which its lower bound became known.)
     """
-    bounds: dict[str, SourceLocation] = {}
+    bounds: dict[tuple[str, int], SourceLocation] = {}
     for each in compilation.symbols if compilation is not None else ():
         bound = _UPPER.fullmatch(each.symbol)
         if bound is not None and compilation is not None and each.location is not None and is_made_by_inductor(each):
             size = condition_in_words(replace(each, symbol=bound["symbol"]), compilation, names)
             most = int(bound["number"]) - (bound["sign"] == "<")
-            bounds[f"{size} <= {most}"] = replace(each.location, filename=file_in_torch(each.location))
-    if not bounds:
-        return conditions
-    asked = [next((place for text, place in bounds.items() if one.text == text or one.text.endswith(f" <= {text}")),
-                  None) for one in conditions]
-    return [one if place is None else replace(one, cause=place) for one, place in zip(conditions, asked)]
+            bounds[size, most] = replace(each.location, filename=file_in_torch(each.location))
+    return [replace(one, cause=place) if isinstance(one, Range) and one.high is not None and (
+        place := bounds.get((one.left, one.high))) else one for one in conditions]
 
 
 def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) -> bool:

@@ -19,7 +19,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage, Guard
+from ..model.guards import State, Tensor
+from ..model.reading import condition_of
+from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
 from ..torch_text.graph_text import Node, TensorType, read_graph
 from ..torch_text.parsed import parsed_expression
@@ -50,7 +52,6 @@ _OPERATOR = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)")
 _SIZE = re.compile(r"\.size\(\)\[")
 #: What an expression has that writes no value out.
 _NONE = object()
-_STATE = re.compile(r"check_global_state\((?P<settings>.*)\)$", re.S)
 
 
 class NotReproducible(ValueError):
@@ -175,7 +176,7 @@ def _placeholders(stage: GraphStage) -> list[Node]:
 def _inputs(subject: _Subject) -> Iterator[str]:
     view = stage_view(subject.stage, subject.graph.inputs)
     sources = {each.name: each.source for each in subject.graph.inputs}
-    guards = _tensor_guards(subject.entry)
+    tensors = _tensor_conditions(subject.entry)
     yield "def inputs():"
     yield '    """Return the inputs of the graph, in order."""'
     if not _placeholders(subject.stage):
@@ -186,11 +187,11 @@ def _inputs(subject: _Subject) -> Iterator[str]:
         source = sources.get(node.target, sources.get(node.name, ""))
         shown = view.parameters[number] if number < len(view.parameters) else node.name
         words = _SIZE.sub(".shape[", user_expression(source)) if source else shown
-        yield f"        {_value(node.type, guards.get(source))},  # {shown}{f': {words}' if words != shown else ''}"
+        yield f"        {_value(node.type, tensors.get(source))},  # {shown}{f': {words}' if words != shown else ''}"
     yield "    ]"
 
 
-def _value(kind: TensorType | None, guard: Guard | None) -> str:
+def _value(kind: TensorType | None, tensor: Tensor | None) -> str:
     """Return what makes an input."""
     if kind is None:
         return "None"
@@ -200,9 +201,8 @@ def _value(kind: TensorType | None, guard: Guard | None) -> str:
     if kind.shape is None:
         return kind.text if parsed_expression(kind.text) and kind.text in ("None",) else "None"
     options = ""
-    if guard is not None:
-        options += ", grad=True" if "requires_grad=True" in guard.expression else ""
-        options += ", parameter=True" if "cls='Parameter'" in guard.expression else ""
+    if tensor is not None:
+        options = ", grad=True" * tensor.requires_grad + ", parameter=True" * (tensor.cls == "Parameter")
     stride = _tuple(kind.stride) if kind.stride is not None else "None"
     return f"tensor({_tuple(kind.shape)}, {stride}, torch.{kind.dtype}, {kind.device or 'cpu'!r}{options})"
 
@@ -211,8 +211,8 @@ def _tuple(items: tuple[str, ...]) -> str:
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
-def _tensor_guards(entry: CacheEntry) -> Mapping[str, Guard]:
-    return {guard.source: guard for guard in entry.guards if guard.kind == "TENSOR_MATCH"}
+def _tensor_conditions(entry: CacheEntry) -> Mapping[str, Tensor]:
+    return {guard.source: one for guard in entry.guards if isinstance(one := condition_of(guard), Tensor)}
 
 
 def _modules(text: str) -> list[str]:
@@ -325,20 +325,18 @@ def _literal(node: ast.expr | None) -> object:
 
 def _settings(subject: _Subject) -> Iterator[str]:
     """Yield the function that sets torch as it was."""
-    match = next(filter(None, (_STATE.match(guard.expression) for guard in subject.entry.guards)), None)
-    call = parsed_expression(f"f({match['settings']})") if match else None
-    state = {each.arg: each.value for each in call.keywords} if isinstance(call, ast.Call) else {}
+    conditions = map(condition_of, subject.entry.guards)
+    state = next((dict(one.settings) for one in conditions if isinstance(one, State)), {})
     yield "@contextlib.contextmanager"
     yield "def settings():"
     yield '    """Set torch as it was when the graph was compiled."""'
     yield "    with contextlib.ExitStack() as stack:"
     if "grad_mode" in state:
-        yield f"        stack.enter_context(torch.set_grad_enabled({ast.unparse(state['grad_mode'])}))"
-    cast = state.get("autocast")
+        yield f"        stack.enter_context(torch.set_grad_enabled({state['grad_mode']}))"
+    cast = parsed_expression(state.get("autocast", "{}"))
     for device, dtype in zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ():
         yield f"        stack.enter_context(torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)}))"
-    default = ast.unparse(state["default_dtype"]) if "default_dtype" in state else "torch.float32"
-    yield f"        torch.set_default_dtype({default})"
+    yield f"        torch.set_default_dtype({state.get('default_dtype', 'torch.float32')})"
     yield "        yield"
     yield ""
     yield ""

@@ -8,6 +8,9 @@ from dataclasses import replace
 from functools import cached_property
 
 from ..advice.recompiles import A_VIEW, NUMBER
+from ..model.arithmetic import Interval
+from ..model.keys import is_read_by_place
+from ..model.reading import is_literal
 from ..records.model import (
     Branch,
     CacheEntry,
@@ -26,8 +29,6 @@ from ..torch_text.resumes import plain_name, resumed_function
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
 from .changes import Change, changes, in_words, is_without_tensor, viewed
-from .dump.guards.facts import is_literal
-from .dump.guards.keys import is_read_by_place
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import on_branch
@@ -263,7 +264,7 @@ class RunIndex:
         if not is_without_tensor(change.subject):
             return ""
         known = (self.version_of(failure.entry) for failure in change.failures)
-        views = [viewed(each.text for each in version.conditions) if version else set() for version in known]
+        views = [viewed(each.subject for each in version.conditions) if version else set() for version in known]
         return min(views[0]) if len(views[0]) == 1 and all(each == views[0] for each in views) else ""
 
     def _value(self, compile_id: CompileId | None, subject: str) -> str:
@@ -327,10 +328,10 @@ class RunIndex:
         pair = self._before(compilation)
         return as_row(*pair, self.differences(compilation)) if pair else ""
 
-    def range_of(self, compilation: Compilation, source: str) -> str:
-        """Return the range that the guards of what was compiled leave for something open: ``"2 to 256"``."""
+    def range_of(self, compilation: Compilation, source: str) -> Interval:
+        """Return the range that the guards of what was compiled leave for something open."""
         version = self.version(compilation)
-        return range_left(version.sizes, version.conditions, user_expression(source)) if version is not None else ""
+        return range_left(version.sizes, version.conditions, user_expression(source)) if version else Interval()
 
     def condition_of_inductor(self, failure: GuardFailure) -> SymbolDecision | None:
         """Return the condition of Inductor's that failed; ``None`` where another did, or where that is not known."""

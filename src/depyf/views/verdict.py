@@ -309,7 +309,7 @@ def _why_so_many(run: RunIndex, compilation: Compilation) -> str:
                 times[change.subject] += 1
                 values.setdefault(change.subject, set()).update(change.was)
             for difference in run.differences(each):
-                values.setdefault(difference.subject, set()).update((difference.was, difference.now))
+                values.setdefault(difference.subject, set()).update((difference.was.text, difference.now.text))
     if not values:
         return ""
     subject = max(values, key=lambda each: (len(values[each]), times[each]))  # (of two, the first of this call)

@@ -1,31 +1,31 @@
 """Further differences between a version that was compiled again and an earlier one that is like it.
 
 Torch names the first guard that failed and stops there: with that one mended, the next one fails. The guards of both
-versions tell the others::
+versions show the others::
 
     len(self.history): 0 -> 1             torch says this
     len(self.critic.stats): 0 -> 1        this would have failed next
-    self.history[0]: not looked at -> 3   the new version holds for this value alone
+    self.history[0]: not looked at -> 3   the new version is for this value alone
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..model.guards import is_internal
+from ..model.keys import keys_in
+from ..model.reading import is_literal
 from .changes import in_words, value
-from .dump.guards.changes import NOTHING, changes
-from .dump.guards.facts import INTERNALS, is_literal
+from .dump.guards.changes import Side, changes
 from .dump.guards.versions import Version
 from .markdown import code
 
 #: Differences that are listed one by one.
 MOST = 3
-_NO_VALUE = re.compile(r"any \w|one certain ")
 #: Of a class of the program, which is not how an object was made.
 _CLASS_ATTRIBUTE = re.compile(r"\btype\([\w.\[\]'\"]+\)(?=\.[a-z])")
-_KEYWORD = re.compile(r"\bkwargs\['(?P<name>[A-Za-z_]\w*)'\]")
 
 
 @dataclass(frozen=True)
@@ -34,37 +34,31 @@ class Difference:
 
     Attributes:
         subject: in the user's words.
-        was: what the older version holds for; ``""`` where it does not look.
-        now: what the newer one holds for.
+        was: what the older version wants.
+        now: what the newer one wants.
         loops: the layers that it is the same for, ``"for i in range(2)"``.
-        is_open: the newer one holds for any value of it, or for a range.
+        is_open: the newer one is for any value of it, or for a range.
     """
 
     subject: str
-    was: str
-    now: str
+    was: Side
+    now: Side
     loops: str = ""
     is_open: bool = False
 
     def row(self) -> str:
         """Return ``len(self.critic.stats)``: 0 → 1, as Markdown."""
         loops = f" ({code(self.loops)})" if self.loops else ""
-        if not self.was:
-            return f"{code(self.subject)} has to be {value(self.now)} now{loops}"
-        return f"{code(self.subject)}: {_open(self.was)} → {_open(self.now)}{loops}"
+        if self.was.kind == "none":
+            return f"{code(self.subject)} has to be {value(self.now.value)} now{loops}"
+        return f"{code(self.subject)}: {_side(self.was)} → {_side(self.now)}{loops}"
 
 
-#: How the value of a size begins that is another size in a version.
-_EQUAL = "equal to "
-
-
-def _open(text: str) -> str:
+def _side(side: Side) -> str:
     """Return a value; of a size that is open the range, or what it is equal to."""
-    if text.startswith(_EQUAL):
-        return _EQUAL + code(text.removeprefix(_EQUAL))
-    if not text.startswith("any, "):
-        return value(text)
-    return text.removeprefix("any, ") if re.match(r"any, (?:-?\d+ (?:or more|to )|at most )", text) else "any"
+    if side.kind == "equal":
+        return f"equal to {code(side.value)}"
+    return side.value if side.kind == "open" else value(side.value)
 
 
 def version_differences(
@@ -78,22 +72,22 @@ def version_differences(
         old: an earlier version.
         new: what was compiled because it did not fit.
         names: expressions of values that torch names by place.
-        reported: subjects that torch's own reasons tell of.
+        reported: subjects of torch's own reasons.
     """
     failing, asked = [], []
     for change in changes(old, new):
-        if not change.subject or change.seen_by or INTERNALS.search(_CLASS_ATTRIBUTE.sub("", change.subject)):
+        if not change.subject or change.seen_by or is_internal(_CLASS_ATTRIBUTE.sub("", change.subject)):
             continue
         subject = in_words(change.subject, names)
-        if subject in reported or change.now == NOTHING or _NO_VALUE.match(change.was):
+        if subject in reported or change.now.kind == "none" or change.was.kind in ("type", "object"):
             continue
-        if change.was != NOTHING:
-            was, now = (_EQUAL + in_words(each.removeprefix(_EQUAL), names) if each.startswith(_EQUAL) else each
-                        for each in (change.was, change.now))
-            is_open = change.subject in new.sizes.open or now.startswith((_EQUAL, "any"))
+        was, now = (replace(each, value=in_words(each.value, names)) if each.kind == "equal" else each
+                    for each in (change.was, change.now))
+        if was.kind != "none":
+            is_open = change.subject in new.sizes.open or now.kind in ("equal", "open", "type")
             failing.append(Difference(subject, was, now, change.loops, is_open))
-        elif is_literal(change.now):
-            asked.append(Difference(subject, "", change.now, change.loops))
+        elif is_literal(now.value):
+            asked.append(Difference(subject, was, now, change.loops))
     # (A size that changes is often open in the next version. A value of the program's own may change at each call.)
     return sorted(failing, key=lambda each: ".shape[" in each.subject) + ([] if _ends_earlier(old, new) else asked)
 
@@ -101,7 +95,7 @@ def version_differences(
 def _ends_earlier(old: Version, new: Version) -> bool:
     """Return whether a graph break cut the older version short that the newer one does not have.
 
-    It does not look at what comes behind the break then.
+    It does not look at what comes after the break then.
     """
     places = [[broken.location for broken in version.compilation.breaks] if version.compilation is not None else []
               for version in (old, new)]
@@ -109,13 +103,13 @@ def _ends_earlier(old: Version, new: Version) -> bool:
 
 
 def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], ...]:
-    """Return the keyword arguments that only one of two versions was given, and whether it is the newer one.
+    """Return the keyword arguments that only one of two versions got, and whether it is the newer one.
 
-    None where the guards do not tell for certain: a version need not look at what it was given.
+    None where the guards do not show it for certain: a version need not look at all that it gets.
 
     Args:
         old, new: the versions.
-        more: how many more the newer one was given.
+        more: how many more the newer one got.
     """
     was, now = (_looked_at(version) for version in (old, new))
     gone, came = [name for name in was if name not in now], [name for name in now if name not in was]
@@ -127,8 +121,8 @@ def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], .
 
 
 def _looked_at(version: Version) -> list[str]:
-    return list(dict.fromkeys(
-        match["name"] for one in version.conditions for match in _KEYWORD.finditer(one.subject)))
+    return list(dict.fromkeys(name for one in version.conditions for owner, key in keys_in(one.subject)
+                              if owner == "kwargs" and (name := key[1:-1]).isidentifier()))
 
 
 def as_row(old: Version, new: Version, differences: Iterable[Difference]) -> str:

@@ -18,8 +18,8 @@ from ...torch_text.size_names import SYMBOL
 _IDS = re.compile(
     r"0x[0-9a-f]+|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?\b|\b[a-z0-9]{40,}\b|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?"
     r"|(?<=__builtins_dict__)_\d+|(?<=__resume_at_)\d+_\d+")
-#: In a guard a number like that is where an object lies. (In a graph it is a number.)
-_OBJECT = re.compile(r"\b\d{12,}\b")
+#: In a guard a whole number like that is where an object lies. (In a graph it is a number.)
+_OBJECT = re.compile(r"(?<![\w.])\d{12,}\b(?!\.)")
 #: Python counts up the version of a dictionary with each change of any.
 _DICT_VERSION = re.compile(r"(\bdict_version\(.*\) == )\d+")
 #: What a set or a dictionary shows of itself.

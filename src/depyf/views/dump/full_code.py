@@ -41,7 +41,7 @@ from .guards.call import call_guards
 from .guards.changes import MOST_LINES, as_comment
 from .guards.helpers import helpers, stands
 from .guards.layers import Item, fold, unfolded
-from .guards.symbols import symbol_table
+from .guards.sizes import symbol_table
 from .guards.versions import Version, by_compile_id, deciding, nearest, of_some, versions
 from .source_copy import with_short_lines
 
@@ -228,7 +228,7 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
     compiled_by = f", compiled by {with_backend(graph, version.compilation)}" * bool(graph.backend)
     head = [*comment(f"the graph {name}{compiled_by}"
                      + f"; of {version.label}, which failed: it is never called" * version.failed),
-            *(f"#   {s}" for s in stages), *symbol_table(captured.text, version)]
+            *(f"#   {s}" for s in stages), *symbol_table(captured.text, version.compilation, version.sizes)]
     view = stage_view(captured, graph.inputs)
     text = graph_as_function(name, view.text)
     like = like_before(text, {other: graph.text for other, graph in shown.items()})
@@ -311,7 +311,7 @@ def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
 
 def _by_layer(names: Sequence[str]) -> Iterator[str]:
     """Yield the names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
-    for item, loops, _ in unfolded(fold([Item(name, name, None) for name in names])):
+    for item, loops in unfolded(fold([Item(name, name, (name,)) for name in names])):
         yield item.text + (f" ({loops})" if loops else "")
 
 

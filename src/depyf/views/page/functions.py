@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from ...model.reading import in_words
 from ...records.model import Frame, GuardFailure
 from ...torch_text.resumes import resumed_function
 from ..changes import in_words as shape_in_words
-from ..dump.guards.conditions import in_words
 from ..dump.guards.versions import Version, by_compile_id, nearest, versions
 from ..dump.guards.whole import guard_groups, guard_lines
 from ..formatting import on_branch

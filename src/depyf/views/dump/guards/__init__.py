@@ -1,7 +1,6 @@
-"""Guards as people read them.
+"""Guards as people read them, from the conditions of :mod:`depyf.model.guards`.
 
-``conditions`` puts the guards of the records into the user's words; ``sizes`` names what they leave open; ``facts``
-says what they come to for each object; ``layers`` folds what repeats. Of these are made ``call`` (what a call must
-satisfy, for the full code), ``whole`` (all conditions, a file of its own), ``changes`` (what differs between two
-versions) and ``symbols`` (what the symbols in a graph are). ``versions`` holds what all of them take.
+``versions`` has the versions of a function with their conditions, ``sizes`` what these leave open, ``layers`` folds
+what repeats. Of these are made ``call`` (what a call must satisfy, for the full code), ``whole`` (all conditions, a
+file of its own) and ``changes`` (what differs between two versions).
 """

@@ -1,52 +1,57 @@
 """The conditions that a call must satisfy to be served by a version, on one screen.
 
-The conditions that a caller decides about stand one by one: tensors, numbers, flags, keys of the arguments, sizes that
-are open, then what the function closes over, values that objects and globals must have. All others are counted. They
-stand in a file of their own (:mod:`depyf.views.dump.guards.whole`).
+Those that a caller decides about are listed: tensors, numbers, flags, keys of the arguments, sizes that are open, then
+what the function closes over, values that objects and globals must have. All others are counted. They are in a file of
+their own (:mod:`depyf.views.dump.guards.whole`).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ....model import guards
+from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor, is_loose
+from ....model.keys import keys_in
 from ....torch_text.wrapping import comment
 from ...formatting import COMPUTED
 from ...line_breaks import WIDTH, broken
 from ...markdown import count
-from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
-from .facts import INTERNALS, Fact, state_in_words, state_of
-from .layers import Block, Item, expand, fold, one_by_one, spelled
+from .layers import Block, Item, fold, one_by_one, spelled, unfolded
 from .sizes import symbol_names
-from .versions import Version, signature
-from .whole import definition, sections
+from .versions import Fact, Version, fact_of, signature, state_in_words
+from .whole import definition, joined, sections
 
 #: Lines of one version in the full code.
 LONGEST = 40
 #: Values of objects and of globals that are shown; the others are counted.
 VALUES = 8
-#: Lines that are reserved for values that tell this version from all others.
+#: Lines that are reserved for values by which this version differs from all others.
 RESERVED = 4
 #: Lines that are reserved for values of which another version wants another one.
 TO_DECIDE = 12
 _INDENT = 8
 #: More versions than any function has.
 _ANY = 1 << 30
-_ON_STACK = re.compile(r"___stack\d+")
-#: A key of a dictionary at its place in the order.
-_KEY_IN_ORDER = re.compile(r"list\((?P<owner>.*)\)\[(?P<at>\d+)\] == (?P<key>'[^'\\]*'|-?\d+)")
+#: Classes of objects that say how an object was made: which of them it is, is not shown.
+_CODE = ("builtin_function_or_method", "function", "method", "code", "module", "type")
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """Something that is shown: its lines, without the ``and`` before it, and the conditions that it stands for."""
+    """A condition, or a comment alone, and the conditions of the version that it says."""
 
     text: str
     comment: str = ""
     covers: tuple[Condition, ...] = ()
+
+    def lines(self, is_first: bool) -> list[str]:
+        """Return its lines; the first condition has no ``and`` before it."""
+        if not self.text:
+            return comment(self.comment, _INDENT, 0)
+        return joined(self.text, f"  # {self.comment}" if self.comment else "", is_first, _INDENT)
 
 
 def call_guards(
@@ -56,89 +61,53 @@ def call_guards(
 
     Args:
         version: the version.
-        telling: texts of conditions that tell the versions of the function apart
+        telling: texts of conditions in which the versions of the function differ, with how many others have them
             (:func:`depyf.views.dump.guards.versions.of_some`).
         decide: those that want another thing of an object than another version does
             (:func:`depyf.views.dump.guards.versions.deciding`).
     """
-    total = len(version.conditions)
     lines = definition(version.guards_name, signature(version.frame))
-    if not total:
+    if not version.conditions:
         return [*lines, "    # torch gave no guards", "    return True"]
     head = f'    """A call is served by version {version.label} if all of this holds.'
     if version.dead:
         head = f'    """Version {version.label} served one call, for which all of this held.'
-    where = f'All {count(total, "condition")}: {version.guards_file}."""'
+    where = f'All {count(len(version.conditions), "condition")}: {version.guards_file}."""'
     lines += [f"{head} {where}"] if len(head) + len(where) < WIDTH else [head, "", f"    {where}"]
     if version.why_dead:
         lines += comment(f"dead: {version.why_dead}", 4, 2)
     lines.append("    return (")
-    counted = _Counted(version, decide)
-    writer = _Writer(LONGEST - len(lines) - 1)
-    room = writer.room - counted.at_most()
+    room = LONGEST - len(lines) - 1 - len(sections(version)) - 4 - bool(decide)  # (lines for what is counted)
     deciding = _deciding_values(version, telling or {}, decide)
     values = [*deciding, *_values(version, telling or {}, decide)]
     reserved = _reserved_lines(values[len(deciding) :], telling or {}, min(sum(map(_height, deciding)), TO_DECIDE))
+    left = {id(one): one for one in version.conditions}
+    body: list[str] = []
+    is_first = True
     for title, shown in (
         ("arguments", [*_stack(version), *_arguments(version, ARGUMENTS, decide)]),
         ("sizes", list(_sizes(version))),
         ("variables of the enclosing function", list(_arguments(version, CLOSURE, decide))),
         ("values", values),
     ):
-        taken = writer.section(title, shown, room if shown is values else room - reserved)
-        counted.take(taken)
-        room -= writer.used_by_last
-    for line in counted.lines():
-        writer.comment(line)
-    body = writer.lines if writer.any else [*writer.lines, " " * _INDENT + "True"]
-    return [*lines, *body, "    )"]
-
-
-class _Writer:
-    def __init__(self, room: int) -> None:
-        self.lines: list[str] = []
-        self.room = room
-        self.any = False
-        self.used_by_last = 0
-
-    def comment(self, text: str) -> None:
-        self.lines += comment(text, _INDENT, 0)
-
-    def section(self, title: str, shown: Sequence[_Shown], room: int) -> list[Condition]:
-        """Write what has room; return the conditions that are said."""
-        before = len(self.lines)
-        covered: list[Condition] = []
-        if shown and room > 1:
-            self.comment(title)
-            room -= 1
-            for each in shown:
-                lines = self._lines(each)
-                if len(lines) > room:
-                    break
-                room -= len(lines)
-                self.lines += lines
-                self.any = self.any or bool(each.text)
-                covered += each.covers
-            if len(self.lines) == before + 1:
-                self.lines.pop()
-        self.used_by_last = len(self.lines) - before
-        return covered
-
-    def _lines(self, shown: _Shown) -> list[str]:
-        if not shown.text:
-            return comment(shown.comment, _INDENT, 0)
-        text = f"({shown.text})" if is_loose(shown.text) else shown.text
-        behind = f"  # {shown.comment}" if shown.comment else ""
-        lines = broken(("and " if self.any else "") + text, _INDENT)
-        if len(lines[-1]) + len(behind) > WIDTH:
-            return [f"{' ' * _INDENT}{behind.strip()}", *lines]
-        lines[-1] += behind
-        return lines
+        section = comment(title, _INDENT, 0)
+        empty = len(section)
+        for each in shown:
+            added = each.lines(is_first)
+            if len(body) + len(section) + len(added) + (0 if shown is values else reserved) > room:
+                break
+            section += added
+            is_first = is_first and not each.text
+            for one in each.covers:
+                left.pop(id(one), None)
+        body += section if len(section) > empty else []
+    body += [line for text in _counted(version, left, decide) for line in comment(text, _INDENT, 0)]
+    return [*lines, *body, *([f"{' ' * _INDENT}True"] if is_first else []), "    )"]
 
 
 # --- what is shown ----------------------------------------------------------------------------------
 def _stack(version: Version) -> Iterator[_Shown]:
-    """Yield a comment on the values that lay on the stack at a graph break, where they are known."""
+    """Yield a comment on the values on the stack at a graph break, where they are known."""
     named = {one.root for one in version.conditions}
     known = [f"{name}: {expression}" for number, expression in enumerate(version.frame.stack)
              if expression and (name := f"___stack{number}") in named]
@@ -149,155 +118,114 @@ def _stack(version: Version) -> Iterator[_Shown]:
 def _arguments(version: Version, section: str, decide: Collection[str]) -> Iterator[_Shown]:
     """Yield the conditions on arguments (or variables of the enclosing function), one object after another."""
     mine = [one for one in version.conditions
-            if one.section == section and (one.text in decide or not INTERNALS.search(one.subject))]
+            if one.section == section and (one.text in decide or not one.is_of_internal)]
     known = version.facts
-    items: list[Item[tuple[Condition, ...]]] = []
-    keys = _Keys(mine, version)
+    items: list[Item[Condition]] = []
+    keys = _joined_keys(mine)
     symbols = symbol_names(version.compilation)
     for one in mine:
-        if _is_about_sizes(one):
-            continue
-        if one.text in version.sizes.implied or one in keys.covered:
-            if one in keys.first:
-                text, owner = keys.first[one]
-                items.append(Item(text, owner, keys.covers[owner]))
-            continue
-        shown = _shown_of(one, known, version) or (one.text if one.text in decide else None)
-        if shown is not None:
-            items.append(Item(shown, one.subject, (one,)))
+        if one in keys:
+            items += filter(None, [keys[one]])
+        elif not (one.is_on_sizes and section == ARGUMENTS) and one.text not in version.sizes.implied:
+            shown = _shown_of(one, known, version) or (one.text if one.text in decide else None)
+            items += [Item(shown, one.subject, (one,))] if shown is not None else []
     for each in fold(_without_repetition(items)):
-        if isinstance(each, Item):
-            symbol = symbols.get(each.subject) if each.text.startswith("check_type(") else None
-            yield _Shown(each.text, f"open (torch: {symbol})" if symbol else "", each.payload)
-        else:
-            yield _Shown(_all_of(each), covers=tuple(_in_block(each, items)))
+        is_type = isinstance(each, Item) and isinstance(each.payloads[0], guards.Type)
+        symbol = symbols.get(each.payloads[0].subject) if isinstance(each, Item) and is_type else None
+        yield _shown(each, f"open (torch: {symbol})" if symbol else "")
 
 
 def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str | None:
     """Return the condition as it is shown; ``None`` if it is counted."""
-    if one.tensor is not None:
-        return version.sizes.check(one)
-    read = version.fact_of(one)
-    if read is None:
-        if one.text.startswith(("has_no_marks", "check_dict_unchanged(", "not hasattr(")) or ".__dict__" in one.text:
-            return None
-        if one.text.startswith("check_no_aliasing("):
-            return one.text if one.text.count("(") == 1 and "self" not in one.text and len(one.text) < 100 else None
-        return one.text if one.section == ARGUMENTS or one.subject in known or one.section == CLOSURE else None
-    subject, fact = read
-    if fact.kind == "value":
-        return one.text
-    if fact.kind == "type":
-        # What has a value needs no type, and what is looked into has one that its parts show.
-        if known[subject].kind != "type" or f"len({subject})" in known or subject in ("args", "kwargs"):
-            return None
-        return one.text
-    if fact.kind == "object" and _ON_STACK.fullmatch(subject):
-        return one.text
-    if fact.kind == "object" and not one.text.endswith(("'builtin_function_or_method')", "'function')", "'method')",
-                                                        "'code')", "'module')", "'type')")):
-        return one.text
-    return None
+    if isinstance(one, Tensor):
+        return version.sizes.text(one)
+    decides = fact_of(one, version.sizes) is not None
+    match one:
+        case guards.Type() if decides:
+            # What has a value needs no type, and what is looked into has one that its parts show.
+            shown = known[one.of].kind == "type" and f"len({one.of})" not in known and one.of not in ("args", "kwargs")
+        case guards.SameObject() if decides:
+            shown = one.name not in _CODE or one.of == one.root and one.of.startswith("___stack")
+        case guards.Marks() | guards.Unchanged() | guards.Has(present=False, is_attribute=True):
+            shown = False
+        case guards.NoAliasing():
+            shown = "(" not in "".join(one.tensors) and "self" not in one.text and len(one.text) < 100
+        case _:
+            shown = decides or ".__dict__" not in one.subject
+    return one.text if shown else None
 
 
-class _Keys:
-    """The keys of a dictionary, where the guards name all of them: ``set(kwargs) == {'input_ids'}``.
+def _joined_keys(mine: Sequence[Condition]) -> dict[Condition, Item[Condition] | None]:
+    """Return the conditions on keys of dictionaries that are shown as one; that at the first of them.
 
-    And where they name them in their order: ``list(weights)[:2] == ['a', 'b']``.
+    Where the guards name all keys, ``set(kwargs) == {'input_ids'}``; where they name them in their order,
+    ``list(weights)[:2] == ['a', 'b']``.
     """
+    absent: dict[str, list[Condition]] = {}
+    ordered: dict[str, list[guards.KeyAt]] = {}
+    lengths: dict[str, guards.Length] = {}
+    keys: dict[str, dict[str, None]] = {}
+    for one in mine:
+        match one:
+            case guards.Has(present=False, is_attribute=False) if one.key[0] == "'":
+                absent.setdefault(one.owner, []).append(one)
+            case guards.Length(as_truth=False):
+                lengths[one.of] = one
+            case guards.KeyAt() if one.place == len(ordered.setdefault(one.owner, [])):
+                ordered[one.owner].append(one)
+        for owner, key in keys_in(one.subject):
+            keys.setdefault(owner, {})[key] = None
+    result: dict[Condition, Item[Condition] | None] = {}
 
-    def __init__(self, mine: Sequence[Condition], version: Version) -> None:
-        self.covered: set[Condition] = set()
-        self.first: dict[Condition, tuple[str, str]] = {}
-        self.covers: dict[str, tuple[Condition, ...]] = {}
-        absent: dict[str, list[Condition]] = {}
-        lengths: dict[str, tuple[int, Condition]] = {}
-        keys: dict[str, dict[str, None]] = {}
-        for one in mine:
-            outside = re.fullmatch(r"'[^']*' not in (.*)", one.text)
-            if outside:
-                absent.setdefault(outside[1], []).append(one)
-            length = re.fullmatch(r"len\((.*)\) == (\d+)", one.text)
-            if length:
-                lengths[length[1]] = int(length[2]), one
-            for match in re.finditer(r"\['[^'\\]*'\]", one.subject):
-                keys.setdefault(one.subject[: match.start()], {})[match[0][1:-1]] = None
-        self._name_in_order(mine)
-        for owner in dict.fromkeys([*absent, *lengths]):
-            size, length_condition = lengths.get(owner, (0, None))
-            group = list(absent.get(owner, ()))
-            if length_condition is not None and size == len(keys.get(owner, ())):
-                group.append(length_condition)
-                text = f"set({owner}) == {{{', '.join(keys[owner])}}}"
-            elif len(group) > 1:
-                names = ", ".join(one.text.partition(" not in ")[0] for one in group)
-                text = f"not {{{names}}} & set({owner})"
-            else:
-                continue
-            self.covered |= set(group)
-            first = min(group, key=mine.index)
-            self.first[first] = text, owner
-            self.covers[owner] = tuple(group)
+    def join(text: str, subject: str, group: Sequence[Condition]) -> None:
+        result.update(dict.fromkeys(group))
+        result[min(group, key=mine.index)] = Item(text, subject, tuple(group))
 
-
-    def _name_in_order(self, mine: Sequence[Condition]) -> None:
-        ordered: dict[str, list[tuple[Condition, str]]] = {}
-        for one in mine:
-            key = _KEY_IN_ORDER.fullmatch(one.text)
-            if key and int(key["at"]) == len(ordered.setdefault(key["owner"], [])):
-                ordered[key["owner"]].append((one, key["key"]))
-        for owner, known in ordered.items():
-            if len(known) > 1:
-                group = tuple(one for one, _ in known)
-                self.covered |= set(group)
-                text = f"list({owner})[:{len(known)}]"
-                self.first[group[0]] = f"{text} == [{', '.join(key for _, key in known)}]", text
-                self.covers[text] = group
+    for owner, in_order in ordered.items():
+        if len(in_order) > 1:
+            first = f"list({owner})[:{len(in_order)}]"
+            join(f"{first} == [{', '.join(one.key for one in in_order)}]", first, in_order)
+    for owner in dict.fromkeys([*absent, *lengths]):
+        group, length = absent.get(owner, []), lengths.get(owner)
+        if length is not None and length.count == len(keys.get(owner, ())):
+            join(f"set({owner}) == {{{', '.join(keys[owner])}}}", owner, [*group, length])
+        elif len(group) > 1:
+            names = ", ".join(one.key for one in group if isinstance(one, guards.Has))
+            join(f"not {{{names}}} & set({owner})", owner, group)
+    return result
 
 
-def _without_repetition(items: Iterable[Item[tuple[Condition, ...]]]) -> list[Item[tuple[Condition, ...]]]:
-    result: dict[str, Item[tuple[Condition, ...]]] = {}
+def _without_repetition(items: Iterable[Item[Condition]]) -> list[Item[Condition]]:
+    result: dict[str, Item[Condition]] = {}
     for item in items:
-        known = result.get(item.text)
-        result[item.text] = item if known is None else Item(item.text, item.subject, known.payload + item.payload)
+        payloads = result[item.text].payloads if item.text in result else ()
+        result[item.text] = Item(item.text, item.subject, payloads + item.payloads)
     return list(result.values())
 
 
-def _all_of(block: Block[Any]) -> str:
+def _shown(each: Item[Condition] | Block[Condition], remark: str = "") -> _Shown:
+    if isinstance(each, Item):
+        return _Shown(each.text, remark, each.payloads)
+    return _Shown(_all_of(each), remark, tuple(one for item, _ in unfolded([each]) for one in item.payloads))
+
+
+def _all_of(block: Block[Condition]) -> str:
     parts = [each.text if isinstance(each, Item) else _all_of(each) for each in block.body]
     parts = [f"({part})" if is_loose(part) else part for part in parts]
     return f"all({' and '.join(parts)} {block.loop()})"
 
 
-def _in_block(block: Block[tuple[Condition, ...]], items: Iterable[Item[tuple[Condition, ...]]]) -> Iterator[Condition]:
-    """Yield the conditions of all members of a block."""
-    beginnings = tuple(f"{block.container}[{number}]" for number in block.numbers)
-    if any(letter in block.container for letter in ("[i]", "[j]")):
-        return
-    for item in items:
-        if item.subject.startswith(beginnings):
-            yield from item.payload
-
-
 def _sizes(version: Version) -> Iterator[_Shown]:
     """Yield the open sizes with their ranges, and the conditions on them that are not said by their names."""
     for size in version.sizes.open.values():
-        behind = f"{size.name}: {size.range_in_words()}" + (f" (torch: {size.symbol})" if size.symbol else "")
-        mine = tuple(one for one in version.conditions if one.text in version.sizes.implied
-                     and re.fullmatch(rf"(-?\d+ <= )?{re.escape(size.expression)}( <= \d+)?", one.text))
-        if size.low is None and size.high is None:
-            yield _Shown("", f"{size.expression} is {behind}", mine)
-        else:
-            low = f"{size.low} <= " if size.low is not None else ""
-            high = f" <= {size.high}" if size.high is not None else ""
-            yield _Shown(f"{low}{size.expression}{high}", behind, mine)
+        name = f"{size.name}: {size.range.in_words()}" + (f" (torch: {size.symbol})" if size.symbol else "")
+        mine = tuple(one for one in version.conditions if isinstance(one, guards.Range) and one.left == size.expression
+                     and one.text in version.sizes.implied)
+        shown = guards.Range(left=size.expression, low=size.range.low, high=size.range.high).text
+        yield _Shown(shown, name, mine) if shown != size.expression else _Shown("", f"{shown} is {name}", mine)
     for one in version.conditions:
-        if _is_about_sizes(one) and one.text not in version.sizes.implied:
+        if one.is_on_sizes and one.section == ARGUMENTS and one.text not in version.sizes.implied:
             yield _Shown(one.text, covers=(one,))
-
-
-def _is_about_sizes(one: Condition) -> bool:
-    return one.section == ARGUMENTS and ".shape[" in one.text and one.tensor is None
 
 
 def _height(shown: _Shown) -> int:
@@ -306,7 +234,7 @@ def _height(shown: _Shown) -> int:
 
 
 def _reserved_lines(values: Sequence[_Shown], telling: Mapping[str, int], deciding: int) -> int:
-    """Return the number of lines reserved for the values that tell this version from every other.
+    """Return the number of lines reserved for the values by which this version differs from every other.
 
     Args:
         deciding: lines for those of which another version wants another one.
@@ -318,15 +246,14 @@ def _reserved_lines(values: Sequence[_Shown], telling: Mapping[str, int], decidi
 def _deciding_values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
     """Return the conditions on objects and globals of which another version wants another thing.
 
-    One that holds for several layers stands once. The fewer versions want the same, the earlier it stands.
+    One on several layers appears once. The fewer versions want the same, the earlier it appears.
     """
     by_text: dict[str, list[Condition]] = {}
     for one in version.conditions:
         if one.section in (OBJECTS, GLOBALS) and one.text in decide:
-            by_text.setdefault(version.sizes.check(one) if one.tensor is not None else one.text, []).append(one)
-    folded = fold([Item(text, members[0].subject, text) for text, members in by_text.items()])
-    shown = [_Shown(each.text if isinstance(each, Item) else _all_of(each), covers=tuple(
-        one for _, text in expand([each]) for one in by_text.get(text, ()))) for each in one_by_one(folded)]
+            by_text.setdefault(version.sizes.text(one), []).append(one)
+    folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in by_text.items()])
+    shown = map(_shown, one_by_one(folded))
     return sorted(shown, key=lambda each: min((telling.get(one.text, _ANY) for one in each.covers), default=_ANY))
 
 
@@ -344,85 +271,70 @@ def _values_of(
 ) -> list[_Shown]:
     groups: dict[str, list[Condition]] = {}
     for one in version.conditions:
-        if one.section != section or one.text in decide:
+        if one.section != section or one.text in decide or one.text in version.sizes.implied:
             continue
-        tells, read = one.text in telling, version.fact_of(one)
-        if one.tensor is not None and (section == GLOBALS or tells):
-            text = version.sizes.check(one)
-        elif one.is_computed or read is not None and (tells or _is_value_of_program(one, *read)):
-            text = one.text
-        else:
+        differs = one.text in telling
+        if not (isinstance(one, Tensor) and (section == GLOBALS or differs)
+                or one.is_computed or _is_value_of_program(one)
+                or differs and fact_of(one, version.sizes) is not None):
             continue
-        if tells or not INTERNALS.search(one.text) and not re.search(r"\._\w+$", one.subject):
-            groups.setdefault(text, []).append(one)
-    once = {each.text for each in fold([Item(text, members[0].subject, None) for text, members in groups.items()])
-            if isinstance(each, Item)}
-    shown = [(text, members) for text, members in groups.items() if text in once]  # (those of layers are counted)
-    shown.sort(key=lambda each: (
-        not each[1][0].is_computed, telling.get(each[1][0].text, _ANY), each[1][0].tensor is None,
-        not each[1][0].subject.endswith(".training"),
-        each[1][0].subject.count(".")))
-    return [_Shown(text, covers=tuple(members)) for text, members in shown[:VALUES]]
+        owner, _, name = one.subject.rpartition(".")
+        if differs or not one.is_of_internal and not (owner and name.startswith("_") and name.isidentifier()):
+            groups.setdefault(version.sizes.text(one), []).append(one)
+    folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in groups.items()])
+    shown = [each for each in folded if isinstance(each, Item)]  # (those of layers are counted)
+    shown.sort(key=lambda each: _likelihood(each.payloads[0], telling))
+    return [_shown(each) for each in shown[:VALUES]]
 
 
-def _is_value_of_program(one: Condition, subject: str, fact: Fact) -> bool:
-    return fact.kind == "value" and subject == one.subject and "torch." not in one.subject and (
-        one.text != f"{one.subject} == torch.{one.subject.rpartition('.')[2]}")
+def _likelihood(one: Condition, telling: Mapping[str, int]) -> tuple[object, ...]:
+    """Return what orders conditions by how likely a call is to break them."""
+    return (not one.is_computed, telling.get(one.text, _ANY), not isinstance(one, Tensor),
+            not one.subject.endswith(".training"), one.subject.count("."))
+
+
+def _is_value_of_program(one: Condition) -> bool:
+    return isinstance(one, guards.Equals) and one.left == one.subject and "torch." not in one.subject and (
+        (one.sign, one.right) != ("==", f"torch.{one.subject.rpartition('.')[2]}"))
 
 
 # --- what is counted --------------------------------------------------------------------------------
-class _Counted:
-    """The conditions that are not shown, counted by section."""
+def _counted(version: Version, left: Mapping[int, Condition], decide: Collection[str]) -> Iterator[str]:
+    """Yield how many conditions are not shown, by section.
 
-    def __init__(self, version: Version, decide: Collection[str]) -> None:
-        self._version = version
-        self._decide = decide
-        implied = version.sizes.implied
-        self._left = {id(one): one for one in version.conditions if one.text not in implied}
-        self._implied = {id(one) for one in version.conditions if one.text in implied}
-
-    def at_most(self) -> int:
-        """Return the greatest number of lines that there can be."""
-        return len(sections(self._version)) + 4 + bool(self._decide)
-
-    def take(self, shown: Iterable[Condition]) -> None:
-        for one in shown:
-            self._left.pop(id(one), None)
-            self._implied.discard(id(one))
-
-    def lines(self) -> Iterator[str]:
-        deciding = sum(one.text in self._decide for one in self._left.values())
-        if deciding:
-            more = "conditions that tell versions apart stand" if deciding > 1 else (
-                "condition that tells versions apart stands")
-            yield f"{deciding} {more} in {self._version.guards_file} only"
-        if self._implied:
-            yield f"{len(self._implied)} more on sizes and strides that the shapes and ranges above say"
-        for title, members in sections(self._version):
-            left = [one for one in members if id(one) in self._left]
-            if not left:
-                continue
-            section = left[0].section
-            if section == STATE:
-                yield f"{len(left)} on torch's state" + _state(self._version)
-            elif section == OBJECTS:
-                yield from _of_object(title, left)
-            elif section == GLOBALS:
-                roots = _roots(left)
-                yield f"{len(left)} on modules and globals" + (f" ({roots})" if roots else "")
-            else:
-                yield f"{len(left)} more on {title} ({_kinds(left)})"
-
-
-def _state(version: Version) -> str:
-    state = state_of(version.conditions)
-    shown = [state_in_words(name, state[name]) for name in ("grad_mode", "autocast", "default_dtype") if name in state]
-    return f" ({', '.join(shown)}, ...)" if shown else ""
+    Args:
+        left: these, by the ids of the objects.
+    """
+    implied = version.sizes.implied
+    deciding = sum(one.text in decide and one.text not in implied for one in left.values())
+    if deciding:
+        more = "conditions that tell versions apart stand" if deciding > 1 else (
+            "condition that tells versions apart stands")
+        yield f"{deciding} {more} in {version.guards_file} only"
+    said = sum(one.text in implied for one in left.values())
+    if said:
+        yield f"{said} more on sizes and strides that the shapes and ranges above say"
+    for title, members in sections(version):
+        rest = [one for one in members if id(one) in left and one.text not in implied]
+        if not rest:
+            continue
+        section = rest[0].section
+        if section == STATE:
+            shown = [state_in_words(name, version.state[name]) for name in ("grad_mode", "autocast", "default_dtype")
+                     if name in version.state]
+            yield f"{len(rest)} on torch's state" + (f" ({', '.join(shown)}, ...)" if shown else "")
+        elif section == OBJECTS:
+            yield from _of_object(title, rest)
+        elif section == GLOBALS:
+            roots = _roots(rest)
+            yield f"{len(rest)} on modules and globals" + (f" ({roots})" if roots else "")
+        else:
+            yield f"{len(rest)} more on {title} ({_kinds(rest)})"
 
 
 def _of_object(root: str, left: Sequence[Condition]) -> Iterator[str]:
     """Yield lines such as ``480 conditions on self.layers: 24 a layer, the same for 0 to 19``."""
-    folded = fold([Item(one.text, one.subject, one) for one in left])
+    folded = fold([Item(one.text, one.subject, (one,)) for one in left])
     blocks: dict[str, list[Block[Condition]]] = {}
     for each in folded:
         if isinstance(each, Block):
@@ -446,7 +358,7 @@ def _roots(left: Iterable[Condition]) -> str:
     """Modules and variables that conditions are about, modules first."""
     names: dict[str, None] = {}
     for one in left:
-        if one.text == f"check_same_object({one.subject}, 'module')":
+        if isinstance(one, guards.SameObject) and one.name == "module":
             names[one.subject] = None
     for one in left:
         if not one.root.startswith(("__", "torch.")) and "." not in one.root:
@@ -456,12 +368,12 @@ def _roots(left: Iterable[Condition]) -> str:
 
 
 _KINDS: tuple[tuple[str, Callable[[Condition], Any]], ...] = (
-    ("marks of mark_dynamic", lambda one: one.text.startswith("has_no_marks")),
-    ("tensors", lambda one: one.tensor is not None),
-    ("identity", lambda one: " is " in one.text or one.text.startswith("check_no_aliasing(")),
-    ("absent keys and attributes", lambda one: any(part in one.text for part in (".__dict__", "hasattr(", " not in "))),
-    ("functions and classes", lambda one: one.text.startswith("check_same_object(") or INTERNALS.search(one.subject)),
-    ("types", lambda one: one.text.startswith("check_type(")),
+    ("marks of mark_dynamic", lambda one: isinstance(one, guards.Marks)),
+    ("tensors", lambda one: isinstance(one, Tensor)),
+    ("identity", lambda one: isinstance(one, guards.NoAliasing) or getattr(one, "sign", "") in ("is", "is not")),
+    ("absent keys and attributes", lambda one: not getattr(one, "present", True) or ".__dict__" in one.subject),
+    ("functions and classes", lambda one: isinstance(one, guards.SameObject) or one.is_of_internal),
+    ("types", lambda one: isinstance(one, guards.Type)),
     ("values", lambda one: True),
 )
 

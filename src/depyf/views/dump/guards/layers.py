@@ -7,7 +7,7 @@ A model of 32 layers has the same conditions on each, ``self.layers[0]`` to ``se
     ...                                        body=(self.layers[i].up, self.layers[i].down))
     self.layers[31].up, ...[31].down
 
-What holds for some layers only has a block of its own, or stands alone. :func:`expand` gives the list back.
+What is the same for some layers only has a block of its own, or is an item.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FEW = 8
 LETTERS = "ijklmnpqrstuvw"
 #: The number of a member. (Those of sizes and strides are none.)
 _NUMBER = re.compile(r"\[(?<!\.shape\[)(?<!stride\(\)\[)(\d+)\]")
-#: What a path stands in: a call whose bracket is not closed.
+#: What a path is in: a call whose bracket is not closed.
 _UNCLOSED = re.compile(r"^.*\((?=[^()]*$)")
 Payload = TypeVar("Payload")
 
@@ -33,12 +33,12 @@ class Item(Generic[Payload]):
 
     Attributes:
         subject: the object, which the text names.
-        payload: what else is known of it; that of the first layer in a block.
+        payloads: what else is known of it; in a block those of all members.
     """
 
     text: str
     subject: str
-    payload: Payload
+    payloads: tuple[Payload, ...]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Block(Generic[Payload]):
 
     Attributes:
         container: ``"self.layers"``.
-        letter: stands for the number of the member in the texts.
+        letter: in the texts in place of the number of the member.
         numbers: of the members.
     """
 
@@ -89,7 +89,7 @@ def spelled(numbers: Sequence[int]) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of numbers that follow each other; fewer than three stand each alone."""
+    """Yield the first and the last of numbers that follow each other; of fewer than three each is alone."""
     start = 0
     for at, number in enumerate(numbers):
         if at + 1 < len(numbers) and numbers[at + 1] == number + 1:
@@ -103,22 +103,23 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def fold(items: Sequence[Item[Payload]]) -> list[Item[Payload] | Block[Payload]]:
-    """Return the items with those that repeat in blocks; each stands where its first stood."""
+    """Return the items with those that repeat in blocks; each is where its first was."""
     names = set("\n".join(item.text for item in items).translate(_ONLY_WORDS).split())
     return _fold(items, [letter for letter in LETTERS if letter not in names])
 
 
-#: For ``str.translate``: blanks for what stands between words. (Much faster than a pattern, and texts are long.)
+#: For ``str.translate``: blanks for what is between words. (Much faster than a pattern, and texts are long.)
 _ONLY_WORDS = "".join(each if each.isalnum() or each == "_" else " " for each in map(chr, range(128)))
 
 
-def _fold(items: Sequence[Item[Payload]], letters: Sequence[str]) -> list[Item[Payload] | Block[Payload]]:
-    if not letters:
-        return list(items)
+def _fold(
+    items: Sequence[Item[Payload]], letters: Sequence[str], start: int = 0
+) -> list[Item[Payload] | Block[Payload]]:
+    """Fold by the first number in each subject from ``start`` on; without letters, only put members together."""
     containers: dict[str, dict[int, list[Item[Payload]]]] = {}
     places: list[str | Item[Payload]] = []
     for item in items:
-        match = _NUMBER.search(item.subject)
+        match = _NUMBER.search(item.subject, start)
         if match is None:
             places.append(item)
             continue
@@ -132,93 +133,59 @@ def _fold(items: Sequence[Item[Payload]], letters: Sequence[str]) -> list[Item[P
     return result
 
 
-#: Members for which a text with the letter holds, by text, subject and how often it stood before.
-_Holds = dict[tuple[str, str, int], dict[int, Item[Payload]]]
+#: Members with a text, by that with the letter, subject and how often it occurred before.
+_ByText = dict[tuple[str, str, int], dict[int, Item[Payload]]]
 
 
 def _folded(
     container: str, members: dict[int, list[Item[Payload]]], letters: Sequence[str]
 ) -> Iterator[Item[Payload] | Block[Payload]]:
+    if not letters:
+        for number, group in members.items():
+            yield from _fold(group, letters, len(f"{container}[{number}]"))
+        return
     letter = letters[0]
-    holds: _Holds[Payload] = {}
+    by_text: _ByText[Payload] = {}
     for number, group in members.items():
         plain, there = f"{container}[{number}]", f"{container}[{letter}]"
         for item in group:
             named = plain in item.text
             text, subject = (each.replace(plain, there) if named else each for each in (item.text, item.subject))
             again = 0
-            while number in holds.get((text, subject, again), ()):
+            while number in by_text.get((text, subject, again), ()):
                 again += 1
-            holds.setdefault((text, subject, again), {})[number] = item
-    _join_own_numbers(holds, letter)
+            by_text.setdefault((text, subject, again), {})[number] = item
     classes: dict[tuple[int, ...], list[Item[Payload]]] = {}
-    for (text, subject, _), by_number in holds.items():
+    for (text, subject, _), by_number in _with_own_numbers(by_text, letter).items():
         numbers = tuple(sorted(by_number))
-        first = next(iter(by_number.values()))
         if len(numbers) == 1:
-            text, subject = first.text, first.subject
-        classes.setdefault(numbers, []).append(Item(text, subject, first.payload))
+            item = by_number[numbers[0]]
+        else:
+            item = Item(text, subject, tuple(each for item in by_number.values() for each in item.payloads))
+        classes.setdefault(numbers, []).append(item)
     for numbers, group in classes.items():
         if len(numbers) > 1:
             yield Block(container, letter, numbers, tuple(_fold(group, letters[1:])))
         else:
-            # (the number of the one member is no reason to fold; those within it are)
-            plain, hidden = f"{container}[{numbers[0]}]", f"{container}[\0{numbers[0]}]"
-            inner = [Item(i.text, i.subject.replace(plain, hidden), i.payload) for i in group]
-            yield from _shown_again(_fold(inner, letters), hidden, plain)
+            yield from _fold(group, (), len(f"{container}[{numbers[0]}]"))
 
 
-def _shown_again(
-    folded: Sequence[Item[Payload] | Block[Payload]], hidden: str, plain: str
-) -> Iterator[Item[Payload] | Block[Payload]]:
-    for each in folded:
-        if isinstance(each, Item):
-            yield Item(each.text, each.subject.replace(hidden, plain), each.payload)
-        else:
-            yield Block(each.container.replace(hidden, plain), each.letter, each.numbers,
-                        tuple(_shown_again(each.body, hidden, plain)))
-
-
-def _join_own_numbers(holds: _Holds[Payload], letter: str) -> None:
-    """Join conditions on the number of the layer itself.
+def _with_own_numbers(by_text: _ByText[Payload], letter: str) -> _ByText[Payload]:
+    """Join the texts that end in the number of the layer itself.
 
     ``self.layers[0].index == 0``, ``self.layers[1].index == 1``.
     """
-    own: _Holds[Payload] = {}
-    where: dict[tuple[str, str, int], list[tuple[str, str, int]]] = {}
-    for key, by_number in holds.items():
-        if len(by_number) == 1:
-            (number, item), = by_number.items()
-            if key[0].endswith(f" == {number}"):
-                wanted = key[0][: -len(str(number))] + letter, key[1], key[2]
-                own.setdefault(wanted, {})[number] = item
-                where.setdefault(wanted, []).append(key)
-    for wanted, by_number in own.items():
-        if len(by_number) > 1:
-            order = list(holds)
-            at = order.index(where[wanted][0])
-            for key in where[wanted]:
-                del holds[key]
-            rest = {key: holds.pop(key) for key in order[at:] if key in holds}
-            holds[wanted] = by_number
-            holds.update(rest)
-
-
-def expand(folded: Sequence[Item[Payload] | Block[Payload]]) -> list[tuple[str, str]]:
-    """Return ``(subject, text)`` of all items, without folding."""
-    result: list[tuple[str, str]] = []
-    for each in folded:
-        if isinstance(each, Item):
-            result.append((each.subject, each.text))
-            continue
-        inner = expand(each.body)
-        there = f"{each.container}[{each.letter}]"
-        for number in each.numbers:
-            plain = f"{each.container}[{number}]"
-            for subject, text in inner:
-                if text.endswith(f" == {each.letter}"):
-                    text = text[: -len(each.letter)] + str(number)
-                result.append((subject.replace(there, plain), text.replace(there, plain)))
+    own: _ByText[Payload] = {}
+    wanted: dict[tuple[str, str, int], tuple[str, str, int]] = {}
+    for key, by_number in by_text.items():
+        number = next(iter(by_number))
+        if len(by_number) == 1 and key[0].endswith(f" == {number}"):
+            wanted[key] = f"{key[0].removesuffix(str(number))}{letter}", key[1], key[2]
+            own.setdefault(wanted[key], {}).update(by_number)
+    result: _ByText[Payload] = {}
+    for key, by_number in by_text.items():
+        joined = own.get(wanted.get(key, key), {})
+        result.update({wanted[key]: joined} if len(joined) > 1 else {key: by_number})
     return result
 
 
@@ -232,12 +199,10 @@ def one_by_one(folded: Iterable[Item[Payload] | Block[Payload]]) -> Iterator[Ite
                 yield Block(each.container, each.letter, each.numbers, (part,))
 
 
-def unfolded(
-    folded: Iterable[Item[Payload] | Block[Payload]], loops: str = "", times: int = 1
-) -> Iterator[tuple[Item[Payload], str, int]]:
-    """Return each text once, with the loops that it is in, ``"for i in range(32)"``, and how often it holds."""
+def unfolded(folded: Iterable[Item[Payload] | Block[Payload]], loops: str = "") -> Iterator[tuple[Item[Payload], str]]:
+    """Yield each text once, with the loops that it is in: ``"for i in range(32)"``."""
     for each in folded:
         if isinstance(each, Item):
-            yield each, loops, times
+            yield each, loops
         else:
-            yield from unfolded(each.body, f"{loops} {each.loop()}".strip(), times * len(each.numbers))
+            yield from unfolded(each.body, f"{loops} {each.loop()}".strip())

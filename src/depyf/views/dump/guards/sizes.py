@@ -17,18 +17,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ....decompiler.free_names import free_name
-from ....records.model import Compilation, Frame
+from ....model.arithmetic import Interval, least, number, polynomial, sizes_in, substituted
+from ....model.guards import Comparison, Condition, Range, Tensor, orders_of_dimensions
+from ....model.reading import in_shape_words
+from ....records.model import Compilation, Frame, SymbolDecision
 from ....torch_text.parsed import parsed_expression
+from ....torch_text.size_names import SYMBOL
 from ....torch_text.user_expressions import user_expression
-from .arithmetic import least, polynomial
-from .conditions import Condition, Tensor, orders_of_dimensions, tensor_check
 
-#: (An array of numpy's is compared as the tensor that torch takes it for.)
-_SIZE = r"(?:torch\.as_tensor\([^\s()]*\)|[A-Za-z_][^\s()]*)\.shape\[\d+\]"
-_LOW = re.compile(rf"(?P<low>-?\d+) <= (?P<size>{_SIZE})(?: <= (?P<high>\d+))?")
-_HIGH = re.compile(rf"(?P<size>{_SIZE}) <= (?P<high>\d+)")
-_SAME = re.compile(rf"(?P<size>{_SIZE}) == (?P<of>.*\.shape\[\d+\].*)")
-_STRIDE = re.compile(r"(?P<of>[A-Za-z_].*?)\.stride\(\)\[(?P<k>\d+)\] == (?P<product>.*)")
 #: How far a range is looked through for where a condition begins to hold.
 _FARTHEST = 1000
 _LETTERS = "nmklpqrstuvwxyz"
@@ -41,23 +37,14 @@ class OpenSize:
     Attributes:
         expression: that gives it, ``"x.shape[0]"``.
         name: in shapes.
-        low, high: the range that guards leave; ``None`` where there is no bound.
+        range: that guards leave.
         symbol: torch's name; empty where unknown.
     """
 
     expression: str
     name: str
-    low: int | None = None
-    high: int | None = None
+    range: Interval = Interval()
     symbol: str = ""
-
-    def range_in_words(self) -> str:
-        """Return the range: ``"2 to 256"``, ``"2 or more"``, ``"any"``."""
-        if self.low is None and self.high is None:
-            return "any"
-        if self.high is None:
-            return f"{self.low} or more"
-        return f"{self.low} to {self.high}" if self.low is not None else f"at most {self.high}"
 
 
 @dataclass
@@ -66,7 +53,7 @@ class Sizes:
 
     Attributes:
         open: by expression, in the order of the arguments.
-        names: what stands in a shape for each open dimension: the name of a size, or an expression over such.
+        names: what a shape shows for each open dimension: the name of a size, or an expression over such.
         layouts: of the tensors whose strides are open, what the guards fix them to: ``"contiguous"`` or
             ``"channels last"``.
         implied: conditions that shapes and ranges say already.
@@ -77,21 +64,20 @@ class Sizes:
     layouts: dict[str, str] = field(default_factory=dict)
     implied: set[str] = field(default_factory=set)
 
-    def described(self, condition: Condition) -> str:
-        """Return the tensor of a condition with names for its open sizes."""
-        tensor = condition.tensor
-        assert tensor is not None
-        names = [self.names.get(f"{condition.subject}.shape[{k}]", "any") for k in range(len(tensor.size))]
-        return tensor.described(names, self.layouts.get(condition.subject))
+    def described(self, tensor: Tensor) -> str:
+        """Return a tensor with names for its open sizes."""
+        names = [self.names.get(f"{tensor.subject}.shape[{k}]", "any") for k in range(len(tensor.size))]
+        return tensor.described(names, self.layouts.get(tensor.subject))
 
-    def layout(self, condition: Condition) -> str:
-        """Return ``"contiguous"``, ``"channels last"`` or the strides of the tensor of a condition."""
-        assert condition.tensor is not None
-        return self.layouts.get(condition.subject) or condition.tensor.layout() or "contiguous"
+    def layout(self, tensor: Tensor) -> str:
+        """Return ``"contiguous"``, ``"channels last"`` or the strides of a tensor."""
+        return self.layouts.get(tensor.subject) or tensor.layout() or "contiguous"
 
-    def check(self, condition: Condition) -> str:
-        """Return the condition on a tensor, with names for its open sizes."""
-        return tensor_check(condition.subject, self.described(condition))
+    def text(self, condition: Condition) -> str:
+        """Return a condition; one on a tensor with names for its open sizes."""
+        if isinstance(condition, Tensor):
+            return condition.described_as(self.described(condition))
+        return condition.text
 
 
 def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compilation | None = None) -> Sizes:
@@ -103,23 +89,21 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
         compilation: of the version; says torch's names.
     """
     result = Sizes()
-    tensors = {one.subject: one for one in conditions if one.tensor is not None}
-    expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values() if one.tensor is not None
-                   for k, size in enumerate(one.tensor.size) if size is None]
-    about = [one for one in conditions if ".shape[" in one.text or ".stride()[" in one.text]
-    same = _equal_sizes(about, expressions)
+    tensors = {one.subject: one for one in conditions if isinstance(one, Tensor)}
+    expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values()
+                   for k, size in enumerate(one.size) if size is None]
+    same = _equal_sizes(conditions, expressions)
     symbols = symbol_names(compilation)
     for expression, name in _names(frame, [each for each in expressions if each not in same], tensors):
         result.open[expression] = OpenSize(expression, name, symbol=symbols.get(expression, ""))
         result.names[expression] = name
     for expression, (of, text) in same.items():
-        shown = re.sub(_SIZE, lambda match: result.names.get(match[0], match[0]), of)
-        result.names[expression] = shown.replace(" ", "")
+        result.names[expression] = substituted(of, result.names).replace(" ", "")
         result.implied.add(text)
-    _bound(result, about)
+    _bound(result, conditions)
     equal = {expression: of for expression, (of, _) in same.items()}
-    _narrow(result, about, equal)
-    _find_layouts(result, about, tensors, equal)
+    _narrow(result, conditions, equal)
+    _find_layouts(result, conditions, tensors, equal)
     return result
 
 
@@ -127,23 +111,23 @@ def _equal_sizes(conditions: Iterable[Condition], expressions: Collection[str]) 
     """Return the sizes that are equal to another expression: that, and the condition that says so."""
     result: dict[str, tuple[str, str]] = {}
     for one in conditions:
-        match = _SAME.fullmatch(one.text)
         # (A size that is compared with an expression of itself is open, and the comparison is a condition on it.)
-        if match is not None and match["size"] in expressions and match["size"] not in match["of"]:
-            result.setdefault(match["size"], (match["of"], one.text))
+        if (isinstance(one, Comparison) and one.sign == "==" and one.left in expressions
+                and one.left not in (sizes := sizes_in(parsed_expression(one.right))) and sizes):
+            result.setdefault(one.left, (one.right, one.text))
     return result
 
 
-def _names(frame: Frame, expressions: Iterable[str], tensors: dict[str, Condition]) -> Iterator[tuple[str, str]]:
+def _names(frame: Frame, expressions: Iterable[str], tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
     """Yield a name for each open size: that of the function's own text, else a usual one."""
     expressions = list(expressions)
     if not expressions:
         return
     tree = _tree(frame)
     wanted = _names_in_source(tree)
-    # A name that stands for something else in the function would mislead.
+    # A name that is something else in the function would mislead.
     taken = {*frame.arguments, *(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))} - {*wanted.values()}
-    # Where several sizes stand in first place, none of them is the batch's.
+    # Where several sizes are in first place, none of them is the batch's.
     has_batch = sum(expression.endswith(".shape[0]") for expression in expressions) == 1
     for expression in expressions:
         name = _free(wanted.get(expression) or (_usual(expression, tensors) if has_batch else _LETTERS[0]), taken)
@@ -154,13 +138,11 @@ def _names(frame: Frame, expressions: Iterable[str], tensors: dict[str, Conditio
 def _bound(sizes: Sizes, conditions: Iterable[Condition]) -> None:
     """Give open sizes the bounds that conditions name."""
     for one in conditions:
-        match = _LOW.fullmatch(one.text) or _HIGH.fullmatch(one.text)
-        if match is not None and match["size"] in sizes.open:
-            size = sizes.open[match["size"]]
-            parts = match.groupdict()
-            sizes.open[match["size"]] = replace(
-                size, low=int(parts["low"]) if parts.get("low") else size.low,
-                high=int(parts["high"]) if parts.get("high") else size.high)
+        if isinstance(one, Range) and one.left in sizes.open:
+            size = sizes.open[one.left]
+            low, high = (new if new is not None else old for new, old in (
+                (one.low, size.range.low), (one.high, size.range.high)))
+            sizes.open[one.left] = replace(size, range=Interval(low, high))
             sizes.implied.add(one.text)
 
 
@@ -169,26 +151,24 @@ def _narrow(sizes: Sizes, conditions: Iterable[Condition], same: Mapping[str, st
 
     Of ``2 <= n`` and ``(n - 1) // 2 + 1 != 1`` follows ``3 <= n``, and then ``n * n != 1`` says nothing more.
     """
-    unequal = []
-    for one in conditions:
-        match parsed_expression(one.text) if one.text.rpartition(" != ")[2].isdigit() else None:
-            case ast.Compare(left, [ast.NotEq()], [ast.Constant(int(value))]):
-                unequal.append((one.text, left, value))
-
-    for text, left, value in unequal:
-        names = {same.get(size, size) for size in re.findall(_SIZE, text)}
+    unequal = [(one.text, node, int(one.right)) for one in conditions
+               if isinstance(one, Comparison) and one.sign == "!=" and one.right.isdigit()
+               and (node := parsed_expression(one.left)) is not None]
+    for _, left, value in unequal:
+        names = {same.get(size, size) for size in sizes_in(left)}
         size = sizes.open.get(min(names)) if len(names) == 1 else None
-        if size is None or size.low is None:
+        if size is None or size.range.low is None:
             continue
-        for low in range(size.low, min(size.low + _FARTHEST, size.high or size.low + _FARTHEST) + 1):
+        farthest = size.range.low + _FARTHEST
+        for low in range(size.range.low, min(farthest, size.range.high or farthest) + 1):
             there = {size.expression: low} | {name: low for name, of in same.items() if of == size.expression}
             reached = least(left, there)
             if reached is None or reached < value:
                 break
             if reached > value:
-                sizes.open[size.expression] = replace(size, low=low)
+                sizes.open[size.expression] = replace(size, range=replace(size.range, low=low))
                 break
-    lows = {size.expression: size.low for size in sizes.open.values() if size.low is not None}
+    lows = {size.expression: size.range.low for size in sizes.open.values() if size.range.low is not None}
     lows |= {name: lows[of] for name, of in same.items() if of in lows}
     for text, left, value in unequal:
         reached = least(left, lows)
@@ -197,21 +177,15 @@ def _narrow(sizes: Sizes, conditions: Iterable[Condition], same: Mapping[str, st
 
 
 def _find_layouts(
-    sizes: Sizes, conditions: Iterable[Condition], tensors: dict[str, Condition], same: Mapping[str, str]
+    sizes: Sizes, conditions: Iterable[Condition], tensors: Mapping[str, Tensor], same: Mapping[str, str]
 ) -> None:
     """Strides that are open like the sizes: ``x.stride()[0] == x.shape[1]`` of a contiguous ``x``."""
-    strides: dict[str, dict[int, tuple[str, str]]] = {}
-    for one in conditions:
-        match = _STRIDE.fullmatch(one.text)
-        if match is not None:
-            strides.setdefault(match["of"], {})[int(match["k"])] = match["product"], one.text
-    for subject, condition in tensors.items():
-        tensor = condition.tensor
-        assert tensor is not None
+    strides = {one.left: one for one in conditions if isinstance(one, Comparison) and one.sign == "=="}
+    for subject, tensor in tensors.items():
         if None not in tensor.stride:
             continue
         for layout, order in orders_of_dimensions(len(tensor.size)):
-            implied = _implied_by_layout(subject, tensor, order, strides.get(subject, {}), same)
+            implied = _implied_by_layout(tensor, order, strides, same)
             if implied is not None:
                 sizes.layouts[subject] = layout
                 sizes.implied |= implied
@@ -219,7 +193,7 @@ def _find_layouts(
 
 
 def _implied_by_layout(
-    subject: str, tensor: Tensor, order: Iterable[int], strides: Mapping[int, tuple[str, str]], same: Mapping[str, str]
+    tensor: Tensor, order: Iterable[int], strides: Mapping[str, Comparison], same: Mapping[str, str]
 ) -> set[str] | None:
     """Return the conditions by which strides grow in an order of dimensions, the innermost first.
 
@@ -227,12 +201,14 @@ def _implied_by_layout(
     """
     wanted, implied = "1", set()
     for k in order:
-        known, (product, text) = tensor.stride[k], strides.get(k, ("", ""))
-        if polynomial(str(known) if known is not None else product, same) != polynomial(wanted, same):
+        known, said = tensor.stride[k], strides.get(f"{tensor.subject}.stride()[{k}]")
+        stride = str(known) if known is not None else said.right if said is not None else ""
+        if polynomial(stride, same) != polynomial(wanted, same):
             return None
-        implied |= {text} if known is None else set()
+        if known is None and said is not None:
+            implied.add(said.text)
         size = tensor.size[k]
-        wanted += f"*{size}" if size is not None else f"*{subject}.shape[{k}]"
+        wanted += f"*{size}" if size is not None else f"*{tensor.subject}.shape[{k}]"
     return implied
 
 
@@ -243,15 +219,8 @@ def symbol_names(compilation: Compilation | None) -> dict[str, str]:
             if decision.kind == "created" and decision.source}
 
 
-def in_shape_words(text: str) -> str:
-    """Return ``x.shape[0]`` for ``x.size()[0]``."""
-    return re.sub(r"\.size\(\)(?=\[)", ".shape", text)
-
-
-def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -> str:
-    """Return the range that the guards of a version leave for what it keeps open: ``"2 to 256"``.
-
-    ``""`` where they leave it any value, or one.
+def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -> Interval:
+    """Return the range that the guards of a version leave for what it keeps open.
 
     Args:
         sizes, conditions: of the version.
@@ -260,59 +229,40 @@ def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -
     expression = in_shape_words(expression)
     size = sizes.open.get(expression) or next(
         (each for each in sizes.open.values() if each.name == sizes.names.get(expression)), None)
-    if size is not None:
-        return "" if size.range_in_words() == "any" else size.range_in_words()
-    low, high = _bounds(expression, [one.text for one in conditions if expression in one.text])
-    if low is None:
-        return f"at most {high}" if high is not None else ""
-    return f"{low} to {high}" if high is not None else f"{low} or more"
+    return size.range if size is not None else _range_of(expression, conditions)
 
 
-def _bounds(expression: str, texts: Iterable[str]) -> tuple[int | None, int | None]:
-    """Return the least and the greatest whole number that conditions on it, or on a multiple of it, leave.
+def _range_of(expression: str, conditions: Iterable[Condition]) -> Interval:
+    """Return the whole numbers that conditions on an expression, or on a multiple of it, leave.
 
     ``2 <= n``, ``16*n >= 2`` and ``n != 1`` leave 2 and more.
     """
-    times = rf"\(?(?:(?P<times>[1-9]\d*)\*)?{re.escape(expression)}\)?"
-    patterns = (re.compile(rf"(?:(?P<low>-?\d+) <= )?{times}(?: <= (?P<high>-?\d+))?"),
-                re.compile(rf"{times} (?P<sign>>=|<=|>|<|!=) (?P<bound>-?\d+)"))
-    lows: list[int] = []
-    highs: list[int] = []
-    excluded: set[int] = set()
-    for text in texts:
-        between, compared = (pattern.fullmatch(text) for pattern in patterns)
-        if between is not None:
-            factor = int(between["times"] or 1)
-            lows += [-(-int(between["low"]) // factor)] if between["low"] else []
-            highs += [int(between["high"]) // factor] if between["high"] else []
-        elif compared is not None:
-            factor, bound, sign = int(compared["times"] or 1), int(compared["bound"]), compared["sign"]
-            if sign == "!=":
-                excluded |= {bound // factor} if bound % factor == 0 else set()
-            elif sign[0] == ">":
-                lows.append(-(-bound // factor) if sign == ">=" else bound // factor + 1)
-            else:
-                highs.append(bound // factor if sign == "<=" else -(-bound // factor) - 1)
-    low, high = max(lows, default=None), min(highs, default=None)
+    left, excluded = Interval(), set()
+    for one in conditions:
+        match one:
+            case Range():
+                signs = [(sign, bound) for sign, bound in ((">=", one.low), ("<=", one.high)) if bound is not None]
+            case Comparison() if (bound := number(parsed_expression(one.right))) is not None:
+                signs = [(one.sign, bound)]
+            case _:
+                continue
+        terms = polynomial(one.left) if expression in one.left else None
+        factor = terms.get((expression,), 0) if terms and len(terms) == 1 else 0
+        for sign, bound in signs if factor > 0 else ():
+            left = left.narrowed(sign, bound, factor)
+            if sign == "!=" and bound % factor == 0:
+                excluded.add(bound // factor)
+    low, high = left.low, left.high
     while low in excluded:
         low += 1
     while high in excluded:
         high -= 1
-    return low, high
+    return Interval(low, high)
 
 
-def range_in_sentence(words: str) -> str:
-    """Return a range as it stands in a sentence: ``"from 2 to 256"``, ``"from 2 on"``."""
-    if words.endswith(" or more"):
-        return f"from {words.removesuffix(' or more')} on"
-    return f"up to {words.removeprefix('at most ')}" if words.startswith("at most ") else f"from {words}"
-
-
-def _usual(expression: str, tensors: dict[str, Condition]) -> str:
+def _usual(expression: str, tensors: Mapping[str, Tensor]) -> str:
     subject, _, number = expression.rpartition(".shape[")
-    tensor = tensors[subject].tensor
-    assert tensor is not None
-    return "batch" if number == "0]" and len(tensor.size) > 1 else _LETTERS[0]
+    return "batch" if number == "0]" and len(tensors[subject].size) > 1 else _LETTERS[0]
 
 
 def _free(wanted: str, taken: set[str]) -> str:
@@ -362,3 +312,83 @@ def _shape_of(node: ast.expr) -> str:
         case ast.Attribute(value, "shape") | ast.Call(ast.Attribute(value, "size"), []):
             return ast.unparse(value)
     return ""
+
+
+# --- equations ----------------------------------------------------------------------------------------------
+#: Operations on sizes whose results differ for nearly all sizes: no remainder.
+_DISTINCT = (ast.expr_context, ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp, ast.USub, ast.BinOp,
+            ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Pow)
+
+
+def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condition]:
+    """Return the open sizes of which an expression has to be one number, each with the equation.
+
+    ``(x.shape[2] // 4)*(x.shape[3] // 4) == 36`` leaves few values of two sizes. Of several equations it is the one on
+    fewest sizes.
+    """
+    found: dict[str, Condition] = {}
+    equated = [(names, one) for one in conditions if (names := _equated(one, sizes))]
+    for names, one in sorted(equated, key=lambda each: len(each[0])):
+        for size in names:
+            found.setdefault(size, one)
+    # (A size that is equal to another one has the name of that in shapes.)
+    named = {sizes.names.get(size, ""): one for size, one in found.items()}
+    return {**{size: named[name] for size, name in sizes.names.items() if name in named}, **found}
+
+
+def _equated(one: Condition, sizes: Sizes) -> set[str]:
+    """Return the open sizes of an expression that a condition says has to be a number; none for another condition."""
+    if not isinstance(one, Comparison) or one.sign != "==" or ".shape[" not in one.left:
+        return set()
+    left, right = parsed_expression(one.left), parsed_expression(one.right)
+    is_number = right is not None and not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(right))
+    if left is None or not is_number or not all(isinstance(each, _DISTINCT) for each in ast.walk(left)):
+        return set()
+    return {size for size in sizes_in(left) if size in sizes.names}
+
+
+# --- the symbols in a graph -----------------------------------------------------------------------------------
+_BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
+
+
+def symbol_table(text: str, compilation: Compilation | None, sizes: Sizes) -> list[str]:
+    """Return comments that say what each symbol in the text of a graph is; none if there are no symbols."""
+    if compilation is None:
+        return []
+    used = dict.fromkeys(SYMBOL.findall("\n".join(line.partition("#")[0] for line in text.splitlines())))
+    meanings = _meanings(compilation, sizes)
+    return [f"# {symbol}: {meanings[symbol]}" for symbol in used if symbol in meanings]
+
+
+def _meanings(compilation: Compilation, sizes: Sizes) -> dict[str, str]:
+    ranges = _ranges(compilation.symbols)
+    result: dict[str, str] = {}
+    for decision in compilation.symbols:
+        if decision.kind == "created" and decision.source:
+            expression = in_shape_words(user_expression(decision.source))
+            size = sizes.open.get(expression)
+            result[decision.symbol] = f"{expression}, {size.range.in_words()}" if size is not None else expression
+        elif decision.kind == "unbacked":
+            left = ranges.get(decision.symbol)
+            result[decision.symbol] = _origin(decision) + (f", {left.in_words()}" if left is not None else "")
+    return result
+
+
+def _origin(decision: SymbolDecision) -> str:
+    """Return how a value came about that only the data determines."""
+    where = decision.location
+    if where is None or not where.text:
+        return "known only when the graph runs"
+    match = re.match(r"[A-Za-z_][\w, ]* = (.*)$", where.text)
+    return f"what {match[1] if match else where.text} gives (line {where.line}), known only when the graph runs"
+
+
+def _ranges(decisions: Iterable[SymbolDecision]) -> dict[str, Interval]:
+    """Return the ranges that conditions leave to the values of unbacked symbols."""
+    result: dict[str, Interval] = {}
+    for decision in decisions:
+        bound = _BOUND.fullmatch(decision.symbol) if decision.kind == "guarded" else None
+        if bound is not None:
+            known = result.get(bound["symbol"], Interval())
+            result[bound["symbol"]] = known.narrowed(bound["sign"], int(bound["value"]))
+    return result

@@ -8,18 +8,55 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
+from ....model.guards import Condition, Equals, Length, SameObject, State, Tensor, Type, distinguished
+from ....model.keys import Keys
+from ....model.reading import Reader, keys_of
 from ....records.model import CacheEntry, Compilation, Frame
 from ....records.naming import legal_identifier
 from ...changes import in_words, made_anew_on_stack
 from ...inductor_ranges import with_causes
 from ...remembered import Same, once
-from .conditions import Condition, Conditions, told_apart
-from .facts import Fact, fact_of, facts
-from .keys import Keys
-from .sizes import Sizes, open_sizes
+from .sizes import Sizes, equations, open_sizes
 
 Made = TypeVar("Made")
 Others = ParamSpec("Others")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a version says of one object: ``3``, ``None``, ``f32[batch, 4] on cpu``, any ``float``.
+
+    Several conditions may be about one object; the fact is what they come to. Versions are compared by their facts.
+
+    Attributes:
+        kind: ``"tensor"``, ``"value"``, ``"object"`` (a certain one) or ``"type"``.
+        text: in words.
+        condition: that says so.
+    """
+
+    kind: str
+    text: str
+    condition: Condition
+
+
+_WEIGHT = {"tensor": 3, "value": 2, "object": 1, "type": 0}
+
+
+def fact_of(condition: Condition, sizes: Sizes) -> tuple[str, Fact] | None:
+    """Return the object that a condition decides about, and what it says; ``None`` for other conditions."""
+    subject = condition.subject
+    match condition:
+        case Tensor():
+            return subject, Fact("tensor", sizes.described(condition), condition)
+        case Equals() if condition.left == subject:
+            return subject, Fact("value", condition.right, condition)
+        case Length() if condition.of == subject:
+            return f"len({subject})", Fact("value", str(condition.count), condition)
+        case Type() if condition.of == subject:
+            return subject, Fact("type", f"any {condition.name}", condition)
+        case SameObject() if condition.of == subject:
+            return subject, Fact("object", f"one certain {condition.name or 'object'}", condition)
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,23 +101,29 @@ class Version:
         """Return the name of the file that has all its conditions: functions can have the same name."""
         return self.entry.guards_file or f"{self.guards_name}.py"
 
-    def fact_of(self, condition: Condition) -> tuple[str, Fact] | None:
-        """Return the object that one of the conditions is about, and what it says of it (:func:`.facts.fact_of`)."""
-        return self._facts_by_condition[id(condition)]
-
-    @functools.cached_property
-    def _facts_by_condition(self) -> dict[int, tuple[str, Fact] | None]:
-        return {id(condition): fact_of(condition, self.sizes) for condition in self.conditions}
-
     @functools.cached_property
     def facts(self) -> dict[str, Fact]:
-        """Facts by the object that they hold for."""
-        return facts(self._facts_by_condition.values())
+        """Facts by the object that they hold for; ``len(x)`` is one of its own."""
+        result: dict[str, Fact] = {}
+        for subject, fact in filter(None, (fact_of(one, self.sizes) for one in self.conditions)):
+            if subject not in result or _WEIGHT[result[subject].kind] < _WEIGHT[fact.kind]:
+                result[subject] = fact
+        return result
+
+    @functools.cached_property
+    def state(self) -> dict[str, str]:
+        """Torch's state as the guards want it: ``{"grad_mode": "False", ...}``."""
+        return {name: value for one in self.conditions if isinstance(one, State) for name, value in one.settings}
 
     @functools.cached_property
     def keys(self) -> Keys:
         """The keys of dictionaries that it looks at by place."""
-        return Keys(one.text for one in self.conditions)
+        return keys_of(self.conditions)
+
+    @functools.cached_property
+    def equations(self) -> dict[str, Condition]:
+        """Open sizes of which an expression has to be one number, each with the equation (:func:`.sizes.equations`)."""
+        return equations(self.sizes, self.conditions)
 
     @functools.cached_property
     def texts(self) -> frozenset[str]:
@@ -93,22 +136,16 @@ class Version:
         return str(self.entry.compile_id)
 
 
-def kept(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concatenate[Version, Others], Made]:
-    """Keep the results of a function with the version that it is called with: several views ask for them.
-
-    Other arguments count by their identity.
-    """
-    name = f"{make.__module__}.{make.__qualname__}"
-
+def cached(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concatenate[Version, Others], Made]:
+    """Store the results of a function on the version that it is called with: several views ask for them."""
     @functools.wraps(make)
-    def cached(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
-        results: dict[object, tuple[object, Made]] = vars(version).setdefault(name, {})
-        key = (*map(id, others), *((name, id(value)) for name, value in by_name.items()))
-        if key not in results:
-            results[key] = (others, by_name), make(version, *others, **by_name)  # (what is named by its id has to live)
-        return results[key][1]
+    def stored(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
+        results: dict[object, Made] = vars(version).setdefault(f"{make.__module__}.{make.__qualname__}", {})
+        if others not in results:
+            results[others] = make(version, *others, **by_name)
+        return results[others]
 
-    return cached
+    return stored
 
 
 def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
@@ -120,17 +157,17 @@ def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilati
 
 
 def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
-    of_frame = Conditions(frame)
+    reader = Reader(frame)
     result = []
     keys = {entry.compile_id.frame_key for entry in frame.entries}
     anew = made_anew_on_stack(each for each in compilations.values() if each.compile_id.frame_key in keys)
     entries = in_order(frame)
     names = {f"___stack{number}": text for number, text in enumerate(frame.stack) if text}
-    of_entries = told_apart([with_causes(of_frame.of(entry.guards), compilations.get(entry.compile_id.key), names)
+    of_entries = distinguished([with_causes(reader.read(entry.guards), compilations.get(entry.compile_id.key), names)
                              for entry in entries])
     for number, (entry, conditions) in enumerate(zip(entries, of_entries)):
         compilation = compilations.get(entry.compile_id.key)
-        dead = next((each.subject for each in conditions if each.subject in anew and each.is_identity), "")
+        dead = next((each.subject for each in conditions if each.subject in anew and isinstance(each, SameObject)), "")
         sizes = open_sizes(conditions, frame, compilation)
         result.append(Version(frame, entry, number, tuple(conditions), sizes, compilation, dead))
     return result
@@ -165,7 +202,7 @@ def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
 def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
     """Return the texts of its conditions that not all other versions of the function have, with how many of them do.
 
-    They tell which version serves a call: the fewer have one, the more it tells.
+    They show which version serves a call: the fewer have one, the more it says.
     """
     others = [other.texts for other in compiled if other is not version and not other.failed]
     having = {text: sum(text in texts for texts in others) for text in version.texts}
@@ -196,10 +233,20 @@ def by_compile_id(compilations: Sequence[Compilation]) -> dict[tuple[int, int, i
 
 
 def signature(frame: Frame) -> str:
-    """Return the parameters as they stand in a ``def``; legal Python whatever torch named them."""
+    """Return the parameters of a ``def``; legal Python whatever torch named them."""
     text = frame.signature or ", ".join(frame.arguments)
     try:
         compile(f"def f({text}): ...", "signature", "exec")
     except (SyntaxError, ValueError):
         return ", ".join(legal_identifier(name) for name in frame.arguments)
     return text
+
+
+def state_in_words(name: str, value: str) -> str:
+    """Return ``grad mode off``."""
+    if name == "autocast":
+        return "no autocast" if value == "{}" else f"autocast {value.strip('{}')}".replace("'", "")
+    shown = name.replace("_", " ")
+    if value in ("True", "False"):
+        return f"{shown} {'on' if value == 'True' else 'off'}"
+    return f"{shown} {value.removeprefix('torch.')}"

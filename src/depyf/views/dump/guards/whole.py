@@ -1,15 +1,16 @@
 """All conditions of a version as a Python function, in a file of its own.
 
-They stand in sections: arguments, what the function closes over, its objects layer by layer, modules and globals,
-torch's state. What repeats from layer to layer stands once. What of it matters to a call stands in the full code
+They are in sections: arguments, what the function closes over, its objects layer by layer, modules and globals, torch's
+state. What repeats from layer to layer is written once. What of it matters to a call is in the full code
 (:mod:`depyf.views.dump.guards.call`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from ....records.model import SourceLocation
 from ....torch_text.resumes import resumed_function
 from ....torch_text.wrapping import comment, prose
@@ -18,10 +19,9 @@ from ...line_breaks import WIDTH, broken
 from ...markdown import count
 from ...short_paths import short_names
 from .changes import MOST_LINES, as_comment
-from .conditions import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from .helpers import helpers, imports
-from .layers import Block, Item, fold, spelled
-from .versions import Version, kept, signature
+from .layers import Block, Item, fold, spelled, unfolded
+from .versions import Version, cached, signature
 
 #: A line of text, and the user's line that made torch ask for the condition in it.
 Line = tuple[str, SourceLocation | None]
@@ -31,7 +31,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     """Return the file with all conditions of a version.
 
     Args:
-        before: the version that it is compared with; the differences stand above the function. Where they take more
+        before: the version that it is compared with; the differences are above the function. Where they take more
             than :data:`MOST_LINES` lines, what only one version looks at is counted there, and listed at the end.
     """
     above, below = _differences(version, before, "the end of this file")
@@ -62,7 +62,7 @@ def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
     """Return the lines of the function with all conditions.
 
     Args:
-        before: the version that it is compared with; the differences stand above the function, or where they are many
+        before: the version that it is compared with; the differences are above the function, or where they are many
             how many there are.
     """
     above, _ = _differences(version, before)
@@ -70,7 +70,7 @@ def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
 
 
 def _differences(version: Version, before: Version | None, whole: str = "") -> tuple[list[str], list[str]]:
-    """Return the differences that stand above the function, and all of them where those are told briefly.
+    """Return the differences above the function, and all of them where those are in brief.
 
     Args:
         whole: where a reader finds all of them (default: the file with the guards).
@@ -81,7 +81,7 @@ def _differences(version: Version, before: Version | None, whole: str = "") -> t
     return as_comment(before, version, MOST_LINES, whole), lines
 
 
-@kept
+@cached
 def _function(version: Version) -> list[Line]:
     lines: list[Line] = [(line, None) for line in definition(version.guards_name, signature(version.frame))]
     failed = [(line, None) for text in no_version(version.compilation) for line in comment(text, 4, 2)]
@@ -94,11 +94,10 @@ def _function(version: Version) -> list[Line]:
         lines += [(line, None) for line in comment(f"dead: {version.why_dead}", 4, 2)]
     lines.append(("    return (", None))
     files = short_names(one.cause.filename for one in version.conditions if one.cause is not None)
-    writer = _Writer(files)
-    for (title, members), folded in zip(sections(version), _folded(version)):
-        writer.comment(f"{title}: {count(len(members), 'condition')}", 8)
-        writer.write(folded, 8)
-    return [*lines, *writer.lines, ("    )", None)]
+    for at, ((title, members), folded) in enumerate(zip(sections(version), _folded(version))):
+        lines += [(line, None) for line in comment(f"{title}: {count(len(members), 'condition')}", 8, 0)]
+        lines += _conditions(folded, files, 8, at == 0)
+    return [*lines, ("    )", None)]
 
 
 def _counts(version: Version) -> str:
@@ -121,17 +120,14 @@ def definition(name: str, parameters: str) -> list[str]:
     return [*lines, f"    {row.rstrip()}", "):"]
 
 
-@kept
+@cached
 def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
     """Return the conditions of each section, what repeats from layer to layer once."""
-    return [fold([Item(_text(one, version), one.subject, one) for one in members]) for _, members in sections(version)]
+    return [fold([Item(version.sizes.text(one), one.subject, (one,)) for one in members])
+            for _, members in sections(version)]
 
 
-def _text(condition: Condition, version: Version) -> str:
-    return version.sizes.check(condition) if condition.tensor is not None else condition.text
-
-
-@kept
+@cached
 def sections(version: Version) -> list[tuple[str, list[Condition]]]:
     """Return the conditions by what they are about, with a title for each."""
     groups: dict[tuple[str, str], list[Condition]] = {}
@@ -163,60 +159,44 @@ class GuardGroup:
 def guard_groups(version: Version) -> list[GuardGroup]:
     """Return the conditions of a version by object."""
     groups: dict[tuple[str, int, str], list[Line]] = {}
-
-    def add(folded: Iterable[Item[Condition] | Block[Condition]], members: int, loop: str) -> None:
-        for each in folded:
-            if isinstance(each, Block):
-                add(each.body, members * len(each.numbers), f"{loop} {each.loop()}".strip())
-            else:
-                groups.setdefault((each.subject, members, loop), []).append((each.text, each.payload.cause))
-
-    for folded in _folded(version):
-        add(folded, 1, "")
+    for item, loop in (each for folded in _folded(version) for each in unfolded(folded)):
+        key = item.subject, len(item.payloads), loop
+        groups.setdefault(key, []).append((item.text, item.payloads[0].cause))
     return [GuardGroup(*key, tuple(lines)) for key, lines in groups.items()]
 
 
-class _Writer:
-    """Writes conditions that ``and`` joins.
+def _conditions(
+    folded: Iterable[Item[Condition] | Block[Condition]], files: Mapping[str, str], indent: int, is_first: bool
+) -> Iterator[Line]:
+    """Yield the lines of conditions that ``and`` joins.
 
     Args:
-        files: the short names of files.
+        files: short names of files.
+        is_first: no condition is before them.
     """
+    for each in folded:
+        if isinstance(each, Item):
+            cause = each.payloads[0].cause
+            place = f"  # {files.get(cause.filename, cause.filename)}:{cause.line}" if cause is not None else ""
+            yield from ((line, cause) for line in joined(each.text, place, is_first, indent))
+        else:
+            head = (f"{each.member}, {spelled(each.numbers)}: "
+                    f"{count(each.count // len(each.numbers), 'condition')} each")
+            yield from ((line, None) for line in comment(head, indent, 0))
+            yield f"{' ' * indent}{'' if is_first else 'and '}all(", None
+            yield from _conditions(each.body, files, indent + 4, True)
+            yield f"{' ' * (indent + 4)}{each.loop()}", None
+            yield f"{' ' * indent})", None
+        is_first = False
 
-    def __init__(self, files: Mapping[str, str]) -> None:
-        self.lines: list[Line] = []
-        self._files = files
-        self._first = True
 
-    def comment(self, text: str, indent: int) -> None:
-        self.lines += [(line, None) for line in comment(text, indent, 0)]
+def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
+    """Return the lines of a condition that ``and`` joins to those before it.
 
-    def write(self, folded: Sequence[Item[Condition] | Block[Condition]], indent: int) -> None:
-        for each in folded:
-            if isinstance(each, Item):
-                self._item(each, indent)
-                continue
-            self.comment(f"{each.member}, {spelled(each.numbers)}: "
-                         f"{count(each.count // len(each.numbers), 'condition')} each", indent)
-            self.lines.append((f"{' ' * indent}{self._and()}all(", None))
-            self._first = True
-            self.write(each.body, indent + 4)
-            self._first = False
-            self.lines.append((f"{' ' * (indent + 4)}{each.loop()}", None))
-            self.lines.append((f"{' ' * indent})", None))
-
-    def _and(self) -> str:
-        joint, self._first = "" if self._first else "and ", False
-        return joint
-
-    def _item(self, item: Item[Condition], indent: int) -> None:
-        joint = self._and()
-        text = f"{joint}({item.text})" if is_loose(item.text) else joint + item.text
-        cause = item.payload.cause
-        behind = f"  # {self._files.get(cause.filename, cause.filename)}:{cause.line}" if cause is not None else ""
-        lines = broken(text, indent)
-        if len(lines[-1]) + len(behind) > WIDTH:
-            self.lines.append((f"{' ' * indent}{behind.strip()}", cause))
-            behind = ""
-        lines[-1] += behind
-        self.lines += [(line, cause) for line in lines]
+    Args:
+        remark: a comment, which has a line of its own above the condition where there is no room.
+    """
+    lines = broken(f"{'' if is_first else 'and '}{f'({text})' if is_loose(text) else text}", indent)
+    if len(lines[-1]) + len(remark) > WIDTH:
+        return [f"{' ' * indent}{remark.strip()}", *lines]
+    return [*lines[:-1], lines[-1] + remark]

@@ -178,9 +178,10 @@ def _is_of_value(change: Change) -> bool:
 
 def _of_subject(differences: Sequence[Difference]) -> str:
     """Return a difference of each version of a series; where one does not follow from another, its subject alone."""
-    values = [differences[0].was, *(each.now for each in differences)]
-    if not all(values) or any(old.now != new.was for old, new in zip(differences, differences[1:])):
+    follows = all(old.now == new.was for old, new in zip(differences, differences[1:]))
+    if differences[0].was.kind == "none" or not follows:
         return code(differences[0].subject)
+    values = [differences[0].was.text, *(each.now.text for each in differences)]
     return f"{code(differences[0].subject)}: {_chain(values)}"
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from ....advice.recompiles import NUMBER
+from ....model.arithmetic import Interval
+from ....model.reading import in_shape_words
 from ....records.model import Compilation, SymbolDecision
 from ....torch_text.parsed import as_python
 from ....torch_text.size_names import SYMBOL, is_of_torchs_own
 from ....torch_text.user_expressions import user_expression
 from ...changes import in_words
-from ...dump.guards.limits import equations
-from ...dump.guards.sizes import in_shape_words, range_in_sentence
 from ...fixed_symbols import fixed_symbols, holds
 from ...inductor_ranges import how_made, is_made_by_inductor
 from ...markdown import code, count, link, prose, some
@@ -186,15 +186,15 @@ def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compi
 def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
     known = [run.range_of(compilation, source) for source in decision.source.split(", ") if source]
-    narrowed = next(filter(None, known), "")
-    extent = f"any value {range_in_sentence(narrowed)}" if narrowed else values(decision.range)
+    narrowed = next((each for each in known if each != Interval()), None)
+    extent = f"any value {narrowed.in_sentence()}" if narrowed else values(decision.range)
     return extent + _equation(run, decision, compilation)
 
 
 def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the equation with a number that a symbol has to satisfy, `` with `x.shape[2] // 4 == 6` ``."""
     version = run.version(compilation)
-    equated = equations(version) if version is not None else {}
+    equated = version.equations if version is not None else {}
     found = next((equated[of] for source in decision.source.split(", ")
                   if (of := in_shape_words(user_expression(source))) in equated), None)
     return f" with {code(as_python(in_words(found.text, run.stack_names(compilation))))}" if found is not None else ""

@@ -1,7 +1,7 @@
 """Arithmetic on sizes.
 
-Sums as people write them: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``. And
-polynomials, by which two ways to write a size are known to be the same: ``3*n*n`` and ``n*(3*n)``.
+Sums as people write them: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``. Polynomials, by
+which two ways to write a size are known to be the same: ``3*n*n`` and ``n*(3*n)``. Intervals.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from ....torch_text.parsed import parsed_expression
+from ..torch_text.parsed import parsed_expression
 
 
 def plain_sums(condition: str) -> str:
-    """Return a condition on sizes with numbers behind what they are added to, and differences written as such.
+    """Return a condition on sizes with numbers after what they are added to, and differences written as such.
 
     Sizes are integers, so that the order in which they are added does not matter.
     """
@@ -40,21 +41,27 @@ class _Signs(ast.NodeTransformer):
 class _Sums(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         self.generic_visit(node)
-        if isinstance(node.op, ast.Add) and _number(node.left) is not None and _number(node.right) is None:
+        if isinstance(node.op, ast.Add) and number(node.left) is not None and number(node.right) is None:
             node.left, node.right = node.right, node.left
-        number = _number(node.right) if isinstance(node.op, ast.Add) else None
-        if number is not None and number < 0:
-            return ast.BinOp(node.left, ast.Sub(), ast.Constant(-number))
+        added = number(node.right) if isinstance(node.op, ast.Add) else None
+        if added is not None and added < 0:
+            return ast.BinOp(node.left, ast.Sub(), ast.Constant(-added))
         return node
 
 
-def _number(node: ast.expr) -> int | None:
+def number(node: ast.expr | None) -> int | None:
+    """Return a whole number, which may have a sign; ``None`` for anything else."""
     match node:
         case ast.Constant(int(value)) if not isinstance(value, bool):
             return value
         case ast.UnaryOp(ast.USub(), ast.Constant(int(value))):
             return -value
     return None
+
+
+def computes(node: ast.expr | None) -> bool:
+    """Return whether an expression has a sum, a product or the like."""
+    return node is not None and any(isinstance(each, ast.BinOp) for each in ast.walk(node))
 
 
 #: By the factors of each term, sorted, its coefficient: ``3*n*n + 1`` is ``{("n", "n"): 3, (): 1}``.
@@ -120,12 +127,12 @@ def least(node: ast.expr, lows: Mapping[str, int]) -> int | None:
     match node:
         case ast.Constant(int(value)) if not isinstance(value, bool):
             return value
-        case ast.BinOp(left, ast.Sub(), ast.Constant(int(number))):
+        case ast.BinOp(left, ast.Sub(), ast.Constant(int(other))):
             first = least(left, lows)
-            return None if first is None else first - number
-        case ast.BinOp(left, ast.FloorDiv(), ast.Constant(int(number))) if number > 0:
+            return None if first is None else first - other
+        case ast.BinOp(left, ast.FloorDiv(), ast.Constant(int(other))) if other > 0:
             first = least(left, lows)
-            return None if first is None else first // number
+            return None if first is None else first // other
         case ast.BinOp(left, ast.Add() | ast.Mult() as sign, right):
             first, second = least(left, lows), least(right, lows)
             if first is None or second is None:
@@ -134,3 +141,55 @@ def least(node: ast.expr, lows: Mapping[str, int]) -> int | None:
                 return first + second
             return first * second if first >= 0 and second >= 0 else None
     return lows.get(ast.unparse(node))
+
+
+def sizes_in(node: ast.AST | None) -> set[str]:
+    """Return the sizes that an expression reads: ``x.shape[0]``."""
+    return {ast.unparse(each) for each in (ast.walk(node) if node is not None else ())
+            if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Attribute) and each.value.attr == "shape"}
+
+
+def substituted(text: str, names: Mapping[str, str]) -> str:
+    """Return an expression with others in place of some of its parts: ``2*batch`` for ``2*x.shape[0]``."""
+    replaced: list[tuple[int, int, str]] = []
+    pending: list[ast.AST] = [node] if (node := parsed_expression(text)) is not None else []
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.Name | ast.Subscript) and (known := names.get(ast.unparse(part))) is not None:
+            replaced.append((part.col_offset, part.end_col_offset or 0, known))
+        else:
+            pending += ast.iter_child_nodes(part)
+    data = text.encode()
+    for start, end, known in sorted(replaced, reverse=True):
+        data = data[:start] + known.encode() + data[end:]
+    return data.decode()
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The whole numbers from one to another; ``None`` where there is no bound."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def narrowed(self, sign: str, value: int, factor: int = 1) -> Interval:
+        """Return those of which a multiple compares like this with a number: ``16*n >= 2``."""
+        if sign in (">", ">="):
+            low = -(-value // factor) if sign == ">=" else value // factor + 1
+            return replace(self, low=low if self.low is None else max(self.low, low))
+        if sign in ("<", "<="):
+            high = value // factor if sign == "<=" else -(-value // factor) - 1
+            return replace(self, high=high if self.high is None else min(self.high, high))
+        return self
+
+    def in_words(self) -> str:
+        """Return ``"2 to 256"``, ``"2 or more"``, ``"at most 8"``, ``"any"``."""
+        if self.low is None:
+            return "any" if self.high is None else f"at most {self.high}"
+        return f"{self.low} or more" if self.high is None else f"{self.low} to {self.high}"
+
+    def in_sentence(self) -> str:
+        """Return ``"from 2 to 256"``, ``"from 2 on"``, ``"up to 8"``."""
+        if self.low is None:
+            return f"up to {self.high}"
+        return f"from {self.low} on" if self.high is None else f"from {self.low} to {self.high}"

@@ -8,28 +8,24 @@ Torch guards a dictionary in the order of its items::
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-_KEY = re.compile(r"list\((?P<owner>.+)\)\[(?P<place>\d+)\] == (?P<key>.+)")
 #: What is at a place; inside of it nothing that is at a place.
 _ITEM = re.compile(r"list\((?P<owner>(?:(?!\blist\().)*?)\.values\(\)\)\[(?P<place>\d+)\]")
 
 
 class Keys:
-    """The keys that the conditions of a version tell of.
+    """The keys of dictionaries.
 
     Args:
-        texts: of the conditions, those on a dictionary before those on what it holds, as torch orders them.
+        known: dictionaries, places and keys, in the order in which torch tests them: a dictionary before its items.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._keys: dict[tuple[str, str], str] = {}
-        for text in texts:
-            match = _KEY.fullmatch(text) if text.startswith("list(") else None
-            if match is not None and _is_plain(match["key"]):
-                self._keys[self.named(match["owner"]), match["place"]] = match["key"]
+    def __init__(self, known: Iterable[tuple[str, int, str]]) -> None:
+        self._keys: dict[tuple[str, int], str] = {}
+        for owner, place, key in known:
+            self._keys[self.named(owner), place] = key
 
     def named(self, text: str) -> str:
         """Return an expression with items by their keys: ``self.stats['tokens']``."""
@@ -39,7 +35,7 @@ class Keys:
         return text
 
     def _item(self, match: re.Match[str]) -> str:
-        key = self._keys.get((match["owner"], match["place"]))
+        key = self._keys.get((match["owner"], int(match["place"])))
         return match[0] if key is None else f"{match['owner']}[{key}]"
 
 
@@ -48,8 +44,10 @@ def is_read_by_place(text: str) -> bool:
     return ".values())[" in text
 
 
-def _is_plain(text: str) -> bool:
-    try:
-        return isinstance(ast.literal_eval(text), (str, int))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return False
+_STRING = re.compile(r"\['[^'\\]*'\]")
+
+
+def keys_in(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the dictionaries that a path reads by a string, and the string as Python: ``("kwargs", "'mask'")``."""
+    for key in _STRING.finditer(path):
+        yield path[: key.start()], key[0][1:-1]

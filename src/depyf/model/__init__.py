@@ -1,0 +1,9 @@
+"""What torch says, as typed, immutable values.
+
+``guards`` makes conditions of the guards in the records: ``Tensor``, ``Type``, ``Equals``, ``Range`` and so on, in the
+user's words. ``keys`` names items of dictionaries by their keys, ``arithmetic`` computes with sizes.
+
+::
+
+    Guard("2 <= L['x'].size()[0] <= 64", ...)    ->    Range(subject="x.shape[0]", left="x.shape[0]", low=2, high=64)
+"""

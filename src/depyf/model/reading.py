@@ -1,0 +1,290 @@
+"""Guards of the records -> conditions: the only place that parses their text."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..records.model import Frame, Guard
+from ..torch_text.guards import is_of_inference
+from ..torch_text.parsed import parsed_expression
+from ..torch_text.user_expressions import user_expression
+from . import guards
+from .arithmetic import computes, number, plain_signs, plain_sums
+from .guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor
+from .keys import Keys
+
+_TENSOR = re.compile(
+    r"check_tensor\((?P<subject>.*), dtype=torch\.(?P<dtype>\w+), device='(?P<device>[^']*)', "
+    r"size=\((?P<size>[^)]*)\), stride=\((?P<stride>[^)]*)\), requires_grad=(?P<grad>True|False)"
+    r"(?:, cls='(?P<cls>[^']*)')?\)", re.S)
+_OF_OBJECT = re.compile(
+    r"check_(?P<what>type|same_object)\((?P<subject>.*?)(?:, (?P<quote>['\"])(?P<name>.*?)(?P=quote))?\)")
+#: Torch's text of a condition on one certain object, with what is known of that.
+_IDENTITY = re.compile(
+    r"___check_obj_id\(.*, (?P<id>\d+)\)(?:, type=<class '[^']*'>)?(?:, of (?P<which>[^#\n]*?))?(?=\s*$|  # )")
+_MARKS = re.compile(r"has_no_marks\((?P<subject>.*?)(?P<marks>(?:, '_dynamo_\w+')+)\)")
+_SOME_MARKS = re.compile(
+    r"\(\(getattr\((?P<subject>.*?), '(?P<mark>_dynamo_\w+)', set\(\)\)\.issubset\((?P<which>[^()]*)\)\) "
+    r"if hasattr\(.*\) else True\)")
+#: The marks that torch looks for on a tensor of which no size is marked.
+_ALL_MARKS = {"_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_unbacked_indices",
+              "_dynamo_strict_unbacked_indices", "_dynamo_static_indices"}
+_CONTAINS = re.compile(r"(?P<not>not )?(?:___)?dict_contains\((?P<key>'[^'\\]*'), (?P<owner>.*)\)")
+_MEMBER = re.compile(r"(?P<not>not )?set\.__contains__\((?P<owner>[^(),]*), (?P<key>[^(),]*)\)")
+_DEVICE = re.compile(r"(?<![\w.])device\(type='(?P<type>\w+)'(?:, index=(?P<index>\d+))?\)")
+#: A number as sympy writes it, ``(-0.1)``.
+_NEGATIVE = re.compile(r"(?<!\w)\(-[\d.]+\)")
+_ROOT = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^'\\]*)'\]")
+_OBJECT_STEP = re.compile(r"\._(?:modules|parameters|buffers)\[")
+_PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+(?!\w*\()|\[(?:\d+|'[^'\\]*')\])*")
+_NAMED_VALUE = re.compile(r"torch\.\w+|torch\.device\('[\w:]+'\)|[A-Za-z_]\w*\.[A-Z]\w*|inf|-inf|nan")
+_SIGNS: Mapping[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
+    ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
+
+
+class Reader:
+    """Makes conditions of the guards of a frame's versions, which share most of them: each is made once.
+
+    Args:
+        frame: whose versions they are.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._local = {*frame.arguments, *frame.freevars}
+        self._made: dict[tuple[object, ...], Condition] = {}  # by all that it is made of
+
+    def read(self, recorded: Sequence[Guard]) -> list[Condition]:
+        """Return the guards of a version in the user's words, in torch's order.
+
+        Each of them once, without those that others imply.
+        """
+        # What has modules or parameters is an object of the user's.
+        objects = frozenset({"self"} | {root["name"] for source in {guard.source for guard in recorded}
+                                        if _OBJECT_STEP.search(source) and (root := _ROOT.search(source))})
+        read = [self._one(guard, objects) for guard in recorded]
+        keys = keys_of(read)
+        result: dict[str, Condition] = {}
+        for one in read:
+            one = _by_key(one, keys)
+            result.setdefault(one.text, one)
+        implied = {text for one in result.values() for text in _implied_by(one)}
+        return [one for one in result.values() if one.text not in implied]
+
+    def _one(self, guard: Guard, objects: frozenset[str]) -> Condition:
+        of_object = _IDENTITY.match(guard.raw) if "obj_id(" in guard.raw else None
+        identity, which = (of_object["id"], of_object["which"] or "") if of_object is not None else ("", "")
+        key = guard.expression, guard.source, guard.kind, guard.cause, identity, objects
+        if key not in self._made:
+            made = self._condition(guard, objects)
+            if isinstance(made, guards.SameObject):
+                made = replace(made, identity=identity, which=which)
+            self._made[key] = made
+        return self._made[key]
+
+    def _condition(self, guard: Guard, objects: Collection[str]) -> Condition:
+        section, root = self._section(guard.source or guard.expression, objects)
+        source = self._without_clashes(guard.source)
+        return typed(self._without_clashes(guard.expression), subject=words(source), section=section, root=root,
+                     kind=guard.kind, source=source, cause=guard.cause)
+
+    def _without_clashes(self, expression: str) -> str:
+        """Read a global that has the name of a local variable from ``globals()``."""
+        if "G['" not in expression:
+            return expression
+        return _ROOT.sub(lambda match: f"globals()[{match['name']!r}]" if (
+            match["scope"] == "G" and match["name"] in self._local) else match[0], expression)
+
+    def _section(self, text: str, objects: Collection[str]) -> tuple[str, str]:
+        """Return the section of a condition and the variable that it is about.
+
+        (A condition on two objects is where a call can break it.)
+        """
+        found = [(OBJECTS if name in objects else GLOBALS if scope == "G" else CLOSURE if (
+            name in self._frame.freevars) else ARGUMENTS, name) for scope, name in _ROOT.findall(text)]
+        return min(found, key=lambda each: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS).index(each[0]), default=(STATE, ""))
+
+
+def keys_of(conditions: Iterable[Condition]) -> Keys:
+    """Return the keys of dictionaries that conditions name."""
+    return Keys((one.owner, one.place, one.key) for one in conditions if isinstance(one, guards.KeyAt))
+
+
+def _by_key(one: Condition, keys: Keys) -> Condition:
+    """Return a condition with items of dictionaries by their keys."""
+    if keys.named(one.text) == one.text:
+        return one
+    named = one.renamed(keys.named)
+    if isinstance(named, guards.Comparison) and named.left.startswith(f"{named.subject}[") and named.left.endswith("]"):
+        return replace(named, subject=named.left)  # (torch names the dictionary)
+    return named
+
+
+def _implied_by(one: Condition) -> Iterator[str]:
+    """Return other conditions that a condition says too: where torch compares a value it compares its type."""
+    if isinstance(one, guards.Comparison) and one.sign == "==":
+        value = parsed_expression(one.right) if one.right.startswith("(") else None
+        if isinstance(value, ast.Tuple):
+            yield f"check_type({one.left}, 'tuple')"
+            yield f"len({one.left}) == {len(value.elts)}"
+        if one.left == one.right:
+            yield one.text  # (a name of torch's that the user's words make the value itself)
+
+
+@functools.lru_cache(maxsize=16384)
+def words(expression: str) -> str:
+    """Return an expression in the user's words, with the public names of torch's classes."""
+    def device(match: re.Match[str]) -> str:
+        return f"torch.device({':'.join(filter(None, (match['type'], match['index'])))!r})"
+
+    text = user_expression(expression)
+    return _DEVICE.sub(device, text) if "device(" in text else text
+
+
+@functools.lru_cache(maxsize=16384)
+def condition_of(guard: Guard) -> Condition:
+    """Return a guard by itself, without regard to its frame; the source of one on an object is what torch tests."""
+    made = typed(guard.expression, kind=guard.kind, cause=guard.cause)
+    return replace(made, inference=is_of_inference(guard.raw)) if isinstance(made, Tensor) else made
+
+
+def in_words(expression: str) -> str:
+    """Return a condition in the user's words."""
+    return typed(expression).text
+
+
+def typed(expression: str, **about: Any) -> Condition:
+    """Return a condition as a value.
+
+    Args:
+        expression: the text of the condition.
+        about: fields of every :class:`.guards.Condition`. Where there is no subject, it is taken from the text.
+    """
+    about = {"subject": "", **about}
+    made = _of_helper(expression, about)
+    if made is not None:
+        return made
+    text = words(expression)
+    if ".size()" in text:
+        text = in_shape_words(text)
+        text = plain_sums(text) if "(-" in text else text
+    elif _NEGATIVE.search(text):
+        text = plain_signs(text)
+    if text.endswith(("True", "False", "None")):
+        text = re.sub(r" == (True|False|None)$", r" is \1", text)
+    if not about["subject"] and about.get("section", STATE) != STATE:
+        about["subject"] = _longest_path(text)
+    made = _of_text(text, parsed_expression(text), about)
+    return made if made is not None and made.text == text else guards.Other(**about, expression=text)
+
+
+def _of_helper(expression: str, about: dict[str, Any]) -> Condition | None:
+    """Return a condition that calls a helper, which most do; ``None`` for any other one."""
+    if expression.startswith("check_tensor(") and (match := _TENSOR.fullmatch(expression)):
+        return Tensor(**_tested(match, about), dtype=match["dtype"], device=match["device"],
+                      size=_numbers(match["size"]), stride=_numbers(match["stride"]),
+                      requires_grad=match["grad"] == "True", cls=match["cls"] or "")
+    if expression.startswith("check_") and (match := _OF_OBJECT.fullmatch(expression)):
+        if match["subject"].startswith(about.get("source", "")):  # (or torch names the dictionary that it is in)
+            about = _tested(match, about)
+        kind = guards.Type if match["what"] == "type" else guards.SameObject
+        return kind(**about, of=words(match["subject"]), name=match["name"] or "")
+    if expression.startswith("has_no_marks(") and (match := _MARKS.fullmatch(expression)):
+        marks = tuple(re.findall(r"\w+", match["marks"]))
+        return guards.Marks(**_tested(match, about), marks=() if {*marks} == _ALL_MARKS else marks)
+    if expression.startswith("((getattr(") and (match := _SOME_MARKS.fullmatch(expression)):
+        return guards.Marks(**_tested(match, about), marks=(match["mark"],), but=match["which"])
+    if "_contains" in expression and (match := _CONTAINS.fullmatch(expression) or _MEMBER.fullmatch(expression)):
+        owner = words(match["owner"])
+        return guards.Has(**{**about, "subject": about["subject"] or owner}, key=match["key"], owner=owner,
+                          present=not match["not"])
+    return None
+
+
+def _tested(match: re.Match[str], about: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of a condition, with what it tests as its subject."""
+    return {**about, "subject": words(match["subject"]), "source": match["subject"]}
+
+
+def _of_text(text: str, tree: ast.expr | None, about: dict[str, Any]) -> Condition | None:
+    """Return a condition in the user's words as a value; ``None`` for one that has no form of its own."""
+    match tree:
+        case ast.Call(ast.Name("check_global_state"), [], settings):
+            return guards.State(**about, settings=tuple((each.arg or "", _part(text, each.value)) for each in settings))
+        case ast.Call(ast.Name("check_no_aliasing"), tensors, []):
+            return guards.NoAliasing(**about, tensors=tuple(_part(text, each) for each in tensors))
+        case ast.Call(ast.Name("check_dict_unchanged"), [owner], []):
+            return guards.Unchanged(**{**about, "subject": _part(text, owner)})
+        case ast.Call(ast.Name("hasattr"), [owner, key], []) | ast.UnaryOp(
+                ast.Not(), ast.Call(ast.Name("hasattr"), [owner, key], [])):
+            return guards.Has(**about, key=_part(text, key), owner=_part(text, owner),
+                              present=isinstance(tree, ast.Call), is_attribute=True)
+        case ast.UnaryOp(ast.Not(), operand) if _part(text, operand) == about["subject"]:
+            return guards.Length(**about, of=about["subject"], as_truth=True)
+        case ast.UnaryOp(ast.Not(), operand):
+            return guards.Not(**about, expression=text.removeprefix("not "))
+        case ast.Compare(low, [ast.LtE(), ast.LtE()], [_, high]) if None not in (number(low), number(high)):
+            return _range(text, number(low), number(high), about)
+        case ast.Compare(low, [ast.LtE()], [high]) if (number(low) is None) != (number(high) is None):
+            return _range(text, number(low), number(high), about)
+        case ast.Compare(left, [sign], [_]):
+            return _comparison(text, left, _SIGNS[type(sign)], about)
+    return None
+
+
+def _range(text: str, low: int | None, high: int | None, about: dict[str, Any]) -> guards.Range:
+    return guards.Range(**about, left=text.removeprefix(f"{low} <= ").removesuffix(f" <= {high}"), low=low, high=high)
+
+
+def _comparison(text: str, node: ast.expr, sign: str, about: dict[str, Any]) -> Condition:
+    at = text.encode().index(sign.encode(), node.end_col_offset)
+    left, right = (each.decode().strip() for each in (text.encode()[:at], text.encode()[at + len(sign):]))
+    match node:
+        case ast.Subscript(ast.Call(ast.Name("list"), [owner], []), ast.Constant(int(place))) if sign == "==" \
+                and not left.endswith(f".values())[{place}]") and isinstance(_literal(right), (str, int)):
+            return guards.KeyAt(**about, owner=_part(text, owner), place=place, key=right)
+        case ast.Call(ast.Name("len"), [of], []) if sign == "==" and right.isdigit():
+            return guards.Length(**about, of=_part(text, of), count=int(right))
+        case ast.Constant() if sign in ("in", "not in"):
+            return guards.Has(**about, key=left, owner=right, present=sign == "in")
+    kind = guards.Equals if sign in ("==", "is") and not computes(node) and is_literal(right) else guards.Comparison
+    return kind(**about, left=left, sign=sign, right=right)
+
+
+def _part(text: str, node: ast.expr) -> str:
+    """Return what of a text is a node of its tree."""
+    return text.encode()[node.col_offset : node.end_col_offset].decode()
+
+
+def is_literal(text: str) -> bool:
+    """Return whether a text is a value: a literal, a dtype, a member of an enumeration."""
+    return _NAMED_VALUE.fullmatch(text) is not None or _literal(text) is not Ellipsis
+
+
+def _literal(text: str) -> Any:
+    """Return the value of a literal; ``...`` for what is none."""
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return ...
+
+
+def in_shape_words(text: str) -> str:
+    """Return ``x.shape[0]`` for ``x.size()[0]``."""
+    return text.replace(".size()[", ".shape[")
+
+
+def _numbers(items: str) -> tuple[int | None, ...]:
+    return tuple(int(item) if item.strip().lstrip("-").isdigit() else None for item in items.split(",") if item.strip())
+
+
+def _longest_path(text: str) -> str:
+    """Return the longest path in a text: what a condition without an owner is about."""
+    paths = [path for path in _PATH.findall(text) if path not in ("not", "is", "and", "or", "type", "None")]
+    return max(paths, key=lambda path: (path.count("[") + path.count("."), len(path)), default="")
