@@ -44,8 +44,7 @@ from _shared import dated, table
 from depyf.capture import apart
 from depyf.capture.torch_private import cache_entries
 from depyf.comparing import Comparison
-from depyf.comparing.checking import Checked
-from depyf.comparing.checking import CheckedCalls
+from depyf.comparing.checking import Checked, CheckedCalls
 from depyf.comparing.outcome import Outcome, disagreements, random_states
 from depyf.comparing.reachable import Reachable
 from depyf.comparing.tensors import Tolerance

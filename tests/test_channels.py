@@ -8,10 +8,10 @@ import pytest
 import depyf
 
 SOURCE = pathlib.Path(depyf.__file__).parent
-#: Modules whose prints go through the streams of the command line (:mod:`depyf.cli.streams`).
+#: Modules whose prints go through the streams of the command line (:mod:`depyf.cli.terminal`).
 COMMANDS = ("cli/", "doctor.py")
 #: The channels themselves; and what runs where depyf cannot be imported.
-CHANNELS = ("harmless.py", "cli/streams.py", "views/terminal.py", "program/site/sitecustomize.py")
+CHANNELS = ("harmless.py", "cli/terminal.py", "views/terminal.py", "program/site/sitecustomize.py")
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
 WRITERS = {
     "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/trial.py", "old_names.py", "records/log.py",

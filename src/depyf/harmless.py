@@ -2,7 +2,7 @@
 
 Names, messages and lines of code come from the program that was watched, from torch, or from a file that somebody sent.
 Every channel has one place where its text goes through here: the command line its output streams
-(``depyf.cli.streams``), messages in the user's own program :func:`say`, a dump its folder
+(``depyf.cli.terminal``), messages in the user's own program :func:`say`, a dump its folder
 (``depyf.views.dump.folder``). HTML and JSON have escapes of their own. ``tests/test_channels.py`` finds what goes past.
 """
 

@@ -9,12 +9,11 @@ its context ends. Each name stands in the table of :mod:`.private_api` once, wit
 :mod:`.trace_events`         the same for torch's structured trace
 :mod:`.shared`               changes of torch that several sessions want, ended in any order
 :mod:`.current_compilation`  where the compilation stands that this thread is in
-:mod:`.dict_lengths`         how many entries of a dictionary a version is for
+:mod:`.guard_print`          trees of guards, with what torch tests and does not print
 :mod:`.recompiled_frame`     values in the frame that torch compiles again
 :mod:`.graph_modules`        nodes and texts of graphs
 :mod:`.resume_code`          resume functions and their offsets
-:mod:`.cached_versions`      the compiled versions of a code object, as torch has them
-:mod:`.cache_entries`        the same with their guards, and which of them serves a call
+:mod:`.cache_entries`        the compiled versions of a code object with their guards, and which of them serves a call
 :mod:`.compiled_callables`   what ``torch.compile`` was given
 :mod:`.torch_caches`         torch's caches on disk
 :mod:`.replacements`         other code in place of compiled versions, for a while
