@@ -36,7 +36,7 @@ from depyf.finishing.recorded import read_records
 from depyf.fitting.described import Described, state
 from depyf.fitting.given import described_call, known_names, known_state
 from depyf.fitting.oracle import Fit, fit
-from depyf.fitting.values import Opaque, state
+from depyf.fitting.values import Opaque
 from depyf.records.model import Frame
 
 
