@@ -101,3 +101,21 @@ def test_no_torch(room):
     assert not [
         (module, name) for module in MODULES if module.partition(".")[0] == room
         for name in imports(module) if name.partition(".")[0] == "torch"]
+
+
+#: They compare or show the text of a guard, or evaluate it over a frame.
+USE_TEXTS_OF_GUARDS = {
+    "views.diff.canonical", "views.repro", "fitting.asking", "fitting.changes", "fitting.conditions", "fitting.given",
+    "fitting.oracle"}
+
+
+def test_what_a_guard_says_is_read_in_one_place():
+    """Views, advice and fits use the conditions of `depyf.model`."""
+    readers = set()
+    for module in MODULES:
+        if module.startswith(("views.", "advice.", "fitting.")):
+            for node in ast.walk(ast.parse(MODULES[module].read_bytes())):
+                match node:
+                    case ast.Attribute(ast.Name("guard") | ast.Attribute(_, "guard"), "expression" | "raw"):
+                        readers.add(module)
+    assert readers == USE_TEXTS_OF_GUARDS

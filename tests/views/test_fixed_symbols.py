@@ -6,6 +6,7 @@ from guards_for_tests import symbol, version
 from depyf.model.reading import in_words
 from depyf.records.model import Compilation, CompileId, Guard, SourceLocation, SymbolDecision
 from depyf.views.fixed_symbols import fixed_symbols, holds, specialized_symbol
+from depyf.views.inductor_ranges import condition_in_words
 
 
 @pytest.mark.parametrize(("condition", "symbol"), [
@@ -70,3 +71,12 @@ def test_what_a_backward_graph_fixed_is_told_with_the_place_that_asked():
     assert (told.value, told.location) == ("12", asked[1].location)
     (told,) = fixed_symbols(Compilation(CompileId(0, 1), symbols=(made, asked[0], fixed)), None)
     assert told == fixed
+
+
+def test_a_difference_in_a_condition_is_in_brackets():
+    compilation = Compilation(CompileId(0, 0), symbols=(
+        symbol("s3", "L['___stack0']"), symbol("s84", "L['___stack1']"), symbol("s5", "L['x'].size()[0]")))
+    names = {"___stack0": "x1", "___stack1": "x0 - int(box[0])"}
+    texts = [condition_in_words(symbol(each, "", "guarded"), compilation, names)
+             for each in ("Ne(s3 - s84, 1)", "s84 + s3 <= s5", "s5 <= 4096")]
+    assert texts == ["x1 - (x0 - int(box[0])) != 1", "x0 - int(box[0]) + x1 <= x.shape[0]", "x.shape[0] <= 4096"]

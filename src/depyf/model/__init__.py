@@ -1,7 +1,7 @@
 """What torch says, as typed, immutable values.
 
-``guards`` makes conditions of the guards in the records: ``Tensor``, ``Type``, ``Equals``, ``Range`` and so on, in the
-user's words. ``keys`` names items of dictionaries by their keys, ``arithmetic`` computes with sizes.
+``guards`` has the conditions, ``Tensor``, ``Type``, ``Equals``, ``Range`` and so on, in the user's words; ``reading``
+makes them of the guards in the records. ``arithmetic`` computes with sizes.
 
 ::
 

@@ -16,14 +16,13 @@ from ..torch_text.user_expressions import user_expression
 from . import guards
 from .arithmetic import computes, number, plain_signs, plain_sums
 from .guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor
-from .keys import Keys
 
 _TENSOR = re.compile(
     r"check_tensor\((?P<subject>.*), dtype=torch\.(?P<dtype>\w+), device='(?P<device>[^']*)', "
     r"size=\((?P<size>[^)]*)\), stride=\((?P<stride>[^)]*)\), requires_grad=(?P<grad>True|False)"
     r"(?:, cls='(?P<cls>[^']*)')?\)", re.S)
 _OF_OBJECT = re.compile(
-    r"check_(?P<what>type|same_object)\((?P<subject>.*?)(?:, (?P<quote>['\"])(?P<name>.*?)(?P=quote))?\)")
+    r"check_(?:type|(?P<same>same_object))\((?P<subject>.*?)(?:, (?P<name>'[^'\\]*'|\"[^\"\\]*\")|(?(same)|$))\)")
 #: Torch's text of a condition on one certain object, with what is known of that.
 _IDENTITY = re.compile(
     r"___check_obj_id\(.*, (?P<id>\d+)\)(?:, type=<class '[^']*'>)?(?:, of (?P<which>[^#\n]*?))?(?=\s*$|  # )")
@@ -43,6 +42,9 @@ _ROOT = re.compile(r"\b(?P<scope>[LG])\['(?P<name>[^'\\]*)'\]")
 _OBJECT_STEP = re.compile(r"\._(?:modules|parameters|buffers)\[")
 _PATH = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+(?!\w*\()|\[(?:\d+|'[^'\\]*')\])*")
 _NAMED_VALUE = re.compile(r"torch\.\w+|torch\.device\('[\w:]+'\)|[A-Za-z_]\w*\.[A-Z]\w*|inf|-inf|nan")
+#: What is at a place; inside of it nothing that is at a place.
+_ITEM = re.compile(r"list\((?P<owner>(?:(?!\blist\().)*?)\.values\(\)\)\[(?P<place>\d+)\]")
+_STRING = re.compile(r"\['[^'\\]*'\]")
 _SIGNS: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Is: "is",
     ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
@@ -69,7 +71,7 @@ class Reader:
         objects = frozenset({"self"} | {root["name"] for source in {guard.source for guard in recorded}
                                         if _OBJECT_STEP.search(source) and (root := _ROOT.search(source))})
         read = [self._one(guard, objects) for guard in recorded]
-        keys = keys_of(read)
+        keys = Keys(read)
         result: dict[str, Condition] = {}
         for one in read:
             one = _by_key(one, keys)
@@ -111,9 +113,42 @@ class Reader:
         return min(found, key=lambda each: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS).index(each[0]), default=(STATE, ""))
 
 
-def keys_of(conditions: Iterable[Condition]) -> Keys:
-    """Return the keys of dictionaries that conditions name."""
-    return Keys((one.owner, one.place, one.key) for one in conditions if isinstance(one, guards.KeyAt))
+class Keys:
+    """Keys of dictionaries, of which torch reads items by their places.
+
+    ``list(self.stats)[0] == 'tokens'`` is the key at a place; what is there, ``list(self.stats.values())[0]``, is
+    ``self.stats['tokens']``.
+
+    Args:
+        conditions: in the order in which torch tests them: a dictionary before its items.
+    """
+
+    def __init__(self, conditions: Iterable[Condition]) -> None:
+        self._keys: dict[tuple[str, int], str] = {}
+        for one in conditions:
+            if isinstance(one, guards.KeyAt):
+                self._keys[self.named(one.owner), one.place] = one.key
+
+    def named(self, text: str) -> str:
+        """Return an expression with items by their keys: ``self.stats['tokens']``."""
+        before = ""
+        while self._keys and is_read_by_place(text) and text != before:  # (what is inside comes first)
+            before, text = text, _ITEM.sub(self._item, text)
+        return text
+
+    def _item(self, match: re.Match[str]) -> str:
+        key = self._keys.get((match["owner"], int(match["place"])))
+        return match[0] if key is None else f"{match['owner']}[{key}]"
+
+
+def is_read_by_place(text: str) -> bool:
+    """Return whether an expression may read a dictionary by the place of an item."""
+    return ".values())[" in text
+
+def keys_in(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the dictionaries that a path reads by a string, and the string as Python: ``("kwargs", "'mask'")``."""
+    for key in _STRING.finditer(path):
+        yield path[: key.start()], key[0][1:-1]
 
 
 def _by_key(one: Condition, keys: Keys) -> Condition:
@@ -147,7 +182,7 @@ def words(expression: str) -> str:
     return _DEVICE.sub(device, text) if "device(" in text else text
 
 
-@functools.lru_cache(maxsize=16384)
+@functools.lru_cache(maxsize=4096)
 def condition_of(guard: Guard) -> Condition:
     """Return a guard by itself, without regard to its frame; the source of one on an object is what torch tests."""
     made = typed(guard.expression, kind=guard.kind, cause=guard.cause)
@@ -193,8 +228,8 @@ def _of_helper(expression: str, about: dict[str, Any]) -> Condition | None:
     if expression.startswith("check_") and (match := _OF_OBJECT.fullmatch(expression)):
         if match["subject"].startswith(about.get("source", "")):  # (or torch names the dictionary that it is in)
             about = _tested(match, about)
-        kind = guards.Type if match["what"] == "type" else guards.SameObject
-        return kind(**about, of=words(match["subject"]), name=match["name"] or "")
+        kind = guards.SameObject if match["same"] else guards.Type
+        return kind(**about, of=words(match["subject"]), name=(match["name"] or "")[1:-1])
     if expression.startswith("has_no_marks(") and (match := _MARKS.fullmatch(expression)):
         marks = tuple(re.findall(r"\w+", match["marks"]))
         return guards.Marks(**_tested(match, about), marks=() if {*marks} == _ALL_MARKS else marks)

@@ -68,10 +68,17 @@ def condition_of_inductor(
 
 
 def condition_in_words(decision: SymbolDecision, compilation: Compilation, names: Mapping[str, str]) -> str:
-    """Return a condition with the sizes in place of their symbols: ``x.shape[0] <= 4096``."""
+    """Return a condition with the sizes in place of their symbols: ``x.shape[0] <= 4096``.
+
+    One symbol can be that of several sizes, which are equal: a formula names the first.
+    """
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
              for each in compilation.symbols if each.source}
-    return as_python(SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), decision.symbol))
+    text = as_python(decision.symbol)
+    # (A symbol can be a difference. Brackets that Python does not need are left out again.)
+    whole = parsed_expression(SYMBOL.sub(lambda symbol: f"({known.get(symbol[0], symbol[0])})", text))
+    return ast.unparse(whole) if whole is not None else (
+        SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), text))
 
 
 def with_causes(

@@ -9,8 +9,7 @@ from functools import cached_property
 
 from ..advice.recompiles import A_VIEW, NUMBER
 from ..model.arithmetic import Interval
-from ..model.keys import is_read_by_place
-from ..model.reading import is_literal
+from ..model.reading import is_literal, is_read_by_place
 from ..records.model import (
     Branch,
     CacheEntry,

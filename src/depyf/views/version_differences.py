@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..model.guards import is_internal
-from ..model.keys import keys_in
-from ..model.reading import is_literal
+from ..model.reading import is_literal, keys_in
 from .changes import in_words, value
 from .dump.guards.changes import Side, changes
 from .dump.guards.versions import Version

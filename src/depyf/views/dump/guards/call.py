@@ -14,12 +14,12 @@ from typing import Any
 
 from ....model import guards
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor, is_loose
-from ....model.keys import keys_in
+from ....model.reading import keys_in
 from ....torch_text.wrapping import comment
 from ...formatting import COMPUTED
 from ...line_breaks import WIDTH, broken
 from ...markdown import count
-from .layers import Block, Item, fold, one_by_one, spelled, unfolded
+from .layers import Block, Item, fold, spelled, unfolded
 from .sizes import symbol_names
 from .versions import Fact, Version, fact_of, signature, state_in_words
 from .whole import definition, joined, sections
@@ -80,7 +80,10 @@ def call_guards(
     room = LONGEST - len(lines) - 1 - len(sections(version)) - 4 - bool(decide)  # (lines for what is counted)
     deciding = _deciding_values(version, telling or {}, decide)
     values = [*deciding, *_values(version, telling or {}, decide)]
-    reserved = _reserved_lines(values[len(deciding) :], telling or {}, min(sum(map(_height, deciding)), TO_DECIDE))
+    unique = sum((telling or {}).get(each.covers[0].text) == 0 for each in values[len(deciding) :])
+    height = sum(len(broken(f"and {each.text}", _INDENT)) for each in deciding)
+    reserved = max(min(unique, RESERVED), min(height, TO_DECIDE))
+    reserved += bool(reserved)  # (the title)
     left = {id(one): one for one in version.conditions}
     body: list[str] = []
     is_first = True
@@ -228,21 +231,6 @@ def _sizes(version: Version) -> Iterator[_Shown]:
             yield _Shown(one.text, covers=(one,))
 
 
-def _height(shown: _Shown) -> int:
-    """Return about how many lines something takes."""
-    return len(broken(f"and {shown.text}", _INDENT))
-
-
-def _reserved_lines(values: Sequence[_Shown], telling: Mapping[str, int], deciding: int) -> int:
-    """Return the number of lines reserved for the values by which this version differs from every other.
-
-    Args:
-        deciding: lines for those of which another version wants another one.
-    """
-    own = max(min(sum(telling.get(each.covers[0].text) == 0 for each in values), RESERVED), deciding)
-    return own + bool(own)
-
-
 def _deciding_values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
     """Return the conditions on objects and globals of which another version wants another thing.
 
@@ -253,38 +241,42 @@ def _deciding_values(version: Version, telling: Mapping[str, int], decide: Colle
         if one.section in (OBJECTS, GLOBALS) and one.text in decide:
             by_text.setdefault(version.sizes.text(one), []).append(one)
     folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in by_text.items()])
-    shown = map(_shown, one_by_one(folded))
+    shown = (_Shown(f"all({item.text} {loops})" if loops else item.text, "", item.payloads)
+             for item, loops in unfolded(folded))
     return sorted(shown, key=lambda each: min((telling.get(one.text, _ANY) for one in each.covers), default=_ANY))
 
 
 def _values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
-    """Return the conditions on attributes of objects and globals, the most telling first: what few versions have.
+    """Return the conditions on attributes of objects and globals, first those that no other version has.
 
     Then those on values that are most likely to change. Those that decide are left out.
     """
-    shown = [*_values_of(version, OBJECTS, telling, decide), *_values_of(version, GLOBALS, telling, decide)]
-    return sorted(shown, key=lambda each: telling.get(each.covers[0].text) != 0)
+    result: list[_Shown] = []
+    for section in (OBJECTS, GLOBALS):
+        groups: dict[str, list[Condition]] = {}
+        for one in version.conditions:
+            if one.section == section and one.text not in decide and one.text not in version.sizes.implied \
+                    and _is_shown(one, one.text in telling, version):
+                groups.setdefault(version.sizes.text(one), []).append(one)
+        folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in groups.items()])
+        shown = [each for each in folded if isinstance(each, Item)]  # (those of layers are counted)
+        shown.sort(key=lambda each: _likelihood(each.payloads[0], telling))
+        result += map(_shown, shown[:VALUES])
+    return sorted(result, key=lambda each: telling.get(each.covers[0].text) != 0)
 
 
-def _values_of(
-    version: Version, section: str, telling: Mapping[str, int], decide: Collection[str]
-) -> list[_Shown]:
-    groups: dict[str, list[Condition]] = {}
-    for one in version.conditions:
-        if one.section != section or one.text in decide or one.text in version.sizes.implied:
-            continue
-        differs = one.text in telling
-        if not (isinstance(one, Tensor) and (section == GLOBALS or differs)
-                or one.is_computed or _is_value_of_program(one)
-                or differs and fact_of(one, version.sizes) is not None):
-            continue
-        owner, _, name = one.subject.rpartition(".")
-        if differs or not one.is_of_internal and not (owner and name.startswith("_") and name.isidentifier()):
-            groups.setdefault(version.sizes.text(one), []).append(one)
-    folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in groups.items()])
-    shown = [each for each in folded if isinstance(each, Item)]  # (those of layers are counted)
-    shown.sort(key=lambda each: _likelihood(each.payloads[0], telling))
-    return [_shown(each) for each in shown[:VALUES]]
+def _is_shown(one: Condition, differs: bool, version: Version) -> bool:
+    """Return whether a condition on an object or a global is shown where there is room.
+
+    Args:
+        differs: another version does not have it.
+    """
+    if differs:
+        return isinstance(one, Tensor) or one.is_computed or fact_of(one, version.sizes) is not None
+    owner, _, name = one.subject.rpartition(".")
+    is_private = owner and name.startswith("_") and name.isidentifier()
+    return not one.is_of_internal and not is_private and (
+        isinstance(one, Tensor) and one.section == GLOBALS or one.is_computed or _is_value_of_program(one))
 
 
 def _likelihood(one: Condition, telling: Mapping[str, int]) -> tuple[object, ...]:

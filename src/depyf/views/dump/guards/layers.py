@@ -189,16 +189,6 @@ def _with_own_numbers(by_text: _ByText[Payload], letter: str) -> _ByText[Payload
     return result
 
 
-def one_by_one(folded: Iterable[Item[Payload] | Block[Payload]]) -> Iterator[Item[Payload] | Block[Payload]]:
-    """Yield the items, and for each text of a block a block that has it alone."""
-    for each in folded:
-        if isinstance(each, Item):
-            yield each
-        else:
-            for part in one_by_one(each.body):
-                yield Block(each.container, each.letter, each.numbers, (part,))
-
-
 def unfolded(folded: Iterable[Item[Payload] | Block[Payload]], loops: str = "") -> Iterator[tuple[Item[Payload], str]]:
     """Yield each text once, with the loops that it is in: ``"for i in range(32)"``."""
     for each in folded:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ....model.guards import Condition, Equals, Length, SameObject, State, Tensor, Type, distinguished
-from ....model.keys import Keys
-from ....model.reading import Reader, keys_of
+from ....model.reading import Keys, Reader
 from ....records.model import CacheEntry, Compilation, Frame
 from ....records.naming import legal_identifier
 from ...changes import in_words, made_anew_on_stack
@@ -118,7 +117,7 @@ class Version:
     @functools.cached_property
     def keys(self) -> Keys:
         """The keys of dictionaries that it looks at by place."""
-        return keys_of(self.conditions)
+        return Keys(self.conditions)
 
     @functools.cached_property
     def equations(self) -> dict[str, Condition]:
@@ -141,9 +140,10 @@ def cached(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Conca
     @functools.wraps(make)
     def stored(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
         results: dict[object, Made] = vars(version).setdefault(f"{make.__module__}.{make.__qualname__}", {})
-        if others not in results:
-            results[others] = make(version, *others, **by_name)
-        return results[others]
+        key = (*others, *by_name.items())
+        if key not in results:
+            results[key] = make(version, *others, **by_name)
+        return results[key]
 
     return stored
 

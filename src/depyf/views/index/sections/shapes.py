@@ -15,7 +15,7 @@ from ....torch_text.size_names import SYMBOL, is_of_torchs_own
 from ....torch_text.user_expressions import user_expression
 from ...changes import in_words
 from ...fixed_symbols import fixed_symbols, holds
-from ...inductor_ranges import how_made, is_made_by_inductor
+from ...inductor_ranges import condition_in_words, how_made, is_made_by_inductor
 from ...markdown import code, count, link, prose, some
 from ...run_index import RunIndex
 from .context import SectionContext
@@ -170,11 +170,7 @@ def _open_text(
 
 def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return a condition on symbols, in the words of what they stand for."""
-    names = run.stack_names(compilation)
-    # (One symbol can stand for several sizes, which are equal: a formula names the first.)
-    known = {each.symbol: in_words(each.source.partition(", ")[0], names)
-             for each in compilation.symbols if each.source}
-    text = SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), as_python(decision.symbol))
+    text = condition_in_words(decision, compilation, run.stack_names(compilation))
     where = f", {run.place(decision.location)}" if decision.location else ""
     by = ""
     if decision.location is not None and is_made_by_inductor(decision):
