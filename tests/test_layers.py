@@ -105,7 +105,7 @@ def test_no_torch(room):
 
 #: They compare or show the text of a guard, or evaluate it over a frame.
 USE_TEXTS_OF_GUARDS = {
-    "views.diff.canonical", "views.repro", "fitting.asking", "fitting.changes", "fitting.conditions", "fitting.given",
+    "views.diff.canonical", "views.repro", "fitting.text", "fitting.changes", "fitting.conditions", "fitting.given",
     "fitting.oracle"}
 
 
