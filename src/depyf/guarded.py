@@ -38,7 +38,7 @@ def warn_of(error: Exception, lost: str) -> None:
         pass  # warnings may be errors here
 
 
-# --- Work of ours that warns nobody, after which the program's own warnings come as they would have come without it ---
+# --- warnings ----------------------------------------------------------------------------------------
 class unwarned:  # noqa: N801  (a context, named like those of ``contextlib``)
     """A context that shows no warnings, also where they are errors.
 
@@ -65,7 +65,7 @@ class unwarned:  # noqa: N801  (a context, named like those of ``contextlib``)
             warnings.filters = self._before
 
 
-# --- Python's cyclic garbage collector, kept from running while depyf works --------------------------
+# --- the garbage collector ---------------------------------------------------------------------------
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -52,7 +52,9 @@ def decompile_full(obj: Any, *, verify: bool = True, simplify: bool = False) -> 
     return decompile_code(code_of(obj), verify=verify, simplify=simplify)
 
 
-# --- From any callable to the Python function that it runs -------------------------------------------
+# --- from a callable to its Python function ----------------------------------------------------------
+# functools.partial(lru_cache(f), 1) -> lru_cache(f) -> f
+# torch.compile(model)               -> model        -> model.forward -> Model.forward
 #: Where a function, generator, coroutine, asynchronous generator or frame keeps its code object.
 _CODE = ("__code__", "gi_code", "cr_code", "ag_code", "f_code")
 #: Where methods, functions of partial methods (3.11 and 3.13) and decorated functions keep what they call.

@@ -264,7 +264,7 @@ def _key(original: CodeType, meant: Meant) -> Key:
     return id(original), id(meant.code)
 
 
-# --- Transformed code that is written and linked while the program runs: what is not wanted later only ---
+# --- written and linked at once ----------------------------------------------------------------------
 def write_and_link(
     original: CodeType, transformed: CodeType, bytecode: Bytecode, function: UserFunction,
     breaks: Sequence[GraphBreak], writer: DumpWriter, linker: Linker | None,

@@ -192,7 +192,7 @@ def _owner_in_torch(function: Any) -> str:
     return str(getattr(function, "__qualname__", "")).partition(".")[0]
 
 
-# --- Facts about the live objects that a frame was compiled for, by the paths that lead to them ------
+# --- facts by path -----------------------------------------------------------------------------------
 class LiveFacts:
     """The facts (:class:`depyf.decompiler.dynamo.facts.Facts`) that hold for the frame being compiled.
 

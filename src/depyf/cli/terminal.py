@@ -51,7 +51,7 @@ def bar_on(stream: TextIO, total: int, wanted: bool = True) -> Progress:
     return Progress(total, below(stream), wanted)
 
 
-# --- The output of the commands: nothing that goes through these streams is obeyed by a terminal -----
+# --- output of the commands --------------------------------------------------------------------------
 class HarmlessStream:
     """A text stream that escapes what a terminal would obey (:func:`depyf.harmless.harmless`).
 

@@ -131,7 +131,13 @@ def _arguments(call: JudgedCall) -> str:
                      if name in values and name != "self")
 
 
-# --- What was found in the calls of a program that were judged, and the report of it -----------------
+# --- the report --------------------------------------------------------------------------------------
+#     call 3, g(x=f32[4, 4], s=2.0) at stale_constant.py:5:
+#       what torch would compile, as no version fits this call (g [0/2]): DIFFERENT
+#         ...
+#       likewise call 7
+#
+# Calls that were served by the same versions are told together.
 #: The report's file in a dump.
 FILE = "checked_calls.txt"
 #: That many kinds of differences are told, and numbers of calls of each.

@@ -247,7 +247,7 @@ def _as_captured(gm: Any, inputs: Any) -> Any:
     return gm.forward
 
 
-# --- Each graph as a backend compiled it, run beside the graph that it was given, with the same inputs ---
+# --- graphs beside what a backend made of them -------------------------------------------------------
 class _Beside:
     """One captured graph and what the backend made of it."""
 

@@ -239,7 +239,19 @@ class Functions:
         return self._attempt(found, nothing)
 
 
-# --- The branch that a resume function continues: the condition that broke the graph, and whether it held ---
+# --- the branch that a resume function continues -----------------------------------------------------
+# Behind a break at a branch torch calls one of two resume functions, named by the offsets at which they go on::
+#
+#     36  COMPARE_OP            x.sum() > 0
+#     40  POP_JUMP_IF_FALSE     to 96
+#     42  LOAD_FAST x           <- __resume_at_42_1: the condition held
+#     96  LOAD_FAST x           <- __resume_at_96_2: it did not
+#
+# Offsets are those of the code that Dynamo traces. Another break on the line of the condition may go on within a
+# branch.
+#
+# The operation that gave the tested value has the place of the condition (``co_positions``, Python 3.11 and later): of
+# ``not (a and b)`` that is ``a`` or ``b``, whichever broke.
 def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool] | None:
     """Return the condition and whether it held: ``("x.sum() > 0", False)``.
 

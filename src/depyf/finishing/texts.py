@@ -184,7 +184,7 @@ def work() -> None:
         sys.stdout.buffer.flush()
 
 
-# --- Transformed code, decompiled with what was recorded of the objects that it was compiled for -----
+# --- decompiling transformed code --------------------------------------------------------------------
 def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Decompiled:
     """Decompile what Dynamo made; where an error of ours prevents that, return a text that says so.
 

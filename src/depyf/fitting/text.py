@@ -124,7 +124,12 @@ def _short(answer: Fit) -> str:
     return "undecided"
 
 
-# --- What decides an undecided call, in one sentence with the words of the command line --------------
+# --- what decides an undecided call ------------------------------------------------------------------
+#     If what was not given is as it was when each version was compiled (--same), version [0/1] serves this call.
+#     Versions differ in what was not given; say it, as here for [0/0]: --args "x=f32[8, 4]" n=2.0 --state
+# grad_mode=True.
+#
+# The values are those that a version asks for.
 #: So many values are named.
 _NAMED = 6
 #: What stands for a size or value that a version leaves open.

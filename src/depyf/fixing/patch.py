@@ -91,7 +91,7 @@ def unified_diff(texts: Mapping[str, str], folder: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in parts)
 
 
-# --- What a patch leaves: each break, skip and recompile of the last run, with what there is to say of it in words ---
+# --- what a patch leaves -----------------------------------------------------------------------------
 def left(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[str]:
     """Return lines on what torch still breaks, skips and compiles again; what is to be done is indented.
 

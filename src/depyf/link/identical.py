@@ -91,7 +91,7 @@ def _key(value: Any) -> Any:
     return value
 
 
-# --- The parts of a code object, and one code object under the name of another -----------------------
+# --- parts of a code object --------------------------------------------------------------------------
 def nested_codes(code: CodeType) -> Iterator[CodeType]:
     """Yield all code objects inside of it, those further out first."""
     level = [code]

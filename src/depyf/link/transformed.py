@@ -295,7 +295,9 @@ def _check_accepted(original: CodeType, transformed: CodeType, code: CodeType) -
             raise CannotStandIn("the cell variables would have another order")
 
 
-# --- Functions that watch the program: debuggers, coverage tools, trace functions of scripts ---------
+# --- debuggers, coverage tools, trace functions ------------------------------------------------------
+# The interpreter calls them between the lines of any function, so they also run inside compiled code, where torch takes
+# them for part of the program.
 #: Modules of debuggers and coverage tools. (``sys.monitoring`` does not tell whom it calls.)
 _TOOLS = ("bdb", "pdb", "pydevd", "debugpy", "IPython", "ipdb", "coverage", "viztracer")
 _LIBRARY = os.path.dirname(os.__file__) + os.sep

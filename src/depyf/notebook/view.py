@@ -170,7 +170,7 @@ def _place(run: dict[str, Any], place: int) -> str:
     return f"{run['files'][file]['short']}:{line}"
 
 
-# --- The place for dumps that nobody gave a directory ------------------------------------------------
+# --- temporary directories ---------------------------------------------------------------------------
 def temporary() -> str:
     """Return a directory that is there as long as this process."""
     path, process = tempfile.mkdtemp(prefix="depyf_"), os.getpid()
@@ -178,7 +178,7 @@ def temporary() -> str:
     return path
 
 
-# --- The cells of the running notebook, as files -----------------------------------------------------
+# --- cells of the notebook ---------------------------------------------------------------------------
 def cell_names(paths: Iterable[str]) -> dict[str, str]:
     """Return those of the paths that are cells -> the cell's number, as IPython's tracebacks have it: ``In[3]``.
 

@@ -38,7 +38,7 @@ def role_in_launch(launch: str) -> tuple[bool, bool]:
     return mine, mine
 
 
-# --- What is said after a program whose files are still to be made. This imports next to nothing -----
+# --- after a program whose files are still to be made ------------------------------------------------
 def shown(path: str) -> str:
     """Return the path as it is shortest from here."""
     try:

@@ -193,7 +193,7 @@ def _has_text(record: logging.LogRecord) -> bool:
     return record.name != TRACE_LOGGER or bool(record.msg)
 
 
-# --- Folders of tests: names that every file system takes, and that tell the tests apart -------------
+# --- folders of tests --------------------------------------------------------------------------------
 #: Longer names are cut: some file systems take 255 bytes, and files within have names, too.
 _LONGEST = 100
 #: What depyf itself calls folders in a dump.

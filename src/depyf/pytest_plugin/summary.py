@@ -49,7 +49,7 @@ def _numbers(graphs: int, breaks: int, recompiles: int, skipped: int) -> str:
     return ", ".join([*parts, f"{skipped} skipped"] if skipped else parts)
 
 
-# --- The account of one test: what it compiled, in numbers that can be sent from a worker of xdist ---
+# --- the account of one test -------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Account:
     """What a test compiled.

@@ -143,7 +143,7 @@ class FileNames:
         return self.give(("transformed", compile_id, function_name), usual, known)
 
 
-# --- The names of files that the records of a run hold: changed all at once --------------------------
+# --- names of files in records -----------------------------------------------------------------------
 def with_entries(capture: Capture, of: Callable[[Frame, CacheEntry], CacheEntry]) -> Capture:
     """Return the capture with other cache entries."""
     return replace(capture, functions=tuple(

@@ -282,7 +282,9 @@ def _identity(record: Any, text: bytes) -> Any:
     return hash(text)
 
 
-# --- Values of JSON -> records, as the annotations of their fields say; what is of another type is refused ---
+# --- JSON -> records ---------------------------------------------------------------------------------
+# A name or message of absurd length is cut: views work on it many times. Only texts of code may be as long as their
+# line.
 #: The fields that hold texts of code.
 _CODE = {
     model.CodeText: {"text"}, model.GraphStage: {"text"}, model.Kernel: {"text"}, model.SourceFile: {"text"},

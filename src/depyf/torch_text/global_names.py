@@ -83,7 +83,9 @@ def _variables(namespace: Mapping[str, Any], local_variables: Mapping[str, Any])
                 yield name, value
 
 
-# --- The function that torch makes to draw a function's random numbers (``OutputGraph.random_calls``) ---
+# --- the function that draws random numbers ----------------------------------------------------------
+# w = random.randint(1, 3)      ->      w, h = __gen_rand_values_2()
+# h = random.random()
 #: Its name, a global of the function. (torch/_dynamo/output_graph.py)
 BEGINNING = "__gen_rand_values"
 #: What it does, behind its name.

@@ -163,7 +163,11 @@ def is_step_of_scheduler(broken: GraphBreak) -> bool:
     return "torch/optim/lr_scheduler.py" in path and met(broken).last == "step"
 
 
-# --- What was entered where a graph broke, by torch's account of the values on its stack -------------
+# --- contexts entered at a break ---------------------------------------------------------------------
+# Stack variable source attribution:
+#   WithExitFunctionVariable() originated from:
+#   File "/home/a/model.py", line 14                ->  [14]
+#         with counting({}):
 _EXIT = re.compile(r'WithExitFunctionVariable\(\) originated from:\n\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 #: Torch's heading where a context is entered that it cannot leave and enter again at a graph break.
 NOT_AGAIN = "Graph break under GenericContextWrappingVariable"
@@ -174,6 +178,6 @@ def entered_contexts(account: str, filename: str) -> list[int]:
     return list(dict.fromkeys(int(match["line"]) for match in _EXIT.finditer(account) if match["file"] == filename))
 
 
-# --- A frame of a stack, as a traceback prints it: torch quotes such stacks --------------------------
+# --- frames of quoted stacks -------------------------------------------------------------------------
 FRAME = re.compile(
     r'^ *File "(?P<file>[^"\n]*)", line (?P<line>\d+), in (?P<function>[^\n]*)\n(?: {4,}(?P<text>[^\n]*))?', re.M)

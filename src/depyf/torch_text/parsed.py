@@ -13,7 +13,7 @@ def parsed_expression(text: str) -> ast.expr | None:
         return None
 
 
-# --- Conditions on symbols as sympy and torch print them, with Python's operators for the names of functions ---
+# --- conditions as sympy prints them -----------------------------------------------------------------
 #: Names of comparisons and of operators, sympy's and torch's (torch/utils/_sympy/functions.py).
 _COMPARISONS = {"Ne": ast.NotEq, "Eq": ast.Eq}
 _OPERATORS = {"PythonMod": ast.Mod, "Mod": ast.Mod, "FloorDiv": ast.FloorDiv, "IntTrueDiv": ast.Div,

@@ -206,7 +206,7 @@ def _at_operator(code: str, indent: int) -> list[str]:
     return [" " * indent + code[:cut], *_inside(code[cut + 1 :], indent)]
 
 
-# --- torch's print of a graph -> Python --------------------------------------------------------------
+# --- graphs as Python --------------------------------------------------------------------------------
 #: Above a graph that is a comment.
 NOT_PYTHON = "# (torch printed this graph in a form that is not Python)"
 

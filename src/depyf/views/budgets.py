@@ -84,7 +84,7 @@ def budgets(given: Mapping[str, Any]) -> list[Budget]:
     return result
 
 
-# --- What became of budgets in a run: each of them held against each rank ----------------------------
+# --- judging -----------------------------------------------------------------------------------------
 #: The beginning of the note of a run of which only a part was written (:class:`depyf.views.choice.Choice`).
 _PART = "only a part of the run is here"
 
@@ -192,7 +192,8 @@ def _notes(captures: Mapping[str, Capture]) -> list[str]:
     return notes
 
 
-# --- The sentences of ``depyf check``: one for each budget, with what is beyond it -------------------
+# --- sentences ---------------------------------------------------------------------------------------
+# Plain text, as logs of CI show it. What is the same on several ranks is said once.
 #: How many things of a kind are listed.
 MOST = 20
 

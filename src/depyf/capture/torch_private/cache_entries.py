@@ -223,7 +223,7 @@ def _backend_of(callback: Any) -> Any:
     return callback
 
 
-# --- The compiled versions that torch keeps of a code object -----------------------------------------
+# --- the compiled versions of a code object ----------------------------------------------------------
 def cache_entries(code: CodeType) -> list[Any]:
     """Return the cache entries of a code object, in the order in which their guards are tried."""
     return list(private_api.CACHE_ENTRIES.get()(code))

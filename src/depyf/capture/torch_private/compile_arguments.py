@@ -122,7 +122,7 @@ def _name(value: Any) -> str:
     return "function" if type(value) is FunctionType else "object"
 
 
-# --- What torch is set to ----------------------------------------------------------------------------
+# --- settings of torch -------------------------------------------------------------------------------
 def draws_numpy_from_torch() -> bool:
     """Return whether compiled code takes torch's random numbers where the program asks NumPy for some."""
     try:

@@ -51,7 +51,7 @@ def given_to_compile(compiled: Any) -> Any:
     return own.get("_modules", {}).get("_orig_mod") if given is None else given
 
 
-# --- Calls of what ``torch.compile`` returned, told of before each runs ------------------------------
+# --- calls of compiled functions ---------------------------------------------------------------------
 #: The function inside that ``torch.compile`` returns, and its variables.
 _WRAPPER = "compile_wrapper"
 

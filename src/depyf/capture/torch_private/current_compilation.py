@@ -119,7 +119,9 @@ def callers() -> list[tuple[str, int, str]]:
     return places[::-1]
 
 
-# --- Compilations without a Dynamo frame: the call of one of torch's compilers that this thread is in ---
+# --- compilations without a Dynamo frame -------------------------------------------------------------
+# Where line 12 of ``app.py`` calls ``compile_fx(gm, inputs)`` and no ``torch.compile`` is above that, :func:`current`
+# is ``CompilerCall("compile_fx", "app.py", 12, ...)`` until it returns.
 #: Modules between torch and its caller that belong to neither.
 _BETWEEN = ("contextlib", "functools", "depyf")
 

@@ -100,7 +100,15 @@ def _sample(buffer: Any) -> str:
     return str(buffer.getvalue())
 
 
-# --- What the objects are that guards compare by their ids, which say nothing to a reader ------------
+# --- objects that are compared by their ids ----------------------------------------------------------
+# Of a function, and of its code, it is told what it is; a member of an enumeration has its name in the place of the
+# id::
+#
+#     ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>                        torch
+#     ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>, of rhs at app.py:5    in records
+#
+#     ___check_obj_id(L['mode'], 140194463542736), type=<class 'app.Mode'>                          torch
+#     L['mode'] is <Mode.FAST: ...>                                                                 in records
 _GUARD = re.compile(r"___check_obj_id\((?P<source>.*?), (?P<id>\d+)\), type=<class '(?P<type>[\w.]+)'>")
 _FUNCTIONS = frozenset({"code", "function", "builtin_function_or_method"})
 #: The sources of functions that are told: of what is passed, and of the program's globals. (Functions of torch, which
@@ -174,7 +182,12 @@ def _own(owner: Any) -> Mapping[str, Any]:
         owner, "__dict__")
 
 
-# --- How many entries of a dictionary a version is for: torch tests it and does not print it ---------
+# --- lengths of dictionaries -------------------------------------------------------------------------
+# How many entries a dictionary has, torch tests and does not print.
+#
+# Where the order of keys counts, as in a loop over ``items()``, a ``DictGuardManager`` guards the dictionary. It
+# compares the number of entries before it looks at any of them (torch/csrc/dynamo/guards.cpp, ``DictGuardManager``),
+# but the printed tree has only the entries that the function came to.
 #: Such a manager in the printed tree, and the line of one.
 _MANAGER = "+- DictGuardManager: source="
 #: In the first line of any manager. (What is guarded of an object itself stands before the managers of its parts.)

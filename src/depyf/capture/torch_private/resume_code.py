@@ -103,7 +103,15 @@ def is_resume(code: CodeType) -> bool:
     return code.co_name.startswith((private_api.RESUME_CODE.key, "<resume"))
 
 
-# --- Resume functions with free variables, up to torch 2.11 made as torch makes them from 2.13 on ----
+# --- resume functions with free variables ------------------------------------------------------------
+# A resume function of a closure needs its cells. From 2.13 on transformed code hands them to a global function that
+# makes the resume function (torch/_dynamo/output_graph.py, ``install_resume_function_global``), so that each resume
+# function goes by a name. Up to 2.11 the code is a constant of transformed code, which makes the function itself, in
+# the middle of an expression: source has no word for that. Here Dynamo is had to write the call in its place; its own
+# compiler assembles it.
+#
+# The call is of C code (``functools.partial`` of ``types.FunctionType``): there is no frame that anybody could compile,
+# step into or see in a traceback.
 #: ``MAKE_FUNCTION`` takes a tuple of cells.
 _CLOSURE = 0x08
 

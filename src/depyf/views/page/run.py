@@ -123,7 +123,7 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("", text)
 
 
-# --- Several ranks as data of the page: what is told of each before its own data are opened ----------
+# --- several ranks -----------------------------------------------------------------------------------
 def run_head(run: Json, ranks: RankClass | None) -> Json:
     """Return what the head of the data tells of a run: its name, its numbers, those of its functions.
 

@@ -82,7 +82,7 @@ def start(run: SectionContext, page: str, later: bool) -> list[str]:
     return lines
 
 
-# --- The words of the index, for who meets them for the first time -----------------------------------
+# --- the glossary ------------------------------------------------------------------------------------
 _WORDS = (
     "**Graph** (`__compiled_fn_1`): the tensor operations of a function as torch traced them; the backend compiles it.",
     "**Version** (`[0/1]`: frame 0, compiled for the second time): what torch made of a function for some calls: "
@@ -114,7 +114,7 @@ def glossary(run: SectionContext) -> list[str]:
     return [f"## {WORDS}", "", *(f"* {text}" for text in words)]
 
 
-# --- The section on where the time went, and what torch's caches gave --------------------------------
+# --- where the time went -----------------------------------------------------------------------------
 #: Seconds of a phase that is listed: less is shown as nothing.
 LEAST = 0.005
 #: Guards of a version that take long enough at each call to be named, and the versions that are named.

@@ -128,7 +128,12 @@ def _torchs_words(change: Change) -> str:
     return "; ".join(sentences)
 
 
-# --- Recompiles one after another for one thing that has another value at each call: told once, with its values ---
+# --- series of recompiles ----------------------------------------------------------------------------
+# ::
+#
+#     [0/1]  self.step: 0 → 1
+#     [0/2]  self.step: 1 → 2        [0/1] to [0/7]  self.step: 0 → 1 → 2 → ... → 7
+#     ...
 #: Recompiles that make a series; fewer are told one by one.
 _LEAST = 3
 #: Values of a series that are shown: the first of them and the last one.
