@@ -129,7 +129,7 @@ class Located:
 
 
 # --- the first node or kernel that differs -----------------------------------------------------------
-# Nodes of one stage are held against those of the stage before by their values: the counterpart of a node is any node
+# Nodes of one stage are compared with those of the stage before by their values: the counterpart of a node is any node
 # of the other graph with the same shape and dtype that gives the same, those of the same line first. So it does not
 # matter how a stage names or splits what it computes, and a node is at fault only when nothing in the other graph
 # gives its value although something there could.

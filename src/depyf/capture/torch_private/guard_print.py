@@ -101,8 +101,8 @@ def _sample(buffer: Any) -> str:
 
 
 # --- objects that are compared by their ids ----------------------------------------------------------
-# Of a function, and of its code, it is told what it is; a member of an enumeration has its name in the place of the
-# id::
+# An id says nothing to a reader. What a function or a code object is, is added; a member of an enumeration has its
+# name in place of the id::
 #
 #     ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>                        torch
 #     ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>, of rhs at app.py:5    in records
@@ -111,7 +111,7 @@ def _sample(buffer: Any) -> str:
 #     L['mode'] is <Mode.FAST: ...>                                                                 in records
 _GUARD = re.compile(r"___check_obj_id\((?P<source>.*?), (?P<id>\d+)\), type=<class '(?P<type>[\w.]+)'>")
 _FUNCTIONS = frozenset({"code", "function", "builtin_function_or_method"})
-#: The sources of functions that are told: of what is passed, and of the program's globals. (Functions of torch, which
+#: The sources of functions that are named: what is passed, and the program's globals. (Functions of torch, which
 #: each graph has dozens of guards on, are reached by globals of Dynamo's, and seldom others.)
 _TOLD = ("L['", "G['")
 _OF_DYNAMO = "__"
