@@ -131,6 +131,17 @@ def test_what_keeps_a_function_out_of_graphs_may_be_in_another_file():
     assert advice is None or advice.change.startswith("take off what keeps `anchors` out of graphs")
 
 
+@pytest.mark.parametrize(("arguments", "is_setting"), [
+    ("'text'", True), ("'text', stacklevel=2", True), ("'text', UserWarning", False), ("'text', category=Old", False)])
+def test_torch_warns_after_the_graph_where_it_is_given_no_class(arguments, is_setting):
+    text = f"import warnings\n\ndef f(x):\n    warnings.warn({arguments})\n    return x + 1\n"
+    place = SourceLocation("m.py", 4, "f", text.splitlines()[3])
+    broken = GraphBreak(CompileId(0, 0), "Attempted to call function marked as skipped", registry_id="GB0007",
+                        stack=(place,), context="module: _warnings, qualname: warn, skip reason: <missing reason>")
+    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+    assert bool(advice.settings) == is_setting
+
+
 @pytest.mark.slow
 def test_more_versions_are_made_where_the_limit_is_raised(tmp_path):
     case = CASES["many_strings"]

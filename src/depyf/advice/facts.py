@@ -131,8 +131,9 @@ class Facts:
 
     @property
     def warns_of_class(self) -> bool:
-        """Whether the statement gives ``warnings.warn`` more than a text."""
-        return any(len(call.args) > 1 or call.keywords for call in self.calls("warn"))
+        """Whether the statement gives ``warnings.warn`` more than texts and numbers: a class."""
+        return any(not isinstance(each, ast.Constant) for call in self.calls("warn")
+                   for each in (*call.args[1:], *(keyword.value for keyword in call.keywords)))
 
     @property
     def may_be_packed(self) -> bool:
