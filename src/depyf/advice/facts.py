@@ -701,7 +701,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in at.draws)),
     "also_each_turn": _how_often,
     "also_in_order": lambda at: _how_often(at) if len(at.draws) < 2 else ", in the order and as often as they are here",
-    "also_in_turn": _in_turn,
+    "also_in_turn": lambda at: _grown(at) + _in_turn(at),
     "copied": lambda at: at.text(at.copied),
     "entered": lambda at: at.text(at.entered),
     "also_named": lambda at: "".join(
