@@ -1,5 +1,7 @@
 """Advice on recompiles, without torch."""
 
+import dataclasses
+
 import pytest
 
 from depyf.advice.recompiles import ROWS, Facts, ValueChange, event_of, on_change, setters_of
@@ -183,6 +185,19 @@ def test_what_most_recompiles_are_for_comes_first_and_is_said_once():
     first, second = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert first.startswith("`a`, `b`: each of its values has a version of its own")
     assert second.startswith("`flag`: each of its two values has a version")
+
+
+def test_of_several_reasons_it_is_that_of_the_version_that_serves_most():
+    """A version that leaves a size open does not refuse a call for its value."""
+    size = ("L['x']", "x.size()[0]", "4", "6")
+    first, second = again(size)
+    second = dataclasses.replace(second, symbols=(SymbolDecision("created", "s1", "L['x'].size()[0]", "6"),))
+    third = Compilation(CompileId(0, 2), "f", PLACE, outcome="compiled", guard_failures=tuple(
+        GuardFailure(CompileId(0, entry), "", source, was, now, subject=subject) for entry, source, subject, was, now in (
+            (0, "L['x']", "x.size()[0]", "4", "8"), (1, "L['x']", "x.requires_grad", "True", "False"))))
+    members = (first, second, third)
+    texts = Adviser(RunIndex(Capture(compilations=members))).on(members)
+    assert [text.partition(":")[0] for text in texts] == ["`x.shape[0]`", "`x.requires_grad`"]
 
 
 def test_at_the_limit_only_what_helps_is_said():

@@ -131,6 +131,28 @@ def test_what_keeps_a_function_out_of_graphs_may_be_in_another_file():
     assert advice is None or advice.change.startswith("take off what keeps `anchors` out of graphs")
 
 
+@pytest.mark.parametrize(("lines", "line", "begins"), [
+    (["while True:", "    y = x * 2", "    if y.sum() > 3:", "        break", "    x = x + y"], 4,
+     "compile what a turn of the loop at line 2 computes before the test, and what it computes after it"),
+    (["while True:", "    x = x * 2", "    if x.sum() > 3:", "        break"], 4,
+     "compile what one turn of the loop at line 2 computes"),
+])
+def test_a_turn_with_a_test_in_its_middle_is_two_functions(lines, line, begins):
+    """As one function, the last turn would compute what comes after the test, and draw its random numbers."""
+    text = "\n    ".join(["def f(x):", *lines]) + "\n    return x\n"
+    advice = advice_at(text, line, "Data-dependent branching", "GB0170")
+    assert advice.rule == "turn" and advice.change.startswith(begins)
+
+
+def test_a_truth_value_of_torchs_is_asked_for_outside():
+    text = "def f(x, y):\n    return torch.allclose(x, y)\n"
+    place = SourceLocation("m.py", 2, "f", "return torch.allclose(x, y)")
+    broken = GraphBreak(CompileId(0, 0), "Data dependent operator", registry_id="GB0033", stack=(place,),
+                        context="aten.allclose.default")
+    advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+    assert advice.change.startswith("return what `torch.allclose(x, y)` compares")
+
+
 @pytest.mark.parametrize(("arguments", "is_setting"), [
     ("'text'", True), ("'text', stacklevel=2", True), ("'text', UserWarning", False), ("'text', category=Old", False)])
 def test_torch_warns_after_the_graph_where_it_is_given_no_class(arguments, is_setting):
