@@ -1,4 +1,4 @@
-"""Guarded calls: an error of ours costs what it happens in, and nothing else."""
+"""Work in the process of a program: its errors are caught, it warns nobody, and no garbage is collected meanwhile."""
 
 from __future__ import annotations
 

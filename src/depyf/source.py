@@ -1,4 +1,4 @@
-"""``depyf.decompile``: source for a function or a code object."""
+"""``depyf.decompile``: source for a function or a code object; and the Python function that a callable runs."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def on_branch(site: Site) -> Advice | None:
     if choice is None and not isinstance(node, ast.If):
         return None
     assert node is not None
-    prevented = _of_arrays(node, Values(site.values)) or _prevented(site, node, choice)
+    prevented = _prevented(site, node, choice)
     if prevented:
         return _left_alone(site, prevented)
     if choice is None:
@@ -127,7 +127,7 @@ def candidates(site: Site) -> list[Advice]:
     """Return rewritings of a branch that a trial may find to be the same, best first; each with its edit."""
     node = site.statement
     choice = _choice(site, node) if node is not None else None
-    if choice is None or node is None or _of_arrays(node, Values(site.values)) or _prevented(site, node, choice):
+    if choice is None or node is None or _prevented(site, node, choice):
         return []
     guarded = _guarded(site, choice)
     site = replace(site, broken=replace(site.broken, values=tuple(
@@ -264,8 +264,10 @@ def _of_arrays(node: ast.AST, values: Values) -> str:
 
 
 def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
-    """Return what a side does that must happen on one side only, as a clause; ``""`` where nothing is seen."""
+    """Return what is seen to prevent that both sides are computed, as a clause; ``""`` for nothing."""
     values = Values(site.values)
+    if (of_arrays := _of_arrays(node, values)):
+        return of_arrays
     sides = {ast.unparse(side) for side in _sides(choice)} if choice is not None else set()
     both = choice.target if choice is not None and (
         choice.target not in sides or _is_own_item(site, node, choice.target, values)) else ""

@@ -213,13 +213,9 @@ RULES: tuple[Rule, ...] = (
     Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
          cost="{next_test} depends on it, and breaks the graph next", next_break="{next_test}",
          facts=lambda at: at.is_number),
-    Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
-         cost="a branch or a key that depends on the number may end the graph again",
-         facts=lambda at: at.is_number and at.is_only_computed),
-    Rule("capture_scalar_outputs", "item operator",
-         f"set `{SCALARS}`, if nothing that is done with the number needs its value: a branch, a key, a member of a "
-         "set, a size, a flag, a call that torch does not trace", _SYMBOL, "else the graph may end again there",
-         setting=SCALARS, facts=lambda at: at.is_number),
+    Rule("capture_scalar_outputs", "item operator", f"set `{SCALARS}`{{also_if_traced}}", _SYMBOL,
+         "a branch or a key that depends on the number may end the graph again", setting=SCALARS,
+         facts=lambda at: at.is_number),
 
     Rule("truth", "operator", f"{_TURN}`{{call}}` and {{plain}} itself stay in plain Python", _TRUTH, _EACH_TURN,
          facts=lambda at: at.met.name in _TRUTHS and at.loops),
@@ -338,12 +334,8 @@ RULES: tuple[Rule, ...] = (
          f"a backend that differentiates graphs has compiled the backward pass anyway; `{_AUTOGRAD}` is for a loss "
          "that the same graph computes: of another one torch 2.13 traces no gradients, without an error",
          "what follows `.backward()`, as an optimizer's step, is then not in that function"),
-    Rule("allow_rnn", "recurrent", f"if the input is no packed sequence: set `{_RNN}`; else give the module the padded "
-         "batch, too", "torch traces what the module computes for padded input alone, step by step",
-         f"{_UNROLLED}; a packed sequence breaks the graph again; of a padded batch last states are others, and so is "
-         "all that a bidirectional module returns",
-         facts=lambda at: at.may_be_packed, setting=_RNN),
-    Rule("allow_rnn", "recurrent", why="torch then traces what the module computes, step by step", setting=_RNN,
+    Rule("allow_rnn", "recurrent", f"set `{_RNN}`{{also_if_padded}}",
+         "torch then traces what the module computes, step by step", setting=_RNN,
          cost=f"{_UNROLLED}; it holds for padded input alone: a packed sequence breaks the graph again"),
     Rule("enable_trace_load_build_class", "class", why="torch then traces the definition of the class",
          cost="a class outside of the function is made once only, and costs nothing in a call",

@@ -248,9 +248,11 @@ class Facts:
     def returns_gradients(self) -> bool:
         """Whether the function returns a tensor that requires a gradient and that it has made before this line."""
         returned = [each for node in ast.walk(self.function or _NOTHING) if isinstance(node, ast.Return) and node.value
-                    for each in (node.value.elts if isinstance(node.value, ast.Tuple) else [node.value])]
-        return any(isinstance(each, ast.Name) and self.values.requires_grad(each.id) and not self.values.is_given(
-            each.id) for each in returned)
+                    for each in ast.walk(node.value)]
+        cut_off = {id(each.value) for each in returned if isinstance(each, ast.Attribute) and each.attr in (
+            "detach", "item", "tolist", "shape")}
+        return any(isinstance(each, ast.Name) and id(each) not in cut_off and self.values.requires_grad(
+            each.id) and not self.values.is_given(each.id) for each in returned)
 
     def made_of(self, node: ast.expr | None) -> str:
         """Return what an expression reads and compiled lines before it make or change, as Markdown; ``""`` for nothing.
@@ -329,8 +331,6 @@ class Facts:
                 case ast.Assign([ast.Name(name)], value) if is_number(value, names) and (
                         statement is self.statement or names):
                     names.add(name)
-                case ast.Assign([ast.Name(name)]):
-                    names.discard(name)
         return bool(statements) and all(self._is_traced(each, names)
                                         for each in statements if each is self.statement or _reads(each, names))
 
@@ -346,17 +346,32 @@ class Facts:
             while isinstance(holder, (ast.Tuple, ast.List, ast.Dict)):
                 holder = above.get(id(holder))
             match holder:
-                case ast.FormattedValue() | ast.Return() | ast.Assign() | ast.AnnAssign() | ast.Expr():
+                case ast.FormattedValue() | ast.Return() | ast.Expr() | ast.Call(ast.Attribute(_, "format")):
+                    pass
+                case ast.Assign([ast.Name()], value) if value is part:
+                    pass  # (The uses of the name are looked at.)
+                case ast.Assign([ast.Name() | ast.Attribute() | ast.Subscript() as target]) | ast.Call(
+                        ast.Attribute(target, "append")) if not self._is_read(target):
                     pass
                 case ast.AugAssign(_, ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
-                    pass
-                case ast.Call(ast.Attribute(_, "append" | "format")):
                     pass
                 case ast.Subscript(ast.Name(owner)) if self.values.is_tensor(owner):
                     pass  # (A symbol may be the only index of a tensor.)
                 case _ if not self._is_of_tensor(part):
                     return False
         return True
+
+    def _is_read(self, target: ast.expr) -> bool:
+        """Return whether the function does more with a variable, attribute or item than return it and append to it."""
+        fine: set[int] = set()
+        for node in ast.walk(self.function or _NOTHING):
+            match node:
+                case ast.Return(ast.Tuple(values)):
+                    fine.update(map(id, values))
+                case ast.Return(ast.expr() as value) | ast.Call(ast.Attribute(value, "append")):
+                    fine.add(id(value))
+        return any(isinstance(getattr(each, "ctx", None), ast.Load) and id(each) not in fine and (
+            ast.unparse(each) == ast.unparse(target)) for each in ast.walk(self.function or _NOTHING))
 
     def _is_of_tensor(self, node: ast.AST) -> bool:
         """Return whether an expression is arithmetic with a known tensor, so that it gives a tensor."""
@@ -694,6 +709,10 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "loop_test": lambda at: at.text(at.loop_test),
     "also_if_computes": lambda at: "" if any(at.computes(part, known=True) for part in getattr(
         at.loops[-1] if at.loops else at.statement, "body", ())) else ", if it computes with tensors",
+    "also_if_traced": lambda at: "" if at.is_only_computed else (
+        ", if nothing that is done with the number needs its value: a branch, a key, a member of a set, a size, a "
+        "flag, a call that torch does not trace"),
+    "also_if_padded": lambda at: ", if the input is no packed sequence" if at.may_be_packed else "",
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),
     "made": lambda at: at.made_of(at.call),

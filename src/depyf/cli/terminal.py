@@ -1,4 +1,4 @@
-"""The terminal that commands write to: its colours and its width."""
+"""The terminal that commands write to: its colours, its width, and streams whose text it does not obey."""
 
 from __future__ import annotations
 
@@ -90,5 +90,5 @@ def harmless_streams() -> Iterator[None]:
 
 
 def below(stream: TextIO) -> TextIO:
-    """Return the stream itself, for text that is escaped already and has colours of ours."""
+    """Return the stream itself, for text that is escaped already and has our colours."""
     return stream.stream if isinstance(stream, HarmlessStream) else stream

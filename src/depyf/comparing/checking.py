@@ -1,4 +1,4 @@
-"""Each compiled call of a program, or one in N, judged while the program runs on."""
+"""Each compiled call of a program, or one in N, judged while the program runs on; and the report of that."""
 
 from __future__ import annotations
 
@@ -137,10 +137,10 @@ def _arguments(call: JudgedCall) -> str:
 #         ...
 #       likewise call 7
 #
-# Calls that were served by the same versions are told together.
+# Calls that the same versions served are reported together.
 #: The report's file in a dump.
 FILE = "checked_calls.txt"
-#: That many kinds of differences are told, and numbers of calls of each.
+#: So many kinds of differences are reported, and numbers of calls of each.
 _TOLD = 20
 _WIDTH = 110
 
@@ -201,7 +201,7 @@ class Checked:
     begun: float = 0.0
 
     def text(self) -> str:
-        """Return the report, as it stands in the dump."""
+        """Return the report, as the dump has it."""
         lines = [self.summary(), ""]
         groups = self._groups()
         for first, *others in groups[:_TOLD]:

@@ -240,7 +240,7 @@ class Functions:
 
 
 # --- the branch that a resume function continues -----------------------------------------------------
-# Behind a break at a branch torch calls one of two resume functions, named by the offsets at which they go on::
+# After a break at a branch torch calls one of two resume functions, named by the offsets at which they go on::
 #
 #     36  COMPARE_OP            x.sum() > 0
 #     40  POP_JUMP_IF_FALSE     to 96
@@ -261,7 +261,7 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
         line: of the break.
 
     Returns:
-        ``None`` where the function continues behind no branch, or where the condition is not known.
+        ``None`` where the function continues after no branch, or where the condition is not known.
     """
     offset = offset_in(resume_name)
     if offset is None or code.version < (3, 11):

@@ -105,7 +105,7 @@ def left(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[st
 
 
 def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Iterator[str]:
-    """Yield lines on the breaks; a line of the user's that breaks several functions stands once."""
+    """Yield lines on the breaks; each line of the user's once, though it may break several functions."""
     pairs = [(broken, each) for each in run.capture.compilations for broken in each.breaks]
     times: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
     for members in breaks_by_place(pairs):
@@ -128,7 +128,7 @@ def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Ite
 def _skips(run: RunIndex, adviser: Adviser) -> Iterator[str]:
     for each in lost_functions(run.capture.compilations):
         yield unmarked(why_plain(run, each))
-        if not any(broken.skips_function for broken in each.breaks):  # (what is to be done about these stands there)
+        if not any(broken.skips_function for broken in each.breaks):  # (what to do about these is there)
             yield from (f"  change: {unmarked(text)}" for text in adviser.on_lost(each))
 
 

@@ -145,6 +145,7 @@ def is_read_by_place(text: str) -> bool:
     """Return whether an expression may read a dictionary by the place of an item."""
     return ".values())[" in text
 
+
 def keys_in(path: str) -> Iterator[tuple[str, str]]:
     """Yield the dictionaries that a path reads by a string, and the string as Python: ``("kwargs", "'mask'")``."""
     for key in _STRING.finditer(path):

@@ -1,4 +1,4 @@
-"""The variables of the environment by which a program is watched."""
+"""The environment variables by which a program is watched, and the message after one whose files are made later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lines at the end of ``pytest --depyf``."""
+"""What each test compiled, in numbers, and the lines at the end of ``pytest --depyf``."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _variables(namespace: Mapping[str, Any], local_variables: Mapping[str, Any])
 # h = random.random()
 #: Its name, a global of the function. (torch/_dynamo/output_graph.py)
 BEGINNING = "__gen_rand_values"
-#: What it does, behind its name.
+#: What it does, as a clause after its name.
 MEANING = ("draws the random numbers of random.random, randint, randrange and uniform that the lines of the function "
            "draw: all at once, in their order, before the graph runs")
 

@@ -54,7 +54,7 @@ _EXCEPTION = (
 NOT_EVALUATED = "a guard could not be evaluated: "
 
 #: What torch says behind a condition that two sizes are the same: they were so at the call, and no line compares them.
-DUCK_SIZED = "duck sizing added this equality"
+_DUCK_SIZED = "duck sizing added this equality"
 #: What a version expects of a function: a certain code, or only that it is one.
 SAME_CODE, A_FUNCTION = "the same code", "a function"
 
@@ -162,6 +162,11 @@ def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> 
     shown = _without_numbers(condition) if "___check_" in condition else condition
     return GuardFailure(compile_id, shown, _source(compared.subject), compared.expected, compared.seen, cause,
                         compared.subject, hint, _owner(condition, hint))
+
+
+def is_of_equal_sizes(failure: GuardFailure) -> bool:
+    """Return whether torch asks that two sizes are equal since they were so when it compiled: no line compares them."""
+    return _DUCK_SIZED in failure.hint or _DUCK_SIZED in failure.text
 
 
 def _owner(condition: str, hint: str) -> str:

@@ -1,4 +1,4 @@
-"""Syntax trees of expressions in torch's texts."""
+"""Syntax trees of expressions in torch's texts; conditions as sympy prints them, with Python's operators."""
 
 from __future__ import annotations
 

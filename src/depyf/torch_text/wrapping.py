@@ -214,7 +214,7 @@ NOT_PYTHON = "# (torch printed this graph in a form that is not Python)"
 def legal_graph(text: str) -> str:
     """Torch's print of a graph as Python: some of its classes are called ``<lambda>``.
 
-    What is not Python even then is kept as a comment.
+    What is not Python even then becomes a comment.
     """
     if "class <" in text:
         text = re.sub(r"(?m)^(\s*)class <(\w+)>", r"\1class \2_", text)

@@ -91,7 +91,7 @@ _PART = "only a part of the run is here"
 
 @dataclass(frozen=True)
 class Result:
-    """A budget, held against one process.
+    """What became of a budget in one process.
 
     Attributes:
         folder: of the process in the dump, ``"rank_0"``; empty where there is one only.
@@ -110,7 +110,7 @@ class Result:
 
     @property
     def within(self) -> bool:
-        """Return whether the budget was kept."""
+        """Return whether the amount is within the budget."""
         return self.amount <= self.budget.limit
 
 
@@ -127,7 +127,7 @@ class Judgement:
 
     @property
     def within(self) -> bool:
-        """Return whether every budget was kept."""
+        """Return whether all amounts are within their budgets."""
         return all(result.within for result in self.results)
 
 
@@ -199,12 +199,12 @@ MOST = 20
 
 
 def sentences(judgement: Judgement) -> list[str]:
-    """Return what became of each budget, those that were kept included; then the notes."""
+    """Return what became of each budget, those that were met included; then the notes."""
     return [*_of_results(judgement.results, judgement.results), *judgement.notes]
 
 
 def exceeded(judgement: Judgement) -> list[str]:
-    """Return the sentences of the budgets that were not kept alone."""
+    """Return the sentences on the exceeded budgets alone."""
     return _of_results([result for result in judgement.results if not result.within], judgement.results)
 
 
@@ -217,7 +217,7 @@ def _of_results(results: Sequence[Result], among: Sequence[Result]) -> list[str]
 
 
 def _of_budget(results: Sequence[Result], folders: Sequence[str]) -> list[str]:
-    """Return the lines on one budget: of the ranks that kept it one, of the others one for each difference."""
+    """Return the lines on one budget: one for the ranks within it, one for each difference of the others."""
     lines: list[str] = []
     alike: dict[tuple[str, ...], list[Result]] = {}
     for result in results:

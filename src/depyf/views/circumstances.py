@@ -17,7 +17,7 @@ from ..advice.recompiles import NUMBER, PRESENCE, WHOLE_NUMBER, Facts, setters_o
 from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.guard_failures import DUCK_SIZED
+from ..torch_text.guard_failures import is_of_equal_sizes
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
@@ -36,8 +36,7 @@ class _Versions:
         fixed: the place of the line that fixes each, ``None`` where that is not known.
         fixed_at: the values that each is fixed at.
         together: for each of these, others that torch took for the same one.
-        opened: those that versions leave open, each with the conditions on its symbol that each of these holds under.
-        opened_in: the numbers of the versions that leave each open.
+        opened: those that versions leave open, each with the conditions on its symbol by the number of the version.
         broken: the place of a break that the version which leaves each open has, and the versions before it do not.
         limit: the function reached the recompile limit.
         moved: what is in another place of its owner than in an earlier version.
@@ -47,8 +46,7 @@ class _Versions:
     fixed: dict[str, SourceLocation | None] = field(default_factory=dict)
     fixed_at: dict[str, set[str]] = field(default_factory=dict)
     together: dict[str, list[str]] = field(default_factory=dict)
-    opened: dict[str, list[list[str]]] = field(default_factory=dict)
-    opened_in: dict[str, list[int]] = field(default_factory=dict)
+    opened: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     broken: dict[str, SourceLocation] = field(default_factory=dict)
     limit: bool = False
     moved: set[str] = field(default_factory=set)
@@ -75,11 +73,12 @@ class Circumstances:
             is_fixed_once=len(versions.fixed_at.get(subject, ())) < 2,
             fixed_with=some(list(map(code, together)), MOST) if (together := versions.together.get(subject)) else "",
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
-            spares=_spares(change, versions.opened.get(subject, ())), others=self._others(compilation, subject),
+            spares=_spares(change, [*versions.opened.get(subject, {}).values()]),
+            others=self._others(compilation, subject),
             broken_at=code(self.run.short_place(broken)) if (broken := versions.broken.get(subject)) else "",
             equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
-            is_duck=any(DUCK_SIZED in each.hint or DUCK_SIZED in each.text for each in change.failures),
+            is_duck=any(map(is_of_equal_sizes, change.failures)),
             static_at=self._set_at(("mark_static",)) if ".shape[" in subject else "",
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
             values=len(versions.values.get(change.subject, ())),
@@ -97,8 +96,8 @@ class Circumstances:
             return 2 if all(map(NUMBER.fullmatch, change.was)) else 0
 
         changes, versions = self.run.changes(compilation), self._versions_of(compilation)
-        opened = {name for name, numbers in versions.opened_in.items()
-                  if min(numbers) < compilation.compile_id.recompile}
+        opened = {name for name, by_number in versions.opened.items()
+                  if min(by_number) < compilation.compile_id.recompile}
         return sorted(changes, key=weight)[:1]
 
     def constraint(self, compilation: Compilation) -> str:
@@ -166,8 +165,7 @@ class Circumstances:
             created = (decision for decision in each.symbols if decision.kind == "created")
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
-                    result.opened_in.setdefault(name, []).append(each.compile_id.recompile)
-                    result.opened.setdefault(name, []).append(
+                    result.opened.setdefault(name, {})[each.compile_id.recompile] = (
                         [one.symbol for one in asked if decision.symbol in SYMBOL.findall(one.symbol)])
                     if new and len(result.opened[name]) == 1:  # (with `dynamic=True` it is the first one)
                         result.broken[name] = new[0]

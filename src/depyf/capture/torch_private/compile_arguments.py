@@ -1,4 +1,4 @@
-"""What ``torch.compile`` was told besides the backend."""
+"""The arguments of ``torch.compile`` besides the backend, and settings of torch."""
 
 from __future__ import annotations
 

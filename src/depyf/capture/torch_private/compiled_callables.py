@@ -1,4 +1,4 @@
-"""What ``torch.compile`` returns, and what it was given."""
+"""What ``torch.compile`` returns, what it got, and each call of it before it runs."""
 
 from __future__ import annotations
 

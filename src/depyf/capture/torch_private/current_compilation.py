@@ -1,4 +1,4 @@
-"""The compilation that this thread is in, found on its stack."""
+"""The compilation, or the call of one of torch's compilers, that this thread is in; found on its stack."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ _GUARD = re.compile(r"___check_obj_id\((?P<source>.*?), (?P<id>\d+)\), type=<cla
 _FUNCTIONS = frozenset({"code", "function", "builtin_function_or_method"})
 #: The sources of functions that are named: what is passed, and the program's globals. (Functions of torch, which
 #: each graph has dozens of guards on, are reached by globals of Dynamo's, and seldom others.)
-_TOLD = ("L['", "G['")
+_NAMED = ("L['", "G['")
 _OF_DYNAMO = "__"
 
 
@@ -127,10 +127,10 @@ def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
     """
     members: dict[str, dict[int, str]] = {}
 
-    def told(match: re.Match[str]) -> str:
+    def named(match: re.Match[str]) -> str:
         source, number, kind = match["source"], int(match["id"]), match["type"]
         if kind in _FUNCTIONS:
-            if not source.startswith(_TOLD) or source.startswith(_OF_DYNAMO, len(_TOLD[0])):
+            if not source.startswith(_NAMED) or source.startswith(_OF_DYNAMO, len(_NAMED[0])):
                 return match[0]
             value = held_value(source, values, namespace)
             name = _name(value) if id(value) == number else ""
@@ -140,7 +140,7 @@ def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, A
         name = members[kind].get(number, "")
         return f"{source} is <{kind.rpartition('.')[2]}.{name}: ...>" if name else match[0]
 
-    return _GUARD.sub(told, text)
+    return _GUARD.sub(named, text)
 
 
 def _name(value: Any) -> str:
@@ -190,7 +190,7 @@ def _own(owner: Any) -> Mapping[str, Any]:
 # but the printed tree has only the entries that the function came to.
 #: Such a manager in the printed tree, and the line of one.
 _MANAGER = "+- DictGuardManager: source="
-#: In the first line of any manager. (What is guarded of an object itself stands before the managers of its parts.)
+#: In the first line of any manager. (Guards on an object itself come before the managers of its parts.)
 _ANY_MANAGER = "Manager: source="
 _LINE = re.compile(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>.+?), (?:accessed_by|type)=.*")
 

@@ -1,4 +1,4 @@
-"""Resume functions: their code, and the offsets that they are named by."""
+"""Resume functions: their code, the offsets in their names, and those with free variables."""
 
 from __future__ import annotations
 

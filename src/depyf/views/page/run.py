@@ -1,4 +1,4 @@
-"""The parts that all of the page's data share: the documents, and the numbers of files, places and graphs."""
+"""The parts that all of the page's data share: documents, numbers of files, places and graphs; and several ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The section on what the run came to, and where to begin to read."""
+"""What the run came to, where the time went, the glossary, and where to begin to read."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _torchs_words(change: Change) -> str:
 #     [0/1]  self.step: 0 → 1
 #     [0/2]  self.step: 1 → 2        [0/1] to [0/7]  self.step: 0 → 1 → 2 → ... → 7
 #     ...
-#: Recompiles that make a series; fewer are told one by one.
+#: Recompiles that make a series; fewer have a row each.
 _LEAST = 3
 #: Values of a series that are shown: the first of them and the last one.
 _SHOWN = 5
