@@ -585,6 +585,15 @@ def test_an_argument_that_is_none_is_named_also_in_a_library():
     assert on_break(none_at("def f(x):\n    y = g()\n    return x * y[0]\n", 3)).rule == "raise"
 
 
+def test_a_method_of_a_library_that_raises_an_exception_is_not_left_out():
+    """T5 without ``decoder_start_token_id``: in plain Python it raises the same."""
+    text = "class Net(Module):\n    def embed(self, x):\n        return x + self.config.missing\n"
+    where = SourceLocation("/usr/lib/site-packages/models/net/__init__.py", 3, "embed", "return x + self.config.missing")
+    broken = GraphBreak(CompileId(0, 0), "Observed exception", context="raised exception AttributeError()",
+                        registry_id="GB0088", stack=(where,), skips_function=True, depth=1)
+    assert on_break(Sources([SourceFile(where.filename, text)]).site(broken)) is None
+
+
 def test_a_method_of_a_library_that_torch_gives_up_is_left_out():
     text = "class Net(Module):\n    def embed(self, xs):\n        for x in xs:\n            if x > 0:\n                g(x)\n"
     where = SourceLocation("/usr/lib/site-packages/models/net/__init__.py", 4, "embed", "if x > 0:")

@@ -349,7 +349,8 @@ RULES: tuple[Rule, ...] = (
     Rule("keep out", "*",
          "leave it out of graphs: `{library_method} = torch.compiler.disable({library_method})` before the first call "
          "(`from {library_module} import {library_class}`)", "torch gives the function up anyway, after a graph for "
-         "each piece of it; left out, it costs its caller one break", "nothing in it is compiled", elsewhere=True),
+         "each piece of it; left out, it costs its caller one break", "nothing in it is compiled", elsewhere=True,
+         facts=lambda at: "exception" not in events_of(at.broken)),  # (in plain Python it may be raised, too)
 )
 
 
