@@ -23,7 +23,7 @@ from ..records.model import (
     SourceLocation,
     StageOfGraph,
 )
-from ..records.naming import function_identifier
+from ..records.naming import function_identifier, legal_identifier
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 from .recorder import Recorder
 from .torch_private import current_compilation, graph_modules
@@ -35,6 +35,7 @@ _keys: dict[StageKey, StageKey] = {}
 _NO_NAMES: frozenset[str] = frozenset()  # (one for all: each empty set that is made takes 216 bytes)
 #: The kernels of a graph that has none, which is most of them.
 _NO_KERNELS: Mapping[str, Recorded[KernelOfGraph]] = MappingProxyType({})
+_NO_PIECES: Mapping[str, GraphBuilder] = MappingProxyType({})
 
 
 def _key(stage: str, index: int) -> StageKey:
@@ -51,15 +52,22 @@ class GraphBuilder:
         kernels: by the paths of torch's own files.
         waiting: what is done once it has a name.
         is_called: transformed code calls it.
+        whole, piece: of a piece of a graph that the backend split: that graph, and the piece's name, ``"submod_1"``.
+        pieces: the pieces of this graph that the backend compiled, by name.
+        later: a stage that is printed once it is compiled, and torch's print of it before that, recorded at the end of
+            the run if it never was: no call came to the backward.
         call: of a graph without a frame, what compiles it (:class:`~.torch_private.compiler_calls.CompilerCall`).
         module: the captured graph, as long as it lives.
     """
 
-    __slots__ = ("backend", "call", "ids", "inputs_of", "is_called", "kernels", "module", "name", "printed_later",
-                 "stages", "torch_name", "waiting")
+    __slots__ = ("backend", "call", "ids", "inputs_of", "is_called", "kernels", "later", "module", "name", "piece",
+                 "pieces", "printed_later", "stages", "torch_name", "waiting", "whole")
 
-    def __init__(self, ids: CompileId) -> None:
+    def __init__(self, ids: CompileId, whole: GraphBuilder | None = None, piece: str = "") -> None:
         self.ids = ids
+        self.whole, self.piece = whole, piece
+        self.pieces: Mapping[str, GraphBuilder] = _NO_PIECES
+        self.later: tuple[str, str] | None = None
         self.backend = self.torch_name = self.name = ""
         self.call: current_compilation.CompilerCall | None = None
         self.module: weakref.ref[Any] | None = None
@@ -115,8 +123,10 @@ class Graphs:
         self._builders: dict[tuple[int, int, int], list[GraphBuilder]] = {}
         self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
         self._taken: set[str] = set()
-        #: Those without a frame, by AOTAutograd's number and by the function that showed a graph.
-        self._without_frame: dict[object, GraphBuilder] = {}
+        #: By AOTAutograd's number of a compilation: a backward graph that is compiled later has the same.
+        self._of_aot: dict[int, GraphBuilder] = {}
+        #: Those without a frame, by the function that showed a graph.
+        self._shown: dict[tuple[str, str, int], GraphBuilder] = {}
         self._mark = f"depyf {id(self)}"
 
     # --- which ------------------------------------------------------------------------------------
@@ -133,11 +143,31 @@ class Graphs:
             builders.append(GraphBuilder(ids))
         return builders[-1]
 
+    def of_aot(self, ids: CompileId, number: int | None) -> GraphBuilder | None:
+        """Return the graph that AOTAutograd compiles under a number; ``None`` where it is not known yet."""
+        builder = None if number is None else self._of_aot.get(number)
+        return builder if builder is not None and builder.ids.key == ids.key else None
+
+    def compiled_by_aot(self, builder: GraphBuilder, number: int) -> None:
+        """Remember the number under which AOTAutograd compiles a graph."""
+        self._of_aot[number] = builder
+
+    def piece(self, whole: GraphBuilder, name: str) -> GraphBuilder:
+        """Return a piece of a graph that its backend split; begin it where it is new."""
+        builder = whole.pieces.get(name)
+        if builder is None:
+            builder = GraphBuilder(whole.ids, whole, name)
+            builder.backend = whole.backend
+            whole.pieces = {**whole.pieces, name: builder}
+            whole.when_named(lambda: self._name(builder, f"{whole.name}.{legal_identifier(name)}"))
+        return builder
+
     def of_call(self, call: current_compilation.CompilerCall) -> GraphBuilder:
         """Return the graph that a call of a compiler works on; begin one where there is none."""
         marked = call.marks.get(self._mark) if call.marks is not None else None
         shown = None if call.marks is not None else (call.filename, call.function, call.line)
-        builder = marked or self._without_frame.get(shown if call.aot is None else call.aot)
+        known = self._of_aot.get(call.aot) if call.aot is not None else self._shown.get(shown) if shown else None
+        builder = marked or known
         if builder is None:
             builder = GraphBuilder(CompileId(-1, sum(key[1] < 0 for key in self._builders)))
             builder.call = call._replace(marks=None)
@@ -146,9 +176,10 @@ class Graphs:
             self._name(builder, next(name for name in names if name not in self._taken))
         if call.marks is not None:
             call.marks[self._mark] = builder
-        for key in (call.aot, shown):
-            if key is not None:
-                self._without_frame[key] = builder
+        if call.aot is not None:
+            self._of_aot[call.aot] = builder
+        if shown is not None:
+            self._shown[shown] = builder
         return builder
 
     def find(self, graph: Any) -> GraphBuilder | None:
@@ -168,8 +199,9 @@ class Graphs:
         return [builder for builder in self._builders.get(ids.key, ()) if not builder.name]
 
     def all(self) -> list[GraphBuilder]:
-        """Return the graphs in the order in which their compilations began."""
-        return [builder for builders in self._builders.values() for builder in builders]
+        """Return the graphs in the order in which their compilations began, each before its pieces."""
+        return [each for builders in self._builders.values() for builder in builders
+                for each in (builder, *builder.pieces.values())]
 
     def callers(self) -> Iterator[str]:
         """Yield the files that call a compiler without a frame."""
@@ -194,11 +226,6 @@ class Graphs:
             *key, text, internal, builder.compile_id, modules=modules, inputs=inputs, callers=callers,
             shown_as=shown_as))
 
-    def replace_stage(self, builder: GraphBuilder, stage: str, text: str) -> None:
-        """Replace the last text of a stage, or add the first."""
-        key = builder.last(stage) or _key(stage, 0)
-        self._set_stage(builder, GraphStage(*key, text, False, builder.compile_id))
-
     def _set_stage(self, builder: GraphBuilder, stage: GraphStage) -> None:
         key = _key(stage.stage, stage.index)
         pending = StageOfGraph(builder.name, stage)
@@ -209,11 +236,12 @@ class Graphs:
                 python = not stage.shown_as or not legal_graph(stage.text).startswith(NOT_PYTHON)
                 named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
                 builder.keep_stage(key, StageOfGraph(builder.name, named))  # (kept where it cannot be recorded)
-                builder.keep_stage(key, self._recorder.stage(builder.name, named, self._inputs(builder)))
+                builder.keep_stage(key, self._recorder.stage(builder.name, named, self.inputs(builder)))
 
         builder.when_named(record)
 
-    def _inputs(self, builder: GraphBuilder) -> tuple[GraphInput, ...]:
+    def inputs(self, builder: GraphBuilder) -> tuple[GraphInput, ...]:
+        """Return the inputs of a graph, as far as torch says what they are."""
         if builder.inputs_of is None:
             return ()
         return self._recorder.read(builder.stage(builder.inputs_of)).stage.inputs
@@ -251,8 +279,11 @@ class Graphs:
             kernels=tuple(self._recorder.read(each).kernel for each in builder.kernels.values()))
 
     def running(self) -> Iterator[tuple[str, str, str]]:
-        """Yield ``(graph, stage, backend)`` of what runs of the graphs that transformed code calls."""
-        for builder in filter(lambda each: each.is_called, self.all()):
+        """Yield ``(graph, stage, backend)`` of what runs of the graphs that transformed code calls.
+
+        Of a graph that its backend split the pieces run.
+        """
+        for builder in filter(lambda each: (each.whole or each).is_called and not each.pieces, self.all()):
             stages = [f"kernel_{index}" for index in range(len(builder.kernels))] or [
                 stage for stage in ("Forward_graph", "Backward_graph") if builder.last(stage)] or ["Captured_Graph"]
             for stage in stages:
@@ -264,7 +295,7 @@ class Graphs:
         return CompiledGraph(
             builder.name, builder.torch_name, builder.ids, builder.backend,
             call=None if call is None else SourceLocation(call.filename, call.line, call.function),
-            by_compiler=call is None or call.by_compiler)
+            by_compiler=call is None or call.by_compiler, piece_of=builder.whole.name if builder.whole else "")
 
     # --- names ------------------------------------------------------------------------------------
     def name(self, builder: GraphBuilder, torch_name: str) -> None:
@@ -277,8 +308,10 @@ class Graphs:
         match = graph_modules.GRAPH_NAME.match(torch_name)
         shown = free_name(match.group(1) if match else torch_name, self._taken, first=2)
         self._taken.add(shown)
-        builder.torch_name, builder.name = torch_name, shown
-        self.names[torch_name] = shown
+        builder.name = shown
+        if builder.whole is None:
+            builder.torch_name = torch_name
+            self.names[torch_name] = shown
         self._recorder.append(self._head(builder))
         waiting, builder.waiting = builder.waiting, ()
         for action in waiting:
@@ -290,4 +323,4 @@ class Graphs:
             if not builder.name:
                 _, frame, recompile = builder.ids.key
                 torch_name = builder.torch_name or f"__graph_of_frame_{frame}_{recompile}"
-                self._guarded(lambda: self._name(builder, torch_name), None)
+                self._guarded(lambda: self._name(builder, torch_name), None)  # (and its pieces)

@@ -181,6 +181,8 @@ class Session:
         self.detach()
         self.stopped = True
         with self.lock:
+            for graph in self.graphs.all():
+                self.attempt(lambda: self._print_uncompiled(graph), None)
             self.graphs.name_the_rest()
             self._complete(options)
 
@@ -248,20 +250,46 @@ class Session:
         current = current_compilation.compile_id()
         if current is None:
             return self.graphs.of_call(current_compilation.current())
-        graph = self.graphs.current(self.events.compile_id(*current), new)
+        ids, number = self.events.compile_id(*current), None if new else current_compilation.aot_number()
+        known = self.graphs.of_aot(ids, number)
+        if known is not None:
+            return known
+        graph = self.graphs.current(ids, new)
         if not graph.torch_name and not graph.stages:
             graph.torch_name = current_compilation.graph_name()
+        if graph.module is not None and not graph.name and not new:  # its backend is at work
+            graph = self.attempt(lambda: self._piece(graph), graph)
+        if number is not None:
+            self.graphs.compiled_by_aot(graph, number)
+        return graph
+
+    def _piece(self, whole: GraphBuilder) -> GraphBuilder:
+        """Return the piece of a graph that its backend compiles now; the graph itself where it is compiled whole."""
+        piece = current_compilation.piece()
+        if piece is None:
+            return whole
+        graph = self.graphs.piece(whole, piece.name)
+        if not graph.stages:
+            sources = {each.name: each.source for each in self.graphs.inputs(whole)}
+            self._add_captured(graph, piece.module, tuple(
+                GraphInput(name, sources.get(argument, ""))
+                for (name, _), argument in zip(graph_modules.graph_inputs(piece.module), piece.arguments)))
         return graph
 
     def _before_backend(self, gm: Any, backend: Any) -> None:
         if self.caches == "separate" and "caches" in self.on:
             self.attempt(lambda: torch_caches.separate_caches_of_lines(gm), None)
         graph = self._graph(new=True)
-        graph.torch_name, graph.module = current_compilation.name_of_graph(gm), weakref.ref(gm)
+        graph.torch_name = current_compilation.name_of_graph(gm)
         graph.backend = compiled_callables.backend_name(backend)
-        text = self._text(graph_modules.readable(gm))
         nothing: list[tuple[str, str]] = []
-        inputs = tuple(GraphInput(*each) for each in self.attempt(lambda: graph_modules.graph_inputs(gm), nothing))
+        inputs = self.attempt(lambda: graph_modules.graph_inputs(gm), nothing)
+        self._add_captured(graph, gm, tuple(GraphInput(*each) for each in inputs))
+
+    def _add_captured(self, graph: GraphBuilder, gm: Any, inputs: tuple[GraphInput, ...]) -> None:
+        """Record a graph, or a piece of one, as the backend is given it."""
+        graph.module = weakref.ref(gm)
+        text = self._text(graph_modules.readable(gm))
         none: tuple[Caller, ...] = ()
         calls = self.attempt(lambda: callers(graph_modules.calls_into_torch(gm)), none)
         self.graphs.add_stage(
@@ -288,13 +316,26 @@ class Session:
     def _on_aot_graph(self, stage: str, gm: Any, compiled: Any) -> None:
         graph = self._graph()
         # What runs takes its arguments as one list: the text is that form.
-        self.graphs.replace_stage(graph, stage, self._text(graph_modules.readable(gm)))
+        text = self._text(graph_modules.readable(gm))
+        if not self.graphs.has(graph, stage, text):
+            self.graphs.add_stage(graph, stage, text)
+        if graph.later is not None and graph.later[0] == stage:
+            graph.later = None
         if compiled is None:
             return
         if graph_modules.interprets(compiled):
             self.note("this torch interprets the graphs of aot_eager: no breakpoint in their files is hit")
         else:
             self.graphs.runs(graph, stage, gm)
+
+    def _print_uncompiled(self, graph: GraphBuilder) -> None:
+        """Record the graph that was to be printed once it is compiled, and never was."""
+        if graph.later is not None:
+            stage, text = graph.later
+            self.graphs.add_stage(graph, stage, self._text(text))
+            graph.when_named(lambda: self.note(
+                f"the {stages.graph_name(stage)} of {graph.name} was traced, but never compiled: nothing ran it"))
+            graph.later = None
 
     def _on_kernel(self, module: Any, path: str) -> None:
         try:
@@ -346,7 +387,7 @@ class Session:
         stage = stages.EVENTS.get(event, "")
         if artifact in stages.ALSO_SHOWN and "graphs that a backend shows" in self.on:
             return False
-        if artifact in events.WITHOUT_PAYLOAD or self._is_printed_later(stage):
+        if artifact in events.WITHOUT_PAYLOAD or stage == "Forward_graph" and self._is_printed_later(stage):
             return "metadata"
         if self._is_printed_by_us(stage):
             return False
@@ -387,6 +428,11 @@ class Session:
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
         if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:
             self._ended(compile_id)
+        stage = stages.stage_of(metadata)
+        if stage and self._is_printed_later(stage):
+            if isinstance(payload, str) and payload:  # (the backward graph is compiled when a call comes to it, if ever)
+                self._graph().later = stage, payload
+            return
         if not isinstance(payload, str):
             return
         if "dynamo_cpp_guards_str" in metadata:
@@ -403,7 +449,7 @@ class Session:
         stage, internal = stages.stage_of(metadata), False
         if not stage and self.internal_stages:
             stage, internal = stages.internal_stage_of(metadata, payload), True
-        if not stage or self._is_printed_by_us(stage) or not payload and self._is_printed_later(stage):
+        if not stage or self._is_printed_by_us(stage):
             return
         text = self._text(payload)
         graph = self._graph(new=stage == "Captured_Graph")

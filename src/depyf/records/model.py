@@ -380,6 +380,8 @@ class CompiledGraph:
         call: of a graph without a Dynamo frame: the function that was called (``compile_fx``), and the line that
             called it. The compile id is then of no frame of torch's.
         by_compiler: that function is one of torch's compilers; otherwise it is the user's, and showed a graph.
+        piece_of: the name of the graph that the backend split; this graph, ``__compiled_fn_1.submod_0``, is one of its
+            pieces, compiled alone. Empty for whole graphs.
     """
 
     name: str
@@ -390,6 +392,7 @@ class CompiledGraph:
     kernels: tuple[Kernel, ...] = ()
     call: SourceLocation | None = None
     by_compiler: bool = True
+    piece_of: str = ""
 
     @property
     def inputs(self) -> tuple[GraphInput, ...]:

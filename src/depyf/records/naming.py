@@ -45,6 +45,11 @@ def function_identifier(name: str) -> str:
     return legal_identifier(name.replace(".", "_"))
 
 
+def graph_identifier(name: str) -> str:
+    """Return the name of a graph as files have it; that of a piece is ``__compiled_fn_1.submod_0``."""
+    return ".".join(map(legal_identifier, name.split(".")))
+
+
 class FunctionNames:
     """Names what belongs to functions by the functions' own names, numbered (letter case does not count).
 
@@ -121,12 +126,12 @@ class FileNames:
         plain = legal_identifier(stage)
         names = itertools.chain([plain], (f"{plain}_{number}" for number in itertools.count(2)))
         name = next(each for each in names if self._stages.setdefault((graph, each.lower()), stage) == stage)
-        usual = f"{legal_identifier(graph)}.{name}.{index}.{'py' if is_python else 'txt'}"
+        usual = f"{graph_identifier(graph)}.{name}.{index}.{'py' if is_python else 'txt'}"
         return self.give(("graph", graph, stage, index), usual, known)
 
     def of_kernel(self, graph: str, index: int, known: str = "") -> str:
         """Return the file name of a module that Inductor generated: ``__compiled_fn_1.kernel_0.py``, or ``known``."""
-        return self.give(("kernel", graph, index), f"{legal_identifier(graph)}.kernel_{index}.py", known)
+        return self.give(("kernel", graph, index), f"{graph_identifier(graph)}.kernel_{index}.py", known)
 
     def of_transformed(self, text_name: str, compile_id: CompileId, function_name: str, known: str = "") -> str:
         """Return the file name of transformed code, by the name in its text: ``__transformed_code_0_for_f.py``.

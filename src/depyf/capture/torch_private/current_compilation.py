@@ -88,6 +88,67 @@ def name_of_graph(gm: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
+class Piece(NamedTuple):
+    """A piece of a captured graph that its backend split, while the backend compiles it.
+
+    Attributes:
+        name: of the submodule in the split graph: ``"submod_1"``.
+        module: its graph module.
+        arguments: for each of its inputs the node of the split graph that is passed to it: the parameter of an input,
+            the name of another node, ``""`` for a constant.
+    """
+
+    name: str
+    module: Any
+    arguments: tuple[str, ...]
+
+
+def piece() -> Piece | None:
+    """Return the piece of a captured graph that this thread is compiling; ``None`` where a whole graph is compiled.
+
+    A backend that splits its graph (DDPOptimizer, vLLM) runs the split graph by a ``torch.fx.Interpreter``, which
+    compiles each submodule when it comes to the node that calls it: ``Interpreter.run_node(node)`` is on the stack.
+    """
+    interpreter = getattr(sys.modules.get("torch.fx"), "Interpreter", None)
+    try:
+        module, function = private_api.CAPTURED_GRAPH.module, private_api.CAPTURED_GRAPH.attribute
+    except private_api.MissingPrivateApi:
+        return None
+    frame: Any = sys._getframe(1)
+    found = None  # the outermost one: compilers interpret graphs, too
+    while frame is not None and interpreter is not None:
+        code = frame.f_code
+        if code.co_name == function and frame.f_globals.get("__name__") == module:
+            return found
+        if code.co_name == "run_node" and code.co_argcount >= 2:
+            runner, node = (frame.f_locals.get(name) for name in code.co_varnames[:2])
+            if isinstance(runner, interpreter) and getattr(node, "op", "") == "call_module":
+                found = _called_piece(runner, node) or found
+        frame = frame.f_back
+    return None
+
+
+def _called_piece(runner: Any, node: Any) -> Piece | None:
+    """Return the graph module that a node calls; ``None`` for a plain module."""
+    try:
+        called = runner.module.get_submodule(node.target)
+    except AttributeError:
+        return None
+    if not hasattr(called, private_api.READABLE_GRAPH.attribute):
+        return None
+    return Piece(str(node.target), called, tuple(
+        str(getattr(each, "target" if getattr(each, "op", "") == "placeholder" else "name", "")) for each in node.args))
+
+
+def aot_number() -> int | None:
+    """Return ``3`` while AOTAutograd compiles what it calls ``"3_backward"``; ``None`` while it compiles nothing."""
+    try:
+        names = private_api.AOT_CONTEXT.get()()[0]
+        return int(str(names[0]).partition("_")[0]) if names else None
+    except (private_api.MissingPrivateApi, TypeError, ValueError, LookupError):
+        return None
+
+
 def callers() -> list[tuple[str, int, str]]:
     """Return ``(file, line, function)`` of who called the frame that torch is about to compile, outermost first.
 
@@ -163,7 +224,7 @@ def current() -> CompilerCall:
         if _is_of_torch(_module(caller)) and not _name(caller).rpartition(".")[2].startswith("_"):
             called = caller
         caller = caller.f_back
-    return CompilerCall(_name(called), *_place(caller), True, compiler.f_locals, _aot_number())
+    return CompilerCall(_name(called), *_place(caller), True, compiler.f_locals, aot_number())
 
 
 def _module(frame: Any) -> str:
@@ -186,12 +247,3 @@ def _name(frame: Any) -> str:
 
 def _place(frame: Any) -> tuple[str, int]:
     return (frame.f_code.co_filename, frame.f_lineno or 0) if frame is not None else ("", 0)
-
-
-def _aot_number() -> int | None:
-    """Return ``3`` while torch compiles what it calls ``"3_backward"``."""
-    try:
-        names = private_api.AOT_CONTEXT.get()()[0]
-        return int(str(names[0]).partition("_")[0]) if names else None
-    except (private_api.MissingPrivateApi, TypeError, ValueError, LookupError):
-        return None

@@ -259,7 +259,7 @@ def _without_wild(capture: Capture, directory: Directory) -> Capture:
     called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}
     graphs = []
     for graph in capture.graphs:
-        if graph.name not in called and graph.compile_id.key not in kept and graph.call is None:
+        if (graph.piece_of or graph.name) not in called and graph.compile_id.key not in kept and graph.call is None:
             for name in [n for n in directory.files if n.startswith(graph.name + ".")]:
                 directory.remove(name)
             graph = replace(
