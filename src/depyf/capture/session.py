@@ -420,6 +420,11 @@ class Session:
             metadata, payload, _seen_in_recompiled_frame, self._broken,
             current_compilation.callers, self._function_of_frame, _options_of_inductor,
             self._arguments)
+        stage = stages.stage_of(metadata)
+        if stage and self._is_printed_later(stage):
+            if isinstance(payload, str) and payload:  # (of a backward graph, which is compiled only if it runs)
+                self._graph().later = stage, payload
+            return
         if "frame_id" not in metadata:
             if isinstance(payload, str) and current_compilation.compile_id() is None:
                 self._on_printed_graph(metadata, payload)
@@ -428,11 +433,6 @@ class Session:
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
         if "compilation_metrics" in metadata or "bwd_compilation_metrics" in metadata:
             self._ended(compile_id)
-        stage = stages.stage_of(metadata)
-        if stage and self._is_printed_later(stage):
-            if isinstance(payload, str) and payload:  # (the backward graph is compiled when a call comes to it, if ever)
-                self._graph().later = stage, payload
-            return
         if not isinstance(payload, str):
             return
         if "dynamo_cpp_guards_str" in metadata:

@@ -44,6 +44,7 @@ class RunIndex:
 
     Attributes:
         graphs: by name.
+        pieces: of each graph that its backend split, by its name: the graphs that were compiled of it.
         entries: the frame and the cache entry of a compilation, by its ``key``.
         frames: by the name that code calls them.
         summaries: the functions, in the order of their first compilation.
@@ -55,6 +56,10 @@ class RunIndex:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.graphs: dict[str, CompiledGraph] = {graph.name: graph for graph in capture.graphs}
+        self.pieces: dict[str, list[CompiledGraph]] = {}
+        for graph in capture.graphs:
+            if graph.piece_of:
+                self.pieces.setdefault(graph.piece_of, []).append(graph)
         self.entries: dict[tuple[int, int, int], tuple[Frame, CacheEntry]] = {}
         self.frames: dict[str, Frame] = {}
         self.summaries: list[FunctionSummary] = []

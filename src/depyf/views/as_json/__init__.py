@@ -172,6 +172,8 @@ def _run_of_explain(folder: str, run: SectionContext) -> dict[str, Any]:
             "seconds": seconds(totals.seconds)},
         "functions": _functions(run),
         "graphs_without_function": [_graph(each) for each in without_frame(capture.graphs)],
+        "pieces": [{"name": each.name, "graph": each.piece_of, "files": _files(each)}
+                   for pieces in run.pieces.values() for each in pieces],
         "breaks": _breaks(run), "recompiles": _recompiles(run),
         "not_compiled": [_not_compiled(run, each) for each in capture.compilations
                          if each.outcome not in ("compiled", "open")],
@@ -191,10 +193,13 @@ def _functions(run: SectionContext) -> list[dict[str, Any]]:
 
 
 def _graph(graph: CompiledGraph) -> dict[str, Any]:
-    files = [*(stage.file for stage in graph.stages), *(kernel.file for kernel in graph.kernels)]
     return {
         "name": graph.name, "by": graph.call.function if graph.call is not None else "", "place": place(graph.call),
-        "files": list(filter(None, files))}
+        "files": _files(graph)}
+
+
+def _files(graph: CompiledGraph) -> list[str]:
+    return [*filter(None, (stage.file for stage in graph.stages)), *filter(None, (k.file for k in graph.kernels))]
 
 
 def _breaks(run: SectionContext) -> list[dict[str, Any]]:

@@ -169,7 +169,7 @@ def _frame(
             [*difference, *call_guards(version, of_some(version, compiled), decide)]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
-                parts.append(_graph(graph_name, graphs.get(graph_name), shown, version))
+                parts.append(_graph(graph_name, graphs, shown, version))
         parts.append(_transformed(version, compiled, shown))
     parts.append(_dispatching(frame, name, compiled, lost))
     return "\n\n\n".join(parts)
@@ -216,8 +216,11 @@ def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     return first if isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
 
 
-def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph], version: Version) -> str:
+def _graph(
+    name: str, graphs: Mapping[str, CompiledGraph], shown: dict[str, ShownGraph], version: Version,
+) -> str:
     """Return a graph as a function; one that is nearly equal to a graph above it by what differs."""
+    graph = graphs.get(name)
     captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
     if graph is None or captured is None:
         shown[name] = ShownGraph()
@@ -225,6 +228,9 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
                 f"    ...  # the captured graph is not available")
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]
+    pieces = [each.name for each in graphs.values() if each.piece_of == name]
+    if pieces:
+        stages.append(f"split by the backend, compiled in {count(len(pieces), 'piece')}: {some(pieces, 3)}")
     compiled_by = f", compiled by {with_backend(graph, version.compilation)}" * bool(graph.backend)
     head = [*comment(f"the graph {name}{compiled_by}"
                      + f"; of {version.label}, which failed: it is never called" * version.failed),

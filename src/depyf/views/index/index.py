@@ -13,7 +13,7 @@ from ..dump.folder import INDEX
 from ..ignored_caches import ignored_caches
 from ..markdown import code, count, link, prose, some
 from .sections.breaks import breaks
-from .sections.compiled import by_calls, functions, timeline
+from .sections.compiled import by_calls, functions, pieces, timeline
 from .sections.context import SectionContext
 from .sections.first import first
 from .sections.not_compiled import not_compiled
@@ -38,8 +38,9 @@ def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = 
     """
     run = SectionContext(capture)
     return _joined([
-        [*head(run), *start(run, page, later)], first(run), functions(run), timeline(run), by_calls(run), breaks(run),
-        recompiles(run), not_compiled(run), shapes(run), cost(run), _notes(run, notes_file), glossary(run)])
+        [*head(run), *start(run, page, later)], first(run), functions(run), timeline(run), pieces(run),
+        by_calls(run), breaks(run), recompiles(run), not_compiled(run), shapes(run), cost(run),
+        _notes(run, notes_file), glossary(run)])
 
 
 def _joined(parts: Iterable[Sequence[str]]) -> str:

@@ -83,7 +83,8 @@ def _entry(run: Run, version: Version, before: Version | None, guards: list[Json
             fidelity=code.source.fidelity, note=code.source.note, file=code.file)
     return {"id": ids, "guards": len(entry.guards), "guardsDoc": document, "transformed": transformed,
             "fidelity": code.source.fidelity if code.known else "",
-            "graphs": [run.graph_numbers[name] for name in entry.graph_names if name in run.graph_numbers],
+            "graphs": [run.graph_numbers[each] for name in entry.graph_names if name in run.graph_numbers
+                       for each in (name, *(piece.name for piece in run.index.pieces.get(name, ())))],
             "resumes": list(entry.resume_names)}
 
 

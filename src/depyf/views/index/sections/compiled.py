@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ....records.model import Compilation, CompiledGraph, SourceLocation
 from ....records.stages import direction
+from ....torch_text.graph_text import read_graph
 from ....torch_text.resumes import resumed_function
 from ... import compile_arguments
 from ...causes import cause
@@ -13,7 +14,7 @@ from ...compile_arguments import is_among
 from ...formatting import OUTCOMES, WITHOUT_CODE, seconds, stage_name
 from ...function_summary import FunctionSummary
 from ...grouping import path_to
-from ...markdown import code, link, prose, some, table
+from ...markdown import code, count, link, prose, some, table
 from ...without_frame import by_call, without_frame
 from ..written import IN_ORDER
 from .context import ROWS, SectionContext, left_out
@@ -163,7 +164,44 @@ def _graph_links(run: SectionContext, compilation: Compilation) -> str:
         name for name, graph in run.graphs.items()
         if compilation.outcome in WITHOUT_CODE and graph.compile_id.key == compilation.compile_id.key]
     links = _links([graph for name in names if (graph := run.graphs.get(name)) is not None])
+    split = sum(len(run.pieces.get(name, ())) for name in names)
+    if split:
+        links += f", [split into {count(split, 'piece')}](#pieces)"
     return links or ("none" if compilation.outcome == "compiled" else "")
+
+
+def pieces(run: SectionContext) -> list[str]:
+    """Return the pieces of graphs that their backends split: what each is of, and its files."""
+    rows = [(code(name), code(each.name.removeprefix(f"{name}.")), _modules(each), _user_lines(run, each),
+             _links([each])) for name, of_graph in run.pieces.items() for each in of_graph]
+    if not rows:
+        return []
+    several = len(run.pieces) > 1
+    heads = ("graph", "piece", "modules", "lines", "files")
+    lines = ["## Pieces", "", "The backend split " + (
+        "these graphs" if several else f"the graph {code(next(iter(run.pieces)))}")
+        + ": each piece is compiled alone, in this order.", ""]
+    lines += table(heads[not several :], [row[not several :] for row in rows[:ROWS]])
+    return lines + left_out(len(rows) - ROWS, "piece")
+
+
+def _modules(piece: CompiledGraph) -> str:
+    """Return the first and the last module that is called in a piece: ``layers.0.mlp to layers.1.norm``."""
+    paths = [code(call.path) for stage in piece.stages[:1] for call in stage.modules if call.nodes and call.path]
+    return " to ".join(dict.fromkeys([*paths[:1], *paths[-1:]]))
+
+
+def _user_lines(run: SectionContext, piece: CompiledGraph) -> str:
+    """Return the lines of the user's that a piece is of: ``model.py:12 to 19``."""
+    by_file: dict[str, list[int]] = {}
+    for node in read_graph(piece.stages[0].text).nodes if piece.stages else ():
+        if node.location is not None:
+            by_file.setdefault(node.location.filename, []).append(node.location.line)
+    shown = []
+    for filename, lines in by_file.items():
+        place = run.place(SourceLocation(filename, min(lines)))
+        shown.append(place if min(lines) == max(lines) else f"{place} to {max(lines)}")
+    return some(shown, 3)
 
 
 def by_calls(run: SectionContext) -> list[str]:

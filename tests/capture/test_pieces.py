@@ -1,0 +1,117 @@
+"""Backends that split a graph and compile each piece alone, as DDPOptimizer and vLLM do."""
+
+import pytest
+import torch
+from torch._dynamo.backends.registry import lookup_backend
+from torch.fx.passes.split_module import split_module
+
+import depyf
+from depyf.records.store import read
+from depyf.views.index.index import index
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.relu(self.a(x))
+
+
+class Layers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ls = torch.nn.ModuleList(Layer() for _ in range(3))
+
+    def forward(self, x):
+        for layer in self.ls:
+            x = layer(x)
+        return x
+
+
+def split_after_relu(compiler):
+    def backend(gm, inputs):
+        count = 0
+
+        def part(node):
+            nonlocal count
+            number = count
+            count += "relu" in str(node.target)
+            return number
+
+        split = split_module(gm, None, part, tuple_return=True)
+        compiled = {}
+
+        class Pieces(torch.fx.Interpreter):
+            def call_module(self, target, args, kwargs):
+                compiled[target] = compiler(self.fetch_attr(target), list(args))
+                return super().call_module(target, args, kwargs)
+
+        Pieces(split).run(*inputs)
+        for name, run in compiled.items():
+            delattr(split, name)
+            split.__dict__[name] = run
+        return split
+
+    return backend
+
+
+def dumped(tmp_path, backend):
+    model, x = Layers(), torch.ones(2, 4, requires_grad=True)
+    with depyf.prepare_debug(tmp_path, page=False):
+        result = torch.compile(model, backend=backend)(x)
+        result.sum().backward()
+    assert torch.equal(result, model(x))
+    return read(str(tmp_path))
+
+
+@pytest.fixture(scope="module")
+def eager(tmp_path_factory):
+    path = tmp_path_factory.mktemp("eager")
+    return path, dumped(path, split_after_relu(lookup_backend("aot_eager")))
+
+
+def test_each_piece_has_all_its_stages(eager):
+    path, capture = eager
+    pieces = [graph for graph in capture.graphs if graph.piece_of]
+    assert [graph.name for graph in pieces] == [f"{pieces[0].piece_of}.submod_{number}" for number in range(3)]
+    for graph in pieces:
+        assert [stage.stage for stage in graph.stages] == [
+            "Captured_Graph", "Joint_graph", "Forward_graph", "Backward_graph"]  # of equal layers, too
+        assert [stage.file for stage in graph.stages] == [f"{graph.name}.{stage.stage}.0.py" for stage in graph.stages]
+        assert all((path / stage.file).exists() for stage in graph.stages)
+
+
+def test_inputs_of_a_piece_are_called_what_is_passed_to_it(eager):
+    path, capture = eager
+    second = next(graph for graph in capture.graphs if graph.name.endswith("submod_1"))
+    assert [source for source in (each.source for each in second.inputs) if "'1'" in source] == [
+        "L['self']._modules['ls']._modules['1']._modules['a']._parameters['weight']",
+        "L['self']._modules['ls']._modules['1']._modules['a']._parameters['bias']"]
+    assert second.inputs[0].source == ""  # what the first piece returns
+    text = (path / f"{second.name}.Forward_graph.0.py").read_text()
+    assert "# self.ls[1].a.weight" in text and "ls[0]" not in text
+
+
+def test_the_index_lists_the_pieces(eager):
+    path, capture = eager
+    text = (path / "index.md").read_text()
+    assert "[split into 3 pieces](#pieces)" in text
+    row = next(line for line in text.splitlines() if line.startswith("| `submod_1`"))
+    assert "`ls.1.a`" in row and ".submod_1.Backward_graph.0.py" in row
+    assert ".submod_0.Forward_graph.0.py" not in index(capture).split("## Pieces")[0]
+
+
+def test_a_whole_graph_that_is_compiled_is_no_piece(tmp_path):
+    capture = dumped(tmp_path, lookup_backend("aot_eager"))
+    assert [graph.piece_of for graph in capture.graphs] == [""]
+
+
+def test_a_backward_graph_that_never_runs_is_recorded(tmp_path):
+    model, x = Layer(), torch.ones(2, 4)
+    with depyf.prepare_debug(tmp_path, page=False):
+        torch.compile(model, backend="aot_eager")(x)
+    capture = read(str(tmp_path))
+    assert "Backward_graph" in [stage.stage for stage in capture.graphs[0].stages]
+    assert any("never compiled: nothing ran it" in note for note in capture.notes)
