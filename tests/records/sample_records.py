@@ -30,6 +30,7 @@ from depyf.records.model import (
     SymbolDecision,
     TracedLines,
     TransformedCode,
+    UnreadEvent,
     UserFunction,
 )
 
@@ -62,4 +63,5 @@ COMPILATION = Compilation(
     (TracedLines("/a/b.py", (3, 4)),), UserFunction("C.f", PLACE, (PLACE,)),
     {"dynamic": "True"})
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
-                (COMPILATION,), (SourceFile("/a/b.py", "x = \"\udc80\"\n"),))
+                (COMPILATION,), (SourceFile("/a/b.py", "x = \"\udc80\"\n"),), None,
+                (UnreadEvent("compiler_collective", "[1]", IDS, "__compiled_fn_1"),))

@@ -148,6 +148,11 @@ class Graphs:
         builder = None if number is None else self._of_aot.get(number)
         return builder if builder is not None and builder.ids.key == ids.key else None
 
+    def begun(self, ids: CompileId) -> GraphBuilder | None:
+        """Return the graph of a compilation whose backend is at work; ``None`` where it traces, or is done."""
+        builder = next(reversed(self._builders.get(ids.key, [])), None)
+        return builder if builder is not None and not builder.name else None
+
     def compiled_by_aot(self, builder: GraphBuilder, number: int) -> None:
         """Remember the number under which AOTAutograd compiles a graph."""
         self._of_aot[number] = builder

@@ -12,6 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from .. import budgets, guarded, reading
 from ..guarded import Result, guarded_call, warn_of
 from ..records import stages
 from ..records.environment import environment
-from ..records.log import RecordLog
+from ..records.log import Recorded, RecordLog
 from ..records.model import (
     Caller,
     Capture,
@@ -31,6 +32,7 @@ from ..records.model import (
     NamedValue,
     SourceFile,
     TracedLines,
+    UnreadEvent,
     UserFunction,
 )
 from ..records.store import PLAIN_STANCES, UNDER_STANCE
@@ -62,10 +64,6 @@ from .user_function import Meant, of_frame, record_of
 if TYPE_CHECKING:
     from ..records.model import Bytecode
 
-#: The kinds of events of torch's trace that records are made of.
-_KINDS = frozenset({"artifact", "dynamo_cpp_guards_str", "graph_dump", *stages.EVENTS}) | events.EVENTS | events.OBJECTS
-
-
 class Session:
     """Watches from :meth:`start` to :meth:`end`; :meth:`capture` has the records until :meth:`close`.
 
@@ -93,6 +91,7 @@ class Session:
         self.caches = caches
         self.log_bytecode = log_bytecode
         self.notes: list[str] = []
+        self.unread: list[Recorded[UnreadEvent]] = []
         self.lock = threading.RLock()
         self.undo: list[hooks.Undo] = []
         self.on: set[str] = set()  # what could be switched on
@@ -123,7 +122,7 @@ class Session:
             ("frames without tensors", lambda: hooks.on_frame(self._safely(self._on_frame))),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: trace_events.on_trace(
-                self._safely(self._on_trace), self._safely(self._wanted, failed=True), _KINDS)),
+                self._safely(self._on_trace), self._safely(self._wanted, failed=True), events.REPEATED)),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("graphs that a backend shows", lambda: hooks.on_shown_graph(self._safely(self._on_shown_graph))),
@@ -184,6 +183,9 @@ class Session:
             for graph in self.graphs.all():
                 self.attempt(lambda: self._print_uncompiled(graph), None)
             self.graphs.name_the_rest()
+            note = self.attempt(lambda: events.unread_note(map(self.recorder.read, self.unread)), "")
+            if note:
+                self.note(note)
             self._complete(options)
 
     def close(self) -> None:
@@ -395,9 +397,9 @@ class Session:
             return "object"
         if event in stages.EVENTS:
             return "payload"
-        # (Other kinds than those of ``_KINDS`` are not asked about.)
+        # (The kinds of ``events.REPEATED`` are not asked about.)
         return event != "artifact" or artifact in events.ARTIFACTS or artifact in stages.ARTIFACTS \
-            or (self.internal_stages and stages.may_be_internal(artifact))
+            or (self.internal_stages and stages.may_be_internal(artifact)) or not events.is_known(event, artifact)
 
     def _is_printed_by_us(self, stage: str) -> bool:
         return stage == "Captured_Graph" and "captured graphs" in self.on
@@ -420,6 +422,10 @@ class Session:
             metadata, payload, _seen_in_recompiled_frame, self._broken,
             current_compilation.callers, self._function_of_frame, _options_of_inductor,
             self._arguments)
+        name = events.unread_name(metadata)
+        if name:
+            self._on_unread(name, metadata, payload)
+            return
         stage = stages.stage_of(metadata)
         if stage and self._is_printed_later(stage):
             if isinstance(payload, str) and payload:  # (of a backward graph, which is compiled only if it runs)
@@ -439,6 +445,24 @@ class Session:
             self.codes.guarded_by(compile_id, payload)
         else:
             self._on_printed_graph(metadata, payload)
+
+    def _on_unread(self, name: str, metadata: dict[str, Any], payload: Any) -> None:
+        """Record an event that nothing here reads, with the graph that is being compiled; a file of it on request."""
+        current = current_compilation.compile_id()
+        ids = None if current is None else self.events.compile_id(*current)
+        graph = self.graphs.of_aot(ids, current_compilation.aot_number()) or self.graphs.begun(ids) if ids else None
+        event = events.unread_event(name, metadata, payload, ids)
+
+        def record() -> None:
+            named = replace(event, graph=graph.name) if graph is not None else event
+            self.unread.append(self.recorder.append(named))
+
+        if graph is None:
+            record()
+            return
+        graph.when_named(record)
+        if self.internal_stages:
+            self.graphs.add_stage(graph, stages.shown_stage(name), event.text, True, shown_as=stages.shown_name(name))
 
     def _on_printed_graph(self, metadata: dict[str, Any], payload: str) -> None:
         """Take the graph that an event holds, if it holds one."""
@@ -550,9 +574,11 @@ class Session:
             self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
         versions: dict[str, str] = self.attempt(environment, {})
         compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
+        nothing: tuple[UnreadEvent, ...] = ()
         unwritten = self.attempt(lambda: self.codes.unwritten(self._ending), None)
         return Capture(
-            (), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations, self._sources, unwritten)
+            (), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations, self._sources, unwritten,
+            self.attempt(lambda: tuple(map(self.recorder.read, self.unread)), nothing))
 
 
 # What not every program needs is imported when it is needed.

@@ -18,6 +18,7 @@ from typing import Any
 from .. import budgets
 from ..provenance.graph_provenance import Provenance
 from ..reading import json_value, lines
+from ..records import stages
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -30,10 +31,10 @@ from ..records.model import (
     GraphStage,
     Kernel,
     TransformedCode,
+    UnreadEvent,
 )
-from ..records.stages import stage_of
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
-from ..torch_text.events import EventReader
+from ..torch_text.events import EventReader, unread_event, unread_name, unread_note
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import GuardReader
 from ..torch_text.resumes import resumed_function
@@ -97,6 +98,7 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
     guards: dict[tuple[int, int, int], str] = {}
     graphs: dict[tuple[int, int, int], _Graph] = {}
     environment: dict[str, str] = {}
+    unread_events: list[UnreadEvent] = []
     count, unread = 0, 0
 
     def take(metadata: dict[str, Any], payload: str | None) -> None:
@@ -107,7 +109,11 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
         if isinstance(metrics, dict):
             environment.update({key: str(metrics[name]) for key, name in
                                 (("torch", "pytorch_version"), ("python", "python_version")) if metrics.get(name)})
-        if not isinstance(metadata.get("frame_id"), int) or payload is None:
+        name, has_frame = unread_name(metadata), isinstance(metadata.get("frame_id"), int)
+        if name or payload is None or not has_frame:
+            if name:
+                unread_events.append(unread_event(name, metadata, payload, reader.compile_id(
+                    metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)) if has_frame else None))
             return
         ids = reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
         key = ids.key
@@ -118,9 +124,11 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
         if isinstance(metadata.get("inductor_output_code"), dict):
             output = metadata["inductor_output_code"]
             graph.kernel(payload, str(output.get("file_path") or output.get("filename") or ""))
-        stage = stage_of(metadata)
+        shown = metadata.get("graph_dump")
+        name = str(shown.get("name") or "graph_dump") if isinstance(shown, dict) else ""
+        stage = stages.shown_stage(name) if name else stages.stage_of(metadata)
         if stage:
-            graph.stage(stage, payload, int(metadata.get("attempt") or 0))
+            graph.stage(stage, payload, int(metadata.get("attempt") or 0), stages.shown_name(name) if name else "")
 
     for metadata, payload in events(log):
         count += 1
@@ -133,14 +141,16 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
                            "wrote.")
     try:
         compilations = tuple(map(checked, reader.compilations()))
-        return _put_together(reader, compilations, guards, graphs, environment, unread)
+        note = unread_note(unread_events)
+        return replace(_put_together(reader, compilations, guards, graphs, environment, unread, note),
+                       events=tuple(unread_events))
     except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
         raise RecordsError(f"{path} holds events that torch does not write so ({error}).") from error
 
 
 def _put_together(
     reader: EventReader, compilations: tuple[Compilation, ...], guards: Mapping[tuple[int, int, int], str],
-    graphs: Mapping[tuple[int, int, int], _Graph], environment: dict[str, str], unread: int,
+    graphs: Mapping[tuple[int, int, int], _Graph], environment: dict[str, str], unread: int, note: str,
 ) -> Capture:
     guard_reader = GuardReader(lambda shown: _full_path(shown, reader.strings()))
     records = {key: _with_calls(graph.record()) for key, graph in graphs.items() if graph.stages}
@@ -156,8 +166,8 @@ def _put_together(
     first = {c.compile_id.frame_key: c for c in reversed(compilations)}
     frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
                     tuple(entries)) for frame, entries in functions.items()]
-    notes = (FROM_LOG,) if not unread else (
-        FROM_LOG, f"events of the log that are not as torch writes them are left out: {unread}")
+    left_out = f"events of the log that are not as torch writes them are left out: {unread}" if unread else ""
+    notes = tuple(filter(None, (FROM_LOG, left_out, note)))
     return Capture(_functions(frames), tuple(records.values()), notes, environment, compilations)
 
 
@@ -201,13 +211,13 @@ class _Graph:
         self.stages: list[GraphStage] = []
         self.kernels: list[Kernel] = []
 
-    def stage(self, stage: str, text: str, attempt: int) -> None:
+    def stage(self, stage: str, text: str, attempt: int, shown_as: str = "") -> None:
         if attempt > self.attempt:  # tracing began again
             self.attempt, self.stages, self.kernels = attempt, [], []
         text = legal_graph(text)
         same = [each for each in self.stages if each.stage == stage]
         if all(each.text != text for each in same):
-            self.stages.append(GraphStage(stage, len(same), text, False, self.ids))
+            self.stages.append(GraphStage(stage, len(same), text, False, self.ids, shown_as=shown_as))
 
     def kernel(self, text: str, path: str) -> None:
         if all(known.path != path or not path for known in self.kernels):
@@ -215,4 +225,6 @@ class _Graph:
 
     def record(self) -> CompiledGraph:
         name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
+        if self.ids.resets:  # (torch counts anew)
+            name += f"_after_reset_{self.ids.resets}"
         return CompiledGraph(name, name, self.ids, "", tuple(self.stages), tuple(self.kernels))

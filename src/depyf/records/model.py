@@ -402,6 +402,23 @@ class CompiledGraph:
 
 # --- compilations ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
+class UnreadEvent:
+    """An event of torch's structured trace that depyf does not read, as torch wrote it.
+
+    Attributes:
+        name: its kind; of an ``artifact`` the name of that.
+        text: its payload; its metadata, as JSON, where it has none.
+        compile_id: of the compilation in which it came.
+        graph: the name of the graph, or of the piece of one, that was being compiled; empty where none was.
+    """
+
+    name: str
+    text: str = ""
+    compile_id: CompileId | None = None
+    graph: str = ""
+
+
+@dataclass(frozen=True)
 class NamedValue:
     """What torch knew of a local variable where a graph broke.
 
@@ -838,6 +855,7 @@ class Capture:
     compilations: tuple[Compilation, ...] = ()
     sources: tuple[SourceFile, ...] = ()
     unwritten: Unwritten | None = None
+    events: tuple[UnreadEvent, ...] = ()
 
     @property
     def lost(self) -> frozenset[tuple[int, int, int]]:

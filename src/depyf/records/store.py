@@ -35,6 +35,7 @@ from .model import (
     OrderOfEntries,
     SourceFile,
     StageOfGraph,
+    UnreadEvent,
     Unwritten,
 )
 from .plain_lines import SCHEMA, first_line, last_lines, line_of
@@ -67,6 +68,7 @@ class RecordsError(ValueError):
 #: Kinds of lines and what they hold.
 _KINDS: dict[str, type] = {
     "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "source": SourceFile,
+    "event": UnreadEvent,
     # while the run goes on
     "stage": StageOfGraph, "kernel": KernelOfGraph, "code": CodeObject, "bytecode": Bytecode, "guards": GuardsOfEntry,
     # at its end, where the texts are still to be written
@@ -90,7 +92,7 @@ def lines(capture: Capture) -> Iterator[str]:
     """Yield the lines of the file in its final form, which replaces the one written while the run went on."""
     yield first_line(capture.environment)
     known: dict[int, Any] = {}
-    for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources):
+    for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources, *capture.events):
         yield line(record, known)
     yield from last_lines(capture.notes)
 
@@ -251,7 +253,7 @@ def _read(path: str, file: Iterable[bytes]) -> Capture:
     return Capture(
         tuple(by_kind["function"].values()), tuple(map(_put_together(by_kind), by_kind["graph"].values())),
         tuple(dict.fromkeys(notes)), environment, tuple(by_kind["compilation"].values()),
-        tuple(by_kind["source"].values()), None if ended else _unwritten(by_kind))
+        tuple(by_kind["source"].values()), None if ended else _unwritten(by_kind), tuple(by_kind["event"].values()))
 
 
 def _unwritten(by_kind: Mapping[str, Mapping[Any, Any]]) -> Unwritten:
@@ -274,12 +276,15 @@ def _put_together(by_kind: Mapping[str, Mapping[Any, Any]]) -> Callable[[Compile
 
 
 def _identity(record: Any, text: bytes) -> Any:
-    """Lines of the same record: the last one counts (a compilation gets its backward later); equal lines count once."""
+    """Lines of the same record: the last one counts (a compilation gets its backward later).
+
+    Equal lines count once, but for events.
+    """
     if isinstance(record, CompiledGraph):
         return record.name
     if isinstance(record, Compilation):
         return record.compile_id.key
-    return hash(text)
+    return object() if isinstance(record, UnreadEvent) else hash(text)
 
 
 # --- JSON -> records ---------------------------------------------------------------------------------
@@ -288,7 +293,7 @@ def _identity(record: Any, text: bytes) -> Any:
 #: The fields that hold texts of code.
 _CODE = {
     model.CodeText: {"text"}, model.GraphStage: {"text"}, model.Kernel: {"text"}, model.SourceFile: {"text"},
-    model.GuardsOfEntry: {"text"}, model.Bytecode: {"facts"}, model.PackedCode: {"data"}}
+    model.GuardsOfEntry: {"text"}, model.UnreadEvent: {"text"}, model.Bytecode: {"facts"}, model.PackedCode: {"data"}}
 #: Builds what a field holds of a value of JSON.
 _Builder = Callable[[Any], Any]
 

@@ -13,10 +13,12 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..records import stages
 from ..records.model import (
     CacheLookup,
     Compilation,
@@ -30,6 +32,7 @@ from ..records.model import (
     Span,
     SymbolDecision,
     TracedLines,
+    UnreadEvent,
     UserFunction,
 )
 from .libraries import asks_for_sizes, is_library, is_of_backend, is_polyfill
@@ -51,6 +54,18 @@ ARTIFACTS = frozenset({
 #: Artifacts of which it is enough to know that they were: their texts say no more.
 WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 
+#: Kinds of events that say what others say, too: guards and inputs once more, times, what other tools are to show.
+REPEATED = frozenset({
+    "dynamo_guards", "describe_source", "describe_storage", "describe_tensor", "link", "dump_file",
+    "inductor_output_code", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
+#: Ends of names of artifacts, the same. (Inductor's own tie of kernels to lines: we make one of our own.)
+_REPEATED_ARTIFACTS = (
+    "torch_version", "_functorch.config", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE", "_code_state",
+    "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
+#: Fields that every event may have, beside the one that names its kind.
+_GENERAL = frozenset({
+    "rank", "frame_id", "frame_compile_id", "attempt", "compile_id", "compiled_autograd_id", "has_payload", "stack",
+    "pathname", "lineno", "timestamp", "thread", "process"})
 #: Events inside of which the frame that is compiled can be seen.
 _BEGINNING = ("dynamo_start", "artifact")
 _CACHE = re.compile(r"(?P<cache>fx_graph|aotautograd)_cache_(?P<outcome>hit|miss|bypass)")
@@ -82,6 +97,45 @@ AT_HAND = 8
 #: Name and place of a frame's function, and what the user means by it.
 _Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
 _LIMIT = r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded"
+
+
+def unread_name(metadata: Mapping[str, Any]) -> str:
+    """Return the name of an event, or of the artifact that it holds, if nothing of depyf reads it; ``""`` otherwise."""
+    kind = next((key for key in metadata if key not in _GENERAL), "")
+    about = metadata.get("artifact")
+    artifact = str(about.get("name", "")) if kind == "artifact" and isinstance(about, dict) else ""
+    return "" if is_known(kind, artifact) else artifact or kind
+
+
+def is_known(kind: str, artifact: str = "") -> bool:
+    """Return whether depyf reads events of a kind, or shows their graphs on request, or they repeat what others say.
+
+    Args:
+        kind: the event's.
+        artifact: the name of what an ``artifact`` holds.
+    """
+    if kind != "artifact":
+        return not kind or kind in EVENTS | OBJECTS | REPEATED | stages.EVENTS.keys() | {
+            "dynamo_cpp_guards_str", "graph_dump"}
+    return (artifact in ARTIFACTS | WITHOUT_PAYLOAD | stages.ARTIFACTS.keys() | stages.ALSO_SHOWN
+            or stages.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS))
+
+
+def unread_event(
+    name: str, metadata: Mapping[str, Any], payload: Any, compile_id: CompileId | None, graph: str = "",
+) -> UnreadEvent:
+    """Return the record of an event that depyf does not read."""
+    kind = next((key for key in metadata if key not in _GENERAL), "")
+    text = payload if isinstance(payload, str) and payload else json.dumps(metadata.get(kind), default=str)
+    return UnreadEvent(name, text, compile_id, graph)
+
+
+def unread_note(events: Iterable[UnreadEvent]) -> str:
+    """Return the note that counts the events which depyf does not read, by name; ``""`` for none."""
+    names = Counter(each.name for each in events)
+    counts = (f"{name} ({number} times)" if number > 1 else name for name, number in sorted(names.items()))
+    return f"events of torch's trace that depyf does not read, as they are in records.jsonl: {', '.join(counts)}" \
+        if names else ""
 
 
 class Spill(Protocol):

@@ -34,12 +34,12 @@ _NEAR = 32
 class _TraceHandler(logging.Handler):
     def __init__(
         self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
-        kinds: frozenset[str] | None,
+        unwanted: frozenset[str],
     ) -> None:
         super().__init__(logging.DEBUG)
         self.receive = receive
         self.wanted = wanted
-        self.kinds = kinds
+        self.unwanted = unwanted
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Hand the event to the receiver, without the handler's lock.
@@ -54,7 +54,7 @@ class _TraceHandler(logging.Handler):
 
 def on_trace(
     receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
-    kinds: frozenset[str] | None = None,
+    unwanted: frozenset[str] = frozenset(),
 ) -> Undo:
     """Call ``receive(metadata, payload)`` for events of torch's structured trace.
 
@@ -63,11 +63,11 @@ def on_trace(
         wanted: whether an event is needed, by its kind and, for an ``artifact``, its name.  Others may come all
             the same; while nobody else listens they are mostly not made (torch prints a graph before and after each
             of its passes, which costs more than all that we do).
-        kinds: of those that may be needed; ``None``: all. (Of others there are thousands, and none is asked about.)
+        unwanted: kinds that are never needed. (There are thousands of them, and ``wanted`` is not asked about any.)
     """
     private_api.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
-    handler = _TraceHandler(receive, wanted, kinds)
+    handler = _TraceHandler(receive, wanted, unwanted)
     release = _choose_trace()
     logger.addHandler(handler)
 
@@ -93,7 +93,7 @@ def _choose_trace() -> Undo:
         for handler in logger.handlers:
             if type(handler) is not _TraceHandler:
                 alone = False
-            elif handler.kinds is None or name in handler.kinds:
+            elif name not in handler.unwanted:
                 handlers.append(handler)
         if not alone:
             original(name, metadata_fn, *args, **kwargs)
