@@ -14,11 +14,11 @@ export function guards(run, state, app) {
     h("div", { class: "bar" },
       h("label", {}, "version ", h("select", { onchange: (event) => app.go("guards", { id: event.target.value }) },
         run.guards.map((found) => h("option", { value: found.id, selected: found === chosen },
-          `${found.id} ${found.frame}: ${count(found.count, "guard")}`)))),
+          `${found.id} ${found.frame}: ${count(found.count, "condition")}`)))),
       filter,
       h("a", { href: app.link("side", { panes: [{ key: run.docs[chosen.doc].key, line: 0 }, ...sourcePane(run, chosen)] }) },
         "as Python"),
-      h("span", { class: "soft" }, `${count(chosen.count, "guard")} on ${count(chosen.groups.length, "object")}`)),
+      h("span", { class: "soft" }, `${count(chosen.count, "condition")} on ${count(chosen.groups.length, "object")}`)),
     h("div", { class: "column" },
       failed.length || chosen.failed.length ? h("article", { class: "card warn" }, h("h2", {}, "Failed at recompiles"),
         h("ul", {}, failed.map((group) => h("li", {},
@@ -56,7 +56,7 @@ export function guards(run, state, app) {
       }
       const bad = child.groups.some((group) => group[4].length);
       return h("details", { open: open || depth < 2 || child.checks <= 6 },
-        h("summary", { class: bad ? "bad" : null }, code(label), h("span", { class: "soft" }, ` ${count(child.checks, "check")}`),
+        h("summary", { class: bad ? "bad" : null }, code(label), h("span", { class: "soft" }, ` ${count(child.checks, "condition")}`),
           bad ? [" ", h("span", { class: "tag" }, "failed")] : null),
         child.groups.map((group) => conditions(run, group, app)), branches(child, open, depth + 1));
     });
@@ -73,7 +73,7 @@ function cost(run, chosen, app) {
   const most = [...chosen.groups].sort((a, b) => checks(b) - checks(a)).slice(0, 5);
   if (all < 2) return null;
   return h("article", { class: "card cost" }, h("h2", {}, "Most checks"),
-    h("p", { class: "soft" }, `${count(all, "check")} in all, before each call that this version serves`, chosen.microseconds
+    h("p", { class: "soft" }, `${count(all, "condition")} in all, before each call that this version serves`, chosen.microseconds
       ? `: one look at all of them took torch ${chosen.microseconds} \u00b5s, when they were made` : "", "."),
     h("ol", {}, most.map((group) => h("li", {}, h("b", {}, String(checks(group))), ` (${Math.round(100 * checks(group) / all)} %) on `,
       group[0] ? code(group[0]) : "global state", " ", placeLink(run, app, group[5].find(([, place]) => place >= 0)?.[1] ?? -1)))));

@@ -81,7 +81,7 @@ def _entry(run: Run, version: Version, before: Version | None, guards: list[Json
         transformed = run.document(
             "transformed", f"transformed {ids}", f"transformed code of {ids} {frame.name}{failed}", code.source.text,
             fidelity=code.source.fidelity, note=code.source.note, file=code.file)
-    return {"id": ids, "guards": len(entry.guards), "guardsDoc": document, "transformed": transformed,
+    return {"id": ids, "guards": len(version.conditions), "guardsDoc": document, "transformed": transformed,
             "fidelity": code.source.fidelity if code.known else "",
             "graphs": [run.graph_numbers[each] for name in entry.graph_names if name in run.graph_numbers
                        for each in (name, *(piece.name for piece in run.index.pieces.get(name, ())))],
@@ -89,7 +89,7 @@ def _entry(run: Run, version: Version, before: Version | None, guards: list[Json
 
 
 def _guards(run: Run, version: Version, document: int) -> Json:
-    frame, entry = version.frame, version.entry
+    entry = version.entry
     failures = [failure for compilation in run.capture.compilations for failure in compilation.guard_failures
                 if failure.entry is not None and failure.entry.key == entry.compile_id.key]
     shown = guard_groups(version)
@@ -102,8 +102,9 @@ def _guards(run: Run, version: Version, document: int) -> Json:
     others = list(dict.fromkeys(without_addresses(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
               if compilation.compile_id.key == entry.compile_id.key and "guard_microseconds" in compilation.counts]
-    return {"id": str(entry.compile_id), "frame": _frame_title(frame), "doc": document,
-            "count": len(entry.guards), "groups": groups, "failed": others, "microseconds": looked[0] if looked else 0}
+    return {"id": str(entry.compile_id), "frame": _frame_title(version.frame), "doc": document,
+            "count": len(version.conditions), "groups": groups, "failed": others,
+            "microseconds": looked[0] if looked else 0}
 
 
 def _frame_title(frame: Frame) -> str:

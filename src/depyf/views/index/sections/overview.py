@@ -157,12 +157,12 @@ def cost(run: SectionContext) -> list[str]:
 
 def _guards(run: SectionContext) -> list[str]:
     """Return what the guards of the versions that have most of them take at each call."""
-    known = [(len(entry.guards), each) for each in run.capture.compilations
-             if (entry := run.entry(each)) is not None and len(entry.guards) >= _MANY_GUARDS]
+    known = [(len(version.conditions), each) for each in run.capture.compilations
+             if (version := run.version(each)) is not None and len(version.conditions) >= _MANY_GUARDS]
     lines: list[str] = []
     for number, each in sorted(known, key=lambda one: -one[0])[:_VERSIONS]:
         took = each.counts.get("guard_microseconds", 0) / 1000
         measured = f", which takes {took:.2f} ms" if took else ""
         lines += ["", f"Each call that {code(str(each.compile_id))} {run.subject(each)} serves checks {number:,} "
-                      f"guards{measured}."]
+                      f"conditions{measured}."]
     return lines
