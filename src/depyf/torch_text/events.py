@@ -60,7 +60,7 @@ REPEATED = frozenset({
     "inductor_output_code", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
 #: Ends of names of artifacts, the same. (Inductor's own tie of kernels to lines: we make one of our own.)
 _REPEATED_ARTIFACTS = (
-    "torch_version", "_functorch.config", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE", "_code_state",
+    "torch_version", "_functorch.config", "dynamo_error", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE", "_code_state",
     "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
 #: Fields that every event may have, beside the one that names its kind.
 _GENERAL = frozenset({
