@@ -58,10 +58,11 @@ WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 REPEATED = frozenset({
     "dynamo_guards", "describe_source", "describe_storage", "describe_tensor", "link", "dump_file",
     "inductor_output_code", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
-#: Ends of names of artifacts, the same. (Inductor's own tie of kernels to lines: we make one of our own.)
+#: Ends of names of artifacts, the same: of the error with which a compilation ended and of what the transformed code does
+#: to objects. (Inductor ties kernels to lines; we do that ourselves.)
 _REPEATED_ARTIFACTS = (
-    "torch_version", "_functorch.config", "dynamo_error", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE", "_code_state",
-    "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
+    "torch_version", "_functorch.config", "dynamo_error", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
+    "_code_state", "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
 #: Fields that every event may have, beside the one that names its kind.
 _GENERAL = frozenset({
     "rank", "frame_id", "frame_compile_id", "attempt", "compile_id", "compiled_autograd_id", "has_payload", "stack",
