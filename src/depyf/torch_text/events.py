@@ -58,8 +58,8 @@ WITHOUT_PAYLOAD = frozenset({"aotautograd_cache_miss"})
 REPEATED = frozenset({
     "dynamo_guards", "describe_source", "describe_storage", "describe_tensor", "link", "dump_file",
     "inductor_output_code", "compilation_metrics_runtime", "bwd_compilation_metrics_runtime"})
-#: Ends of names of artifacts, the same: of the error with which a compilation ended and of what the transformed code does
-#: to objects. (Inductor ties kernels to lines; we do that ourselves.)
+#: Ends of names of artifacts, the same: the error with which a compilation ended, what the transformed code does to
+#: objects. (Inductor ties kernels to lines; we do that ourselves.)
 _REPEATED_ARTIFACTS = (
     "torch_version", "_functorch.config", "dynamo_error", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
     "_code_state", "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
