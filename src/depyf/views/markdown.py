@@ -17,7 +17,8 @@ def one_line(text: str, longest: int = 0) -> str:
     It is cut behind a word where one ends near.
     """
     text = " ".join(text.split())
-    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return re.sub(r"(?<=\S)\s\S{0,16}$", " ", text[: longest - 3]) + "..." if 0 < longest < len(text) else text
 
 

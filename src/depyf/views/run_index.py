@@ -191,8 +191,7 @@ class RunIndex:
 
         ``{"___stack0": "self.log.append"}``. (A constant is no name for the value that it has.)
         """
-        constants = self.constants_on_stack(compilation)
-        return {name: text for name, text in self._on_stack(compilation) if name not in constants}
+        return {name: text for name, text in self._on_stack(compilation) if not NUMBER.fullmatch(text)}
 
     def constants_on_stack(self, compilation: Compilation) -> dict[str, str]:
         """Return the numbers that a resume function takes because the line of the break has them: ``___stack1``: 0."""
