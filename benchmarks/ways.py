@@ -2,8 +2,8 @@
 
     python benchmarks/ways.py PROGRAM.py ... [--write docs/measured/ways.md]
 
-Each program runs once, with ``TORCH_TRACE`` and under depyf: ``depyf run``, or its own ``prepare_debug`` where it takes
-a directory as its argument. A graph of the trace is in the dump if a stage of the same kind has the same operations with
+Each program runs once, with ``TORCH_TRACE`` and under depyf: ``depyf run``, or its own ``prepare_debug`` where it
+takes a directory. A graph of the trace is in the dump if a stage of the same kind has the same operations with
 the same targets, in order; each stage counts for one graph. (Torch writes the graph after Inductor's passes twice:
 equal ones of one kind and one compilation count once.) A label of an input of a piece is false if the graph that was
 split has an input of that name with another label.

@@ -7,6 +7,7 @@ from torch.fx.passes.split_module import split_module
 
 import depyf
 from depyf.records.store import read
+from depyf.views.diff.difference import difference
 from depyf.views.index.index import index
 
 
@@ -115,3 +116,11 @@ def test_a_backward_graph_that_never_runs_is_recorded(tmp_path):
     capture = read(str(tmp_path))
     assert "Backward_graph" in [stage.stage for stage in capture.graphs[0].stages]
     assert any("never compiled: nothing ran it" in note for note in capture.notes)
+
+
+def test_a_difference_in_a_piece_is_named(eager, tmp_path):
+    path, _ = eager
+    with depyf.prepare_debug(tmp_path, page=False):
+        torch.compile(Layers(), backend=split_after_relu(lookup_backend("aot_eager")))(torch.ones(2, 4))
+    lines = [line for each in difference(read(str(path)), read(str(tmp_path))).changed for line in each.lines]
+    assert any("piece `submod_0` changed: the joint one" in line for line in lines)

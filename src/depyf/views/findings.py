@@ -90,12 +90,11 @@ def _guards(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
 
 def _kernels(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
     for compilation in summary.done:
-        for name in run.graph_names(compilation):
-            graph = run.graphs.get(name)
-            calls = sum(len(kernel.calls) for kernel in graph.kernels) if graph else 0
+        for graph in run.with_pieces(run.graph_names(compilation)):
+            calls = sum(len(kernel.calls) for kernel in graph.kernels)
             if calls:
                 yield _of(run, compilation, summary, "kernels",
-                          f"the generated code of {code(name)} has {count(calls, 'kernel call')}", calls)
+                          f"the generated code of {code(graph.name)} has {count(calls, 'kernel call')}", calls)
 
 
 def _seconds(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -139,6 +139,11 @@ class RunIndex:
         """Return the names of resume functions that the code of a compilation calls."""
         entry = self.entry(compilation)
         return entry.resume_names if entry else ()
+
+    def with_pieces(self, names: Iterable[str]) -> list[CompiledGraph]:
+        """Return the graphs of these names that there are, each before the pieces that its backend split it into."""
+        return [graph for name in names if name in self.graphs
+                for graph in (self.graphs[name], *self.pieces.get(name, ()))]
 
     def graph_names(self, compilation: Compilation) -> tuple[str, ...]:
         """Return the names of graphs that the code of a compilation calls."""

@@ -231,10 +231,11 @@ class _Comparison:
             return [f"* {_VERSION} {word}: {self._sizes(run, present)}"]
         of = f" of {_VERSION}"
         lines = self._guards(entry, other, of)
-        graphs = [[run.graphs[name] for name in each.graph_names if name in run.graphs]
-                  for run, each in ((self.old, entry), (self.new, other))]
-        for at, (graph, changed) in enumerate(paired(graphs[0], graphs[1], lambda _: 0), 1):
-            which = f"graph {at}{of}" if max(map(len, graphs)) > 1 else f"graph{of}"
+        graphs = [run.with_pieces(each.graph_names) for run, each in ((self.old, entry), (self.new, other))]
+        whole = [sum(not graph.piece_of for graph in each) for each in graphs]
+        for at, (graph, changed) in enumerate(paired(graphs[0], graphs[1], _piece), 1):
+            piece = _piece(graph or changed)
+            which = f"piece {code(piece)}{of}" if piece else f"graph {at}{of}" if max(whole) > 1 else f"graph{of}"
             lines += self.graph(graph, changed, which)
         return lines
 
@@ -417,6 +418,11 @@ def _times(before: Capture, after: Capture) -> list[tuple[str, float, float]]:
 
 def _place(run: RunIndex, where: SourceLocation | None, comma: str = ", ") -> str:
     return f"{comma}{code(f'{run.short.get(where.filename, where.filename)}:{where.line}')}" if where else ""
+
+
+def _piece(graph: CompiledGraph | None) -> str:
+    """Return the name of a piece within the graph that was split, ``""`` of a whole graph."""
+    return graph.name.removeprefix(f"{graph.piece_of}.") if graph is not None and graph.piece_of else ""
 
 
 def _operations(graph: CompiledGraph) -> str:
