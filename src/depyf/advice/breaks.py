@@ -71,7 +71,7 @@ class Rule:
 
     Attributes:
         name: of the rule.
-        events: keys of :data:`~depyf.torch_text.met.EVENTS`; ``"*"``: any.
+        events: those of :data:`~depyf.torch_text.met.KINDS`; ``"*"``: any.
         change, why, cost, elsewhere, next_break, leaves: the sentence, as in :class:`~.model.Advice`.
         facts: whether the facts hold.
         setting: a line that sets an option of torch, which is the change.

@@ -36,7 +36,7 @@ from ..records.model import (
     UserFunction,
 )
 from .libraries import asks_for_sizes, is_library, is_of_backend, is_polyfill
-from .met import FRAME
+from .met import FRAME, IN_LOOP
 
 if TYPE_CHECKING:
     from .guard_failures import Seen
@@ -590,8 +590,6 @@ _END = r"(?m)^(?:User code traceback:|Traceback \(most recent call last\):)"
 _URL = r"https?://\S*?/gb/?(?:gb)?(?P<number>\d+)(?:\.html)?"
 _WRAPPED = (r"^(?:Failed to handle graph break gracefully|Encountered graph break when attempting to|"
             r"Encountered graph break that we cannot resume from)")
-#: Torch's heading of a break that a loop does not let it continue from.
-IN_LOOP = "graph break in loop"
 #: The error that broke the graph there. (Where it is no account of a break, torch tells it in the traceback alone.)
 _ERROR_IN_LOOP = (
     r"(?ms)^torch\._dynamo\.exc\.UserError: (?P<message>(?:(?!^Traceback ).)*?)"

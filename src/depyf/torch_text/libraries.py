@@ -56,6 +56,40 @@ def is_of_backend(filename: str) -> bool:
     return "/torch/_inductor/" in _with_slashes(filename) or is_from_cache(filename)
 
 
+#: Files of classes that wrap a module of the user's.
+_WRAPPERS = {
+    "torch/nn/parallel/distributed.py": "DistributedDataParallel",
+    "torch/nn/parallel/data_parallel.py": "DataParallel",
+    "torch/distributed/fsdp/fully_sharded_data_parallel.py": "FullyShardedDataParallel",
+}
+
+
+def wrapper_class(filename: str) -> str:
+    """Return the class that wraps a module of the user's, by its file; ``""`` for any other file."""
+    path = _with_slashes(filename)
+    return next((name for file, name in _WRAPPERS.items() if path.endswith(file)), "")
+
+
+def is_of_dynamo(filename: str) -> bool:
+    """Return whether a path is of a file of Dynamo's, which wraps functions itself."""
+    return "torch/_dynamo/" in _with_slashes(filename)
+
+
+def is_entry(filename: str) -> bool:
+    """Return whether a path is of the file in which compiled code is entered."""
+    return _with_slashes(filename).endswith("_dynamo/eval_frame.py")
+
+
+def is_module_call(filename: str) -> bool:
+    """Return whether a path is of the file of ``nn.Module``."""
+    return _with_slashes(filename).endswith("torch/nn/modules/module.py")
+
+
+def short_path_of_torch(filename: str) -> str:
+    """Return a path of a file of torch's as torch shortens it: ``nn/modules/sparse.py``."""
+    return filename[-len(_with_slashes(filename).rpartition("/torch/")[2]) :]
+
+
 def _with_slashes(filename: str) -> str:
     """Return a path as it is written where folders end with a slash: a dump may be read on another machine."""
     return filename.replace("\\", "/")

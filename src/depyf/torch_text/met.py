@@ -11,42 +11,73 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..records.model import GraphBreak, NamedValue
 
-#: By event: ids of torch's registry (``graph_break_registry.json``); how its headings begin, for versions without ids.
-EVENTS: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "branch": ("GB0170 GB0035", ("Data-dependent branching", "Data-dependent jump")),
-    "assertion": ("GB0034", ("Data-dependent assertion",)),
-    "item": ("GB0124", ("Unsupported Tensor.item()",)),
-    "number": ("GB0178 GB0213 GB4841", ("Unsupported python_type()", "unimplemented builtin op", "constant fold")),
-    "tolist": ("GB0109", ("Tensor.tolist() with non-integer",)),
-    "operator": ("GB0033", ("Data dependent operator",)),
-    "size": ("GB0036 GB0037", ("Dynamic shape operator",)),
-    "symbol": ("", ("Could not extract specialized integer from", "Could not guard on data-dependent expression")),
-    "builtin": ("GB0059", ("Failed to trace builtin operator",)),
-    "reordered": ("GB0296", ("attempted to reorder",)),
-    "logger": ("GB0291", ("logging.Logger method",)),
-    "asked": ("GB0025", ("Call to `torch._dynamo.graph_break()`",)),
-    "disabled": ("GB0098 GB0099", ("Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
-    "copy": ("GB4198", ("Attempted to copy.deepcopy a tensor",)),
-    "skipped": ("GB0007 GB0008 GB0156 GB0207 GB0208 GB0294", (
-        "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped",
-        "Unsupported method call", "sort with non-constant keys", "attempted to trace numpy function")),
-    "generator": ("GB0363 GB7650 GB0055", ("An opaque object was created", "torch.Generator method",
-                                            "Failed to convert args/kwargs to proxy")),
-    "context": ("GB0142", ("Unsupported context manager",)),
-    "iterator": ("GB0811 GB4347", ("missing tp_iter", "Missing tp_iternext")),
-    "attribute": ("GB0467", ("setattr() on unsupported type",)),
-    "exception": ("GB0088 GB0021", ("Observed exception", "BUILD_STRING type error")),
-    "fails": ("GB4315", ("RuntimeError when making fake tensor call",)),
-    "backward": ("GB0123", ("Unsupported Tensor.backward()",)),
-    "gradients": ("GB9186", ("using `torch.autograd.grad`",)),
-    "recurrent": ("GB0014", ("Attempted to wrap RNN",)),
-    "class": ("GB8977", ("Invalid call to __build_class__",)),
-    "parameter": ("GB0264 GB0119", ("Attempted to use `torch.nn.Parameter()`", "Uninitialized nn")),
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of graph break, as torch's registry has it (``graph_break_registry.json``).
+
+    Attributes:
+        event: what the rules of advice call it; ``""`` where none is on it.
+        ids: in the registry.
+        headings: how its headings begin.
+    """
+
+    event: str
+    ids: str
+    headings: tuple[str, ...]
+
+
+#: Of headings that begin alike the longer one comes first.
+KINDS: Mapping[str, Kind] = {
+    "branch": Kind("branch", "GB0170 GB0035", ("Data-dependent branching", "Data-dependent jump")),
+    "assertion": Kind("assertion", "GB0034", ("Data-dependent assertion",)),
+    "data": Kind("", "", ("Data-dependent",)),
+    "item": Kind("item", "GB0124", ("Unsupported Tensor.item()",)),
+    "operation": Kind("number", "GB0213", ("unimplemented builtin op",)),
+    "number": Kind("number", "GB0178 GB4841", ("Unsupported python_type()", "constant fold")),
+    "tolist": Kind("tolist", "GB0109", ("Tensor.tolist() with non-integer",)),
+    "operator": Kind("operator", "GB0033", ("Data dependent operator",)),
+    "size": Kind("size", "GB0036 GB0037", ("Dynamic shape operator",)),
+    "value": Kind("symbol", "", ("Could not extract specialized integer from",)),
+    "undecided": Kind("symbol", "", ("Could not guard on data-dependent expression",)),
+    "builtin": Kind("builtin", "GB0059", ("Failed to trace builtin operator",)),
+    "reordered": Kind("reordered", "GB0296", ("attempted to reorder",)),
+    "logger": Kind("logger", "GB0291", ("logging.Logger method",)),
+    "asked": Kind("asked", "GB0025", ("Call to `torch._dynamo.graph_break()`",)),
+    "disabled": Kind("disabled", "GB0098 GB0099", (
+        "Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
+    "copy": Kind("copy", "GB4198", ("Attempted to copy.deepcopy a tensor",)),
+    "skipped": Kind("skipped", "GB0007 GB0008 GB0208", (
+        "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped")),
+    "method": Kind("skipped", "GB0156", ("Unsupported method call",)),
+    "sort": Kind("skipped", "GB0207", ("sort with non-constant keys",)),
+    "numpy": Kind("skipped", "GB0294", ("attempted to trace numpy function",)),
+    "function": Kind("", "", ("Unsupported function call",)),
+    "method in C": Kind("", "", ("vectorcall_maybe on C method descriptor",)),
+    "generator": Kind("generator", "GB0363 GB7650 GB0055", (
+        "An opaque object was created", "torch.Generator method", "Failed to convert args/kwargs to proxy")),
+    "running generator": Kind("", "", ("Generator reconstruction with mutations",)),
+    "context": Kind("context", "GB0142", ("Unsupported context manager",)),
+    "iterator": Kind("iterator", "GB0811", ("missing tp_iter",)),
+    "next": Kind("iterator", "GB4347", ("Missing tp_iternext",)),
+    "attribute": Kind("attribute", "GB0467", ("setattr() on unsupported type",)),
+    "exception": Kind("exception", "GB0088", ("Observed exception",)),
+    "string": Kind("exception", "GB0021", ("BUILD_STRING type error",)),
+    "fails": Kind("fails", "GB4315", ("RuntimeError when making fake tensor call",)),
+    "fails on types": Kind("", "", ("TypeError when making fake tensor call",)),
+    "no fake": Kind("", "", ("Operator does not support running with fake tensors",)),
+    "backward": Kind("backward", "GB0123", ("Unsupported Tensor.backward()",)),
+    "gradients": Kind("gradients", "GB9186", ("using `torch.autograd.grad`",)),
+    "recurrent": Kind("recurrent", "GB0014", ("Attempted to wrap RNN",)),
+    "class": Kind("class", "GB8977", ("Invalid call to __build_class__",)),
+    "parameter": Kind("parameter", "GB0264 GB0119", ("Attempted to use `torch.nn.Parameter()`", "Uninitialized nn")),
+    "backend": Kind("", "", ("Backend compiler exception", "Backend compiler failed")),
 }
 #: The forms of the context, then those of the explanation, that name what was called.
 _IN_CONTEXT = (
@@ -56,6 +87,7 @@ _IN_CONTEXT = (
     re.compile(r"call_method (?:.*\)|\S+) (?P<name>\w+) [\[({]"),
     re.compile(r"target: <(?:function|built-in \w+) (?P<name>[\w.]+) "),
     re.compile(r"method: <Logger .*>\.(?P<name>\w+), args: "),
+    re.compile(r"unsupported operator: (?P<name>\S+)"),
     re.compile(r"(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)$"),
 )
 _IN_EXPLANATION = (
@@ -64,6 +96,21 @@ _IN_EXPLANATION = (
     re.compile(r"Operator `(?P<module>\w+)\.(?P<name>\w+)\.(?P<overload>\w+)`"),
     re.compile(r"(?:function|method|builtin|operator) `(?P<name>[^`]+?)\.?`"),
 )
+#: How the explanation names it.
+_SHOWN = (
+    re.compile(r"(?:function|builtin) `(?:<unknown module>\.)?(?P<what>[^`]+?)\.?`"),
+    re.compile(r"`(?P<what>[^`]+?)\.?`"),
+)
+_CLASS = re.compile(r"`<class '(?P<what>[\w.]+)'>`")
+_METHOD = re.compile(r"method [`'](?P<method>[^`']+)[`'] (?:of class|implemented in C on user-defined type) "
+                     r"[`'](?P<owner>[^`']+)[`']")
+_MESSAGE = re.compile(r"Message: (?P<what>.*)", re.S)
+_TYPE_ERROR = re.compile(r"\s*TypeError .*?: (?P<what>\w+\(\).*?)\s*\Z", re.S)
+_TESTED = re.compile(r"Could not guard on data-dependent expression (?P<what>.+?) \(unhinted: ")
+#: A number of which only the data tells the value, as torch names it.
+_UNBACKED = re.compile(r"z?uf?\d+")
+#: Longer headings are messages of errors, of which the first sentence is shown.
+_LONG = 200
 _TYPES = re.compile(r"argument types \[(?P<types>[^\]]*)\]")
 _RAISED = re.compile(r"raised exception (?P<kind>\w+)\(")
 #: Python's words where a part is taken of ``None``.
@@ -82,9 +129,17 @@ class Met:
     """What torch could not trace.
 
     Attributes:
+        kind: key of :data:`KINDS`, by the heading; ``""`` for none of them.
+        heading: torch's, without its full stop; of the message of an error the first sentence. ``""`` where it gives
+            none.
         name: of what was called, ``"Random.choice"``, ``"print"``, ``"nonzero"``; ``""`` where torch names nothing.
         module: its module, or the namespace of an operator; ``""`` where torch names none.
         overload: of an operator, ``"default"``.
+        shown: the name as torch's explanation (or its context, where it explains nothing) has it, ``"random.choice"``.
+        cls: a class that was called, ``"itertools.tee"``.
+        method, owner: a method, and the class that it is of.
+        message: what the program gave ``torch._dynamo.graph_break``; the message of a ``TypeError``.
+        tested: a condition on numbers that only the data tells.
         types: of the arguments of a builtin.
         raised: the exception that left the function, ``"TypeError"``.
         is_number: a number of Python's that torch holds as a tensor.
@@ -93,12 +148,21 @@ class Met:
         needs_text: a text needs the value of a number that torch keeps open.
         is_generator: a ``torch.Generator``.
         is_in_operator: a function that an operator calls (``torch.cond``) would do it.
+        fails_on_symbol: an error for which a size that torch keeps open is no number.
         has_no_meta: an operator that torch cannot run without values.
     """
 
+    kind: str = ""
+    heading: str = ""
     name: str = ""
     module: str = ""
     overload: str = ""
+    shown: str = ""
+    cls: str = ""
+    method: str = ""
+    owner: str = ""
+    message: str = ""
+    tested: str = ""
     types: tuple[str, ...] = ()
     raised: str = ""
     is_number: bool = False
@@ -107,6 +171,7 @@ class Met:
     needs_text: bool = False
     is_generator: bool = False
     is_in_operator: bool = False
+    fails_on_symbol: bool = False
     has_no_meta: bool = False
 
     @property
@@ -117,28 +182,63 @@ class Met:
 
 def met(broken: GraphBreak) -> Met:
     """Return what torch met at a graph break."""
-    found = next((match for text, forms in ((broken.context, _IN_CONTEXT), (broken.explanation, _IN_EXPLANATION))
+    context, explanation = broken.context, broken.explanation
+    found = next((match for text, forms in ((context, _IN_CONTEXT), (explanation, _IN_EXPLANATION))
                   for form in forms if (match := form.search(text))), None)
     named = found.groupdict() if found is not None else {}
-    if broken.reason.startswith("sort with non-constant keys"):  # (It names the type of a key.)
+    kind = _kind(broken.reason)
+    if kind == "sort":  # (It names the type of a key.)
         named = {"name": "sorted"}
-    types, raised = _TYPES.search(broken.explanation), _RAISED.search(broken.context)
+    account = explanation.strip() or context
+    method, types, raised = _METHOD.search(explanation), _TYPES.search(explanation), _RAISED.search(context)
+    tested = _first_match(broken.reason, _TESTED)
     return Met(
-        named.get("name", ""), named.get("module") or "", named.get("overload") or "",
+        "value" if _UNBACKED.fullmatch(tested) else kind,  # (the number itself, which nothing tests)
+        _heading(broken.reason), named.get("name", ""), named.get("module") or "", named.get("overload") or "",
+        _first_match(account, *_SHOWN), _first_match(account, _CLASS),
+        method["method"] if method is not None else "", method["owner"] if method is not None else "",
+        _first_match(explanation, _MESSAGE).strip().rstrip(".") or _first_match(context, _TYPE_ERROR), tested,
         tuple(each.strip().strip("'") for each in types["types"].split(",")) if types is not None else (),
-        raised["kind"] if raised is not None else "", _NUMBER in broken.context,
-        _OF_NONE.search(broken.context) is not None, _CUSTOM.search(broken.explanation) is not None,
-        broken.reason.startswith("BUILD_STRING type error") and broken.context.startswith("SymNodeVariable")
-        or "TypeError(\"unsupported operand type(s) for %: 'str' and " in broken.context,  # (never of Python's own `%`)
-        any(each in broken.context for each in _GENERATOR), "Higher Order" in broken.reason,
-        "no meta kernel" in broken.reason)
+        raised["kind"] if raised is not None else "", _NUMBER in context,
+        _OF_NONE.search(context) is not None, _CUSTOM.search(explanation) is not None,
+        kind == "string" and context.startswith("SymNodeVariable")
+        or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)
+        any(each in context for each in _GENERATOR), "Higher Order" in broken.reason,
+        "not Sym" in context, "no meta kernel" in broken.reason)
+
+
+def _kind(reason: str) -> str:
+    return next((kind for kind, of in KINDS.items() if reason.startswith(of.headings)), "")
+
+
+def _first_match(text: str, *forms: re.Pattern[str]) -> str:
+    return next((match["what"] for form in forms if (match := form.search(text)) is not None), "")
+
+
+def _heading(reason: str) -> str:
+    """Return a heading that fits on a line: of an error torch gives the whole message, with stacks."""
+    reason = reason.rstrip(".")
+    if len(reason) <= _LONG:
+        return reason
+    first = reason.partition("\n")[0]
+    sentence = re.split(r"(?<=[.!?])\s|\s\((?=unhinted|Size-like)", first)[0].rstrip(". ")
+    return textwrap.shorten(sentence, _LONG, placeholder=" ...")
 
 
 def events_of(broken: GraphBreak) -> list[str]:
-    """Return the keys of :data:`EVENTS` that a graph break is one of."""
+    """Return the events of rules that a graph break is one of: by its id; in versions without ids, by its heading."""
     known = broken.registry_id
-    return [event for event, (ids, headings) in EVENTS.items()
-            if (known in ids.split() if known else broken.reason.startswith(headings))]
+    return [kind.event for kind in KINDS.values() if kind.event
+            and (known in kind.ids.split() if known else broken.reason.startswith(kind.headings))]
+
+
+def what_blocks(broken: GraphBreak) -> str:
+    """Return what keeps torch from going on after a graph break.
+
+    ``"loop"``, ``"context"`` (one that cannot be left and entered again), ``"other"``; ``""`` where nothing does.
+    """
+    return next((what for what, heading in _BLOCKS if broken.gave_up.startswith(heading)), "other") \
+        if broken.gave_up else ""
 
 
 def bound_method(broken: GraphBreak) -> str:
@@ -163,14 +263,36 @@ def is_step_of_scheduler(broken: GraphBreak) -> bool:
     return "torch/optim/lr_scheduler.py" in path and met(broken).last == "step"
 
 
+def is_fundamental(hint: str) -> bool:
+    """Return whether torch's hint says that Dynamo will never trace such code (the program may be changed)."""
+    return hint.startswith("This graph break is fundamental")
+
+
+def in_order(hints: Iterable[str]) -> list[str]:
+    """Return torch's hints with those last that ask for a report: no program is better for one."""
+    return sorted(hints, key=lambda hint: "report an issue" in hint)
+
+
+def is_computation(lines: Sequence[str]) -> bool:
+    """Return whether lines of an explanation show all that the tensor tested by a branch is computed of."""
+    return lines[0].startswith("The branch condition involves")
+
+
+def places_of_computation(lines: Iterable[str]) -> list[str]:
+    """Return the lines that name places of the user's code."""
+    return [line for line in lines if line.startswith('# File "')]
+
+
 # --- contexts entered at a break ---------------------------------------------------------------------
 # Stack variable source attribution:
 #   WithExitFunctionVariable() originated from:
 #   File "/home/a/model.py", line 14                ->  [14]
 #         with counting({}):
 _EXIT = re.compile(r'WithExitFunctionVariable\(\) originated from:\n\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
-#: Torch's heading where a context is entered that it cannot leave and enter again at a graph break.
-NOT_AGAIN = "Graph break under GenericContextWrappingVariable"
+#: Torch's heading of a break that a loop does not let it continue from.
+IN_LOOP = "graph break in loop"
+#: Torch's headings where it cannot continue.
+_BLOCKS = (("loop", IN_LOOP), ("context", "Graph break under GenericContextWrappingVariable"))
 
 
 def entered_contexts(account: str, filename: str) -> list[int]:

@@ -13,7 +13,7 @@ from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
-from ..torch_text.met import bound_method
+from ..torch_text.met import bound_method, in_order, is_fundamental, met
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
 from .changes import Change
@@ -30,8 +30,6 @@ _OF_TYPE = re.compile(r"type\(([\w.\[\]'\"]+)\)")
 _OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
 #: What can be done about a branch that gives its function up and is left as it is.
 _AROUND = "; to compile the rest, make functions of their own of what comes before and after it"
-#: Torch's words where Dynamo has no way round a break. (The program may have one.)
-_NO_WAY = "This graph break is fundamental"
 #: Torch's id of an exception that leaves what is compiled.
 _EXCEPTION = "GB0088"
 
@@ -134,7 +132,7 @@ class Adviser:
         """
         broken = list(group)
         has_change = all(self.on_break(each) is not None for each in broken)
-        return [hint for hint in in_order(broken[0].hints) if not (has_change and hint.startswith(_NO_WAY))]
+        return [hint for hint in in_order(broken[0].hints) if not (has_change and is_fundamental(hint))]
 
     def on_set_up(self, compilation: Compilation) -> str:
         """Return the advice, as Markdown, on what is in the way of what a library sets up at its first call.
@@ -283,9 +281,4 @@ def _is_of_iterator(causes: Iterable[GraphBreak]) -> bool:
 
     Where its caller is compiled, it is a part of that.
     """
-    return any(broken.reason.startswith("Missing tp_iternext") for broken in causes)
-
-
-def in_order(hints: Iterable[str]) -> list[str]:
-    """Return torch's hints with those last that ask for a report: nobody's program is better for one."""
-    return sorted(hints, key=lambda hint: "report an issue" in hint)
+    return any(met(broken).kind == "next" for broken in causes)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from ..records.model import Compilation, CompiledFunction, SourceLocation
+from ..torch_text.libraries import is_of_dynamo
 from ..torch_text.resumes import plain_name
 from .grouping import recompiles
-
-#: Files of wrappers that torch.compile itself puts around a function.
-_OF_DYNAMO = re.compile(r"torch[\\/]_dynamo[\\/]")
 
 
 @dataclass
@@ -69,5 +66,5 @@ def tell_apart(summaries: list[FunctionSummary]) -> None:
     for same in titles.values():
         for summary in same if len({summary.wrappers for summary in same}) > 1 else ():
             if summary.wrappers:
-                own = [each for each in summary.wrappers if not _OF_DYNAMO.search(each.filename)]
+                own = [each for each in summary.wrappers if not is_of_dynamo(each.filename)]
                 summary.title += f" (its wrapper {(own or summary.wrappers)[0].function})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from ..records.model import (
     SourceLocation,
     SymbolDecision,
 )
-from ..torch_text.libraries import is_library
+from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.resumes import plain_name, resumed_function
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
@@ -373,7 +372,7 @@ class RunIndex:
 
     @cached_property
     def _short_paths_of_torch(self) -> frozenset[str]:
-        return frozenset(re.split(r"[\\/]torch[\\/]", lines.filename)[-1] for compilation in self.capture.compilations
+        return frozenset(short_path_of_torch(lines.filename) for compilation in self.capture.compilations
                          for lines in compilation.traced if is_library(lines.filename))
 
     def symbols_in(self, graph: str) -> frozenset[str]:

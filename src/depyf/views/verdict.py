@@ -6,15 +6,14 @@ Sentences in Markdown, of the records alone; the index, the page and the termina
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
-from ..torch_text.events import IN_LOOP, graph_break
-from ..torch_text.libraries import is_library
-from ..torch_text.met import NOT_AGAIN, entered_contexts
+from ..torch_text.events import graph_break
+from ..torch_text.libraries import is_entry, is_library, is_module_call, wrapper_class
+from ..torch_text.met import entered_contexts, met, what_blocks
 from ..torch_text.resumes import resumed_function
 from .causes import cause, statement
 from .function_summary import FunctionSummary
@@ -25,14 +24,6 @@ from .run_index import RunIndex
 
 #: Sentences before "and N more".
 MOST = 3
-#: Files of torch whose classes wrap a module of the user's, and these classes.
-_WRAPPERS = (
-    (re.compile(r"torch[\\/]nn[\\/]parallel[\\/]distributed\.py$"), "DistributedDataParallel"),
-    (re.compile(r"torch[\\/]nn[\\/]parallel[\\/]data_parallel\.py$"), "DataParallel"),
-    (re.compile(r"torch[\\/]distributed[\\/]fsdp[\\/]fully_sharded_data_parallel\.py$"), "FullyShardedDataParallel"),
-)
-#: The file in which compiled code is entered.
-_ENTRY = re.compile(r"_dynamo[\\/]eval_frame\.py$")
 
 
 def verdict(run: RunIndex) -> list[str]:
@@ -111,9 +102,9 @@ def _is_asked_for(compilation: Compilation) -> bool:
     if not compilation.stack:  # (nothing tells who called it)
         return compilation.compile_id.frame == 0
     for place in reversed(compilation.stack):
-        if _ENTRY.search(place.filename):
+        if is_entry(place.filename):
             return True
-        if not re.search(r"torch[\\/]nn[\\/]modules[\\/]module\.py$", place.filename):
+        if not is_module_call(place.filename):
             return False
     return False
 
@@ -157,8 +148,8 @@ def _of_several(run: RunIndex, summaries: list[FunctionSummary]) -> list[str]:
     assert broken is not None and broken.location is not None
     names = [run.name_of(_first(summary)[0]) for summary in summaries]
     where = _at(run, broken.location)
-    how = ", which each of them comes to inside a loop, breaks the graph" if broken.gave_up.startswith(
-        IN_LOOP) else f" {_no_way_on(run, broken, lost)}"
+    how = ", which each of them comes to inside a loop, breaks the graph" if what_blocks(broken) == "loop" else (
+        f" {_no_way_on(run, broken, lost)}")
     below = dict.fromkeys(each for summary in summaries for each in called_below(run, summary))
     compiled = f" What they call is compiled by itself: {_some_of(list(below))}." if below else ""
     since = "".join(since_then(run, _lost(_first(summary))[0], name) for summary, name in zip(summaries, names))
@@ -228,7 +219,7 @@ def why_plain(run: RunIndex, compilation: Compilation) -> str:
     if broken is not None:
         where, how = _place(run, broken, compilation), _no_way_on(run, broken, compilation)
         path = path_to(broken, compilation)
-        named = len(path) > 1 and broken.gave_up.startswith((IN_LOOP, NOT_AGAIN))
+        named = len(path) > 1 and what_blocks(broken) in ("loop", "context")
         called = f", reached from line {path[0].line}," if named else ""
         return f"{name} runs in plain Python: {where}{called} {how}"
     if failure is not None and failure.reason:
@@ -245,7 +236,7 @@ def _first_paragraph(message: str, compilation: Compilation) -> str:
 
 
 def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> str:
-    if broken.gave_up.startswith(IN_LOOP):
+    if what_blocks(broken) == "loop":
         own = path_to(broken, compilation)[:1]
         loop = run.source.loop_around(own[0]) if own else None
         return "breaks the graph inside " + (f"the loop at line {loop}" if loop else "a loop")
@@ -265,12 +256,12 @@ def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) 
     that is not of torch's own is the one.
     """
     path = path_to(broken, compilation)
-    under_context = broken.gave_up.startswith(NOT_AGAIN)
+    under_context = what_blocks(broken) == "context"
     if not path or broken.gave_up and not under_context:
         return []
     place = path[0]
     tries = run.source.tries_around(place) if len(path) == 1 else []
-    at_branch = len(path) == 1 and re.match(r"Data-dependent (branching|jump)", broken.reason) and not tries
+    at_branch = len(path) == 1 and met(broken).kind == "branch" and not tries
     found = []
     if under_context or at_branch:
         entered = {line: run.source.contexts_of(place, line)
@@ -409,16 +400,11 @@ def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
     """Return the class of torch's in whose own code a graph broke, before or after it called the user's module."""
     places: tuple[SourceLocation, ...] = broken.stack or compilation.stack
     for place in reversed(places):
-        if name := wrapper_in(place):
+        if name := wrapper_class(place.filename):
             return name
         if not is_library(place.filename) and "__transformed_code_" not in place.filename:
             return ""
     return ""
-
-
-def wrapper_in(place: SourceLocation) -> str:
-    """Return the class of torch's around a module of the user's of which a line is; ``""`` for none."""
-    return next((name for pattern, name in _WRAPPERS if pattern.search(place.filename)), "")
 
 
 def compiled_in(run: RunIndex, wrapper: str) -> list[FunctionSummary]:
@@ -427,7 +413,7 @@ def compiled_in(run: RunIndex, wrapper: str) -> list[FunctionSummary]:
     if not any(c.stack for summary in compiled for c in summary.done):
         return compiled  # (an older dump, which does not tell who called)
     return [summary for summary in compiled
-            if any(wrapper_in(place) == wrapper for c in summary.done for place in c.stack)]
+            if any(wrapper_class(place.filename) == wrapper for c in summary.done for place in c.stack)]
 
 
 def wrappers_of(run: RunIndex, summary: FunctionSummary) -> list[str]:

@@ -18,7 +18,7 @@ from ... import __version__
 from ...records.model import Capture, Compilation, CompiledGraph, GraphBreak, SourceLocation
 from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
-from ..advice import in_order
+from ...torch_text.met import in_order
 from ..budgets import Budget, Judgement, Result, sentences
 from ..compile_arguments import of_function
 from ..diff.difference import Difference, FunctionDifference, Number, items

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...records.model import Compilation, GraphBreak, GuardFailure
 from ...torch_text import events
-from ..advice import in_order
+from ...torch_text.met import in_order
 from ..causes import cause, heading
 from ..changes import in_words, row
 from ..function_summary import FunctionSummary

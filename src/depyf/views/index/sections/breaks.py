@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 
 from ....advice.branches import unparsed
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.libraries import is_library
+from ....torch_text.met import is_computation, met, places_of_computation
 from ....torch_text.resumes import plain_name, resumed_function
 from ...causes import call_of, cause, heading, in_plain_python, statement
 from ...formatting import NO_TENSORS, on_branch
@@ -82,17 +82,17 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     lines: list[str] = []
     whole = (broken.explanation or (broken.reason if heading(broken) != broken.reason.rstrip(".") else "")
              for broken, _ in group)
-    told: set[object] = set()
+    shown: set[object] = set()
     for text in dict.fromkeys(filter(None, whole)):
         head, _, rest = text.partition("\n")
         block = rest.splitlines()
-        if len(block) > _EXPLAINED and block[0].startswith(_COMPUTED):
+        if len(block) > _EXPLAINED and is_computation(block):
             block = [block[0], f"... ({len(block) - _EXPLAINED} lines more: records.jsonl)",
                      *block[1 - _EXPLAINED:]]
-            places = head, *(line for line in block[2:] if _TOLD_PLACE.match(line))
-            if len(places) > 1 and places in told:
+            places = head, *places_of_computation(block)
+            if len(places) > 1 and places in shown:
                 continue  # (the same lines in another version, in which torch names values otherwise)
-            told.add(places)
+            shown.add(places)
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
         if block:
             lines += ["", *fenced("\n".join(block))]
@@ -192,7 +192,7 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
         return "; ".join(filter(None, (f"{call} in {run.place(path[0])}", _fate_of(run, inner, code(called)))))
     tested = {frame.branch.condition for name in run.resume_names(compilation)
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
-    if len(tested) == 1 and _IN_BRANCH.search(broken.reason):  # (of a test of several parts, the one that broke it)
+    if len(tested) == 1 and met(broken).kind in _IN_BRANCH:  # (of a test of several parts, the one that broke it)
         return f"the choice by {code(tested.pop())}"
     told = in_plain_python(broken, _whole_statement(run, broken))
     return told or "the operation of this line that torch could not trace"
@@ -234,11 +234,10 @@ def _fate_of(run: SectionContext, place: SourceLocation, called: str) -> str:
     return f"what {called} calls there is compiled by itself: {below}" if below else ""
 
 
-#: Of a branch torch tells all that the tested tensor is computed of, under this heading; lines of it that are told.
-_COMPUTED, _EXPLAINED = "The branch condition involves", 13
-_TOLD_PLACE = re.compile(r'# File "')
-#: Torch's headings of breaks that a branch itself makes.
-_IN_BRANCH = re.compile(r"^Data-dependent|Tensor\.item\(\)")
+#: Lines of an explanation that are shown.
+_EXPLAINED = 13
+#: Kinds of breaks that a branch itself makes.
+_IN_BRANCH = ("branch", "assertion", "data", "item")
 
 
 def _rest(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> str:
