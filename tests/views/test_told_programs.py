@@ -34,9 +34,9 @@ from depyf.records.model import (
     SymbolDecision,
 )
 from depyf.torch_text.libraries import is_library
+from depyf.torch_text.user_expressions import with_stack_names
 from depyf.views.advice import Adviser
 from depyf.views.as_json import explain_document
-from depyf.views.changes import with_stack_names
 from depyf.views.dump.guards.call import call_guards
 from depyf.views.dump.guards.changes import as_comment
 from depyf.views.dump.guards.versions import deciding, versions

@@ -10,9 +10,10 @@ import ast
 from collections.abc import Iterator
 
 from ..records.model import SourceLocation
+from ..torch_text.guard_failures import number
 from .branches import unparsed
 from .model import Advice, Edit
-from .recompiles import NUMBER, WHOLE_NUMBER, ValueChange
+from .recompiles import ValueChange
 from .source import Sources, called, is_own
 
 #: By what torch says that a value belongs to: the settings by which torch leaves it open, in the order to be tried.
@@ -37,9 +38,9 @@ def proposals(
     """
     if location is None or not change.lasts:
         return
-    if ".shape[" in change.subject or NUMBER.fullmatch(change.now):
+    if ".shape[" in change.subject or number(change.now) is not None:
         yield from _dynamic(location, sources, program)
-    if WHOLE_NUMBER.fullmatch(change.now) and not change.of_global:
+    if isinstance(number(change.now), int) and not change.of_global:
         for settings in _SETTINGS.get(change.owner, ()):
             yield Advice("open", f"set {' and '.join(f'`{line}`' for line in settings)}",
                          f"torch holds such numbers of a {change.owner} for fixed; then it opens one that changes",

@@ -12,19 +12,24 @@ user's files::
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..torch_text.guard_failures import A_FUNCTION, SAME_CODE
+from ..model.guards import is_layout
+from ..torch_text.guard_failures import (
+    A_FUNCTION,
+    SAME_CODE,
+    SAME_OBJECT,
+    are_numbers,
+    is_autocast,
+    number,
+    object_type,
+)
 from ..torch_text.parsed import parsed_expression
 from .source import is_only_key
 
 #: What a version expects of an argument whose ``_base``, the tensor that it is a view of, it looks at.
 A_VIEW = "a view of another tensor"
-#: A number as text.
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
-WHOLE_NUMBER = re.compile(r"-?\d+")
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,6 @@ STATES = {
     "the transforms of torch.func that are on": ("vmap", "grad", "vjp", "jvp"),
     "the modes of __torch_function__ that are on": (),
 }
-_AUTOCAST = "torch.is_autocast_enabled("
 _OF_TENSOR = {"dtype": "dtype", "requires_grad": "gradients", "ndim": "rank", "device": "device", "grad": "gradient"}
 #: What a version expects, and what the call had, of something that torch no longer finds where it was.
 PRESENCE = ("there", "missing")
@@ -137,19 +141,18 @@ PRESENCE = ("there", "missing")
 def setters_of(subject: str) -> tuple[str, ...]:
     """Return the names of torch's functions that set the global state which changed; none for another subject."""
     return tuple(name for each in subject.split(", ")
-                 for name in (("autocast",) if each.startswith(_AUTOCAST) else STATES.get(each, ())))
+                 for name in (("autocast",) if is_autocast(each) else STATES.get(each, ())))
 
 
 def event_of(change: ValueChange) -> str:
     """Return what kind of thing changed, the name of an event of the table; ``""`` for none of these."""
-    values = (change.now.removeprefix("an object of type "), *change.was)
+    values = (object_type(change.now) or change.now, *change.was)
     first = change.subject.partition(", ")[0]
     if not change.lasts:
         return "bound-method"
-    if first.startswith(_AUTOCAST) or first in STATES:
+    if is_autocast(first) or first in STATES:
         return "state"
-    is_number = all(map(NUMBER.fullmatch, change.was))
-    by_subject = _by_subject(change.subject, is_number, set(values) <= set(PRESENCE))
+    by_subject = _by_subject(change.subject, are_numbers(change.was), set(values) <= set(PRESENCE))
     return ("keywords" if change.keywords else by_subject) or _by_values(change, values)
 
 
@@ -193,19 +196,19 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
     """Return the event for the values: ``number`` where it was 3 and is 4."""
     if not change.was or not change.was[0]:
         return ""
-    is_type = change.subject.startswith("type(")
+    subject = parsed_expression(change.subject)
     texts = [parsed_expression(each) for each in values if each]
     events = (
         ("view", A_VIEW in values),
-        ("layout", any(each == "contiguous" or each.startswith(("channels last", "strides (")) for each in values)),
+        ("layout", any(map(is_layout, values))),
         ("none", not {"None", "NoneType"}.isdisjoint(values[:2])),
         ("function", SAME_CODE in values or A_FUNCTION in values),
-        ("type", is_type),
-        ("object", values[-1] == "the same object"),
+        ("type", isinstance(subject, ast.Call) and ast.unparse(subject.func) == "type"),
+        ("object", values[-1] == SAME_OBJECT),
         ("attribute", set(values) <= set(PRESENCE)),
         ("bool", set(values) <= {"True", "False"}),
-        ("number", NUMBER.fullmatch(change.now) is not None),
-        ("type", change.now.startswith("an object of type ")),
+        ("number", number(change.now) is not None),
+        ("type", bool(object_type(change.now))),
         ("string", any(isinstance(each, ast.Constant) and isinstance(each.value, (str, bytes)) for each in texts)),
         ("set", any(isinstance(each, ast.Set) for each in texts)),
         ("constant", all(isinstance(each, ast.Attribute) for each in texts)),
@@ -247,7 +250,7 @@ def _is_static_in_vain(change: ValueChange, at: Facts) -> bool:
 
 def _is_range(change: ValueChange, at: Facts) -> bool:
     """Return whether a version holds for a range of values, and not for one number."""
-    return not all(NUMBER.fullmatch(each) for each in change.was)
+    return not are_numbers(change.was)
 
 
 def _is_opened(change: ValueChange, at: Facts) -> bool:
@@ -285,7 +288,7 @@ def _is_of_module(change: ValueChange, at: Facts) -> bool:
 
 
 def _is_whole_of_global(change: ValueChange, at: Facts) -> bool:
-    return change.of_global and WHOLE_NUMBER.fullmatch(change.now) is not None
+    return change.of_global and isinstance(number(change.now), int)
 
 
 def _is_of_variable(change: ValueChange, at: Facts) -> bool:
@@ -445,7 +448,7 @@ ROWS = (
 def on_change(change: ValueChange, at: Facts) -> RecompileAdvice | None:
     """Return what is true of a change; ``None`` where no row's facts are present."""
     event = event_of(change)
-    if not event and not change.now and at.is_open and all(map(NUMBER.fullmatch, change.was)):
+    if not event and not change.now and at.is_open and are_numbers(change.was):
         event = "number"  # (what it is now torch does not say)
     row = next((row for row in ROWS if event in row.events.split() and row.facts(change, at)), None)
     if row is None:

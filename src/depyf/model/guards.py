@@ -147,6 +147,11 @@ def orders_of_dimensions(count: int) -> Iterator[tuple[str, Sequence[int]]]:
         yield "channels last", [1, *range(count - 1, 1, -1), 0]
 
 
+def is_layout(text: str) -> bool:
+    """Return whether a text is :meth:`Tensor.layout` of a tensor, or ``"contiguous"``."""
+    return text == "contiguous" or text.startswith(("channels last", "strides ("))
+
+
 _SHORT = (("bfloat", "bf"), ("complex", "c"), ("float", "f"), ("uint", "u"), ("int", "i"))
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ..records.model import CompileId, GuardFailure, SourceLocation
@@ -53,10 +53,20 @@ _EXCEPTION = (
 #: The subject of a condition that raised an exception, of which torch does not say which one it is.
 NOT_EVALUATED = "a guard could not be evaluated: "
 
+_WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
+
 #: What torch says behind a condition that two sizes are the same: they were so at the call, and no line compares them.
 _DUCK_SIZED = "duck sizing added this equality"
 #: What a version expects of a function: a certain code, or only that it is one.
-SAME_CODE, A_FUNCTION = "the same code", "a function"
+SAME_CODE, A_FUNCTION, SAME_OBJECT = "the same code", "a function", "the same object"
+#: What a call had in the place of an object: one that is not described, none any more, or one of a type.
+ANOTHER_OBJECT, _NO_OBJECT, _OF_TYPE = "another object", "gone", "an object of type "
+#: Types of objects that Python makes anew each time that an attribute is read.
+_BOUND = ("builtin_function_or_method", "method", "method-wrapper")
+_NUMBER = re.compile(r"(?P<whole>-?\d+)(?:\.\d+)?(?:e[+-]?\d+)?")
+#: An expectation that is no single value.
+_RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
+_CLOSURE = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
 
 #: What torch adds to a size that differs, and as a hint on a whole number.
 _OF_PARAMETER = "Guard failed on a parameter"
@@ -91,6 +101,7 @@ STATES = {
     "deterministic_algorithms": "torch.are_deterministic_algorithms_enabled()",
     "deterministic_algorithms_warn_only": "torch.is_deterministic_algorithms_warn_only_enabled()",
 }
+_AUTOCAST_CALL = "torch.is_autocast_enabled("
 _AUTOCAST = r"autocast\((?P<device>\w+)\)_enabled"
 #: Other state that torch guards by a helper of its own.
 _HELPERS = (
@@ -169,6 +180,55 @@ def is_of_equal_sizes(failure: GuardFailure) -> bool:
     return _DUCK_SIZED in failure.hint or _DUCK_SIZED in failure.text
 
 
+def is_not_evaluated(subject: str) -> bool:
+    """Return whether a subject is that of a condition that raised an exception."""
+    return subject.startswith(NOT_EVALUATED)
+
+
+def is_without_tensor(subject: str) -> bool:
+    """Return whether a guard could not read the sizes of a tensor, as there was none."""
+    return _WITHOUT_TENSOR.match(subject) is not None
+
+
+def is_made_anew(failure: GuardFailure) -> bool:
+    """Return whether a value failed to be a certain object that Python makes anew each time: a bound method."""
+    return failure.expected == SAME_OBJECT and (
+        failure.seen == _NO_OBJECT or any(failure.seen.endswith(f" {kind}") for kind in _BOUND))
+
+
+def closure_variable(failure: GuardFailure) -> str:
+    """Return the variable of a closure that torch's hint names as what failed; ``""`` where it names none."""
+    match = _CLOSURE.search(failure.hint)
+    return match["name"] if match is not None else ""
+
+
+def is_autocast(subject: str) -> bool:
+    """Return whether a subject is the state of autocast."""
+    return subject.startswith(_AUTOCAST_CALL)
+
+
+# --- what was expected, and what the call had ---------------------------------------------------------
+def number(value: str) -> int | float | None:
+    """Return the number that a value is; ``None`` where it is none."""
+    match = _NUMBER.fullmatch(value)
+    return None if match is None else int(value) if match["whole"] == value else float(value)
+
+
+def are_numbers(values: Iterable[str]) -> bool:
+    """Return whether all values are numbers."""
+    return all(number(each) is not None for each in values)
+
+
+def is_range(value: str) -> bool:
+    """Return whether more than one value is expected: ``2 or more``."""
+    return _RANGE.search(value) is not None
+
+
+def object_type(value: str) -> str:
+    """Return the type of an object of which no more is known; ``""`` for another value."""
+    return value.removeprefix(_OF_TYPE) if value.startswith(_OF_TYPE) else ""
+
+
 def _owner(condition: str, hint: str) -> str:
     """Return what torch says that the guarded value belongs to (:attr:`~depyf.records.model.GuardFailure.owner`)."""
     if _OF_PARAMETER in condition:
@@ -244,14 +304,14 @@ def _of_identity(condition: str, seen: Seen) -> Comparison | None:
         source, owner = match["source"], match["source"].removesuffix(".__code__")
         if owner != source:  # (of functions torch compares the code, which those that one `def` makes share)
             return Comparison(owner, SAME_CODE, seen(source))
-        return Comparison(owner, "the same object", seen(owner) or "another object")
+        return Comparison(owner, SAME_OBJECT, seen(owner) or ANOTHER_OBJECT)
     match = re.match(_NO_FUNCTION, condition)
     if match is not None:
         kind = seen(f"type({match['source']})")
-        return Comparison(match["source"], A_FUNCTION, f"an object of type {kind}" if kind else "")
+        return Comparison(match["source"], A_FUNCTION, f"{_OF_TYPE}{kind}" if kind else "")
     match = re.match(_GONE, condition)
     if match is not None:
-        return Comparison(match["source"], "the same object", "gone")
+        return Comparison(match["source"], SAME_OBJECT, _NO_OBJECT)
     match = re.match(_DUPLICATES, condition)
     if match is not None:
         names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", match["names"])
@@ -305,7 +365,7 @@ def _of_state(condition: str, seen: Seen) -> Comparison | None:
 def _question_of_state(name: str) -> str:
     """Return the call that says what a part of torch's state is; ``""`` for one that has none."""
     autocast = re.fullmatch(_AUTOCAST, name)
-    return f"torch.is_autocast_enabled('{autocast['device']}')" if autocast is not None else STATES.get(name, "")
+    return f"{_AUTOCAST_CALL}'{autocast['device']}')" if autocast is not None else STATES.get(name, "")
 
 
 def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:

@@ -218,3 +218,83 @@ def _root_name(node: ast.expr) -> str:
             and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
         return node.slice.value
     return ""
+
+
+# --- sizes, keyword arguments, values of the stack ----------------------------------------------------
+_SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
+_STACK_VALUE = re.compile(r"___stack\d+")
+_STACK = re.compile(r"\b(?P<place>___stack\d+)\b(?:\[(?P<index>\d+)\])?")
+#: What stands before and behind an expression that is part of no larger one than a call, or of a row in words.
+_OPENED, _CLOSED = re.compile(r"(?:^|[(\[{,:]|->)\s*$"), re.compile(r"\s*(?:$|[)\]},:]|->)")
+#: What a wrapper of the user's function takes by name.
+_KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
+
+
+def in_words(expression: str, names: Mapping[str, str]) -> str:
+    """Return an expression of torch's in the user's words, sizes and values of the stack included.
+
+    Args:
+        expression: ``L['x'].size()[0]``.
+        names: expressions of values of the stack: ``{"___stack0": "self.log.append"}``.
+    """
+    text = _KEYWORD.sub(r"\g<name>", user_expression(expression))
+    text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
+    text = with_stack_names(text, names)
+    for known in names.values():
+        if f"{known}.__self__" in text and isinstance(parsed_expression(known), ast.Attribute):
+            text = text.replace(f"{known}.__self__", known.rpartition(".")[0])  # (what a bound method is of)
+    return text
+
+
+def stack_value(source: str) -> str:
+    """Return the name of a value of the stack at a graph break, ``___stack0``, if a source is one; else ``""``."""
+    text = user_expression(source)
+    return text if _STACK_VALUE.fullmatch(text) else ""
+
+
+def reads_stack(expression: str) -> bool:
+    """Return whether an expression reads a value of the stack at a graph break."""
+    return _STACK.search(expression) is not None
+
+
+def with_stack_names(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with the user's expressions in place of ``___stack0``, in parentheses where Python wants them.
+
+    ``___stack0[1]`` of a tuple or list that the user's line makes is its element.
+    """
+    def named(match: re.Match[str]) -> str:
+        known, behind = names.get(match["place"], ""), text[match.end():]
+        if not known:
+            return match[0]
+        if match["index"] is None:
+            return _as_part(known, text[: match.start()], behind)
+        element = _element(known, int(match["index"]))
+        index = f"[{match['index']}]"
+        return _as_part(element, text[: match.start()], behind) if element else (
+            _as_part(known, text[: match.start()], index) + index)
+
+    return _STACK.sub(named, text)
+
+
+def _element(display: str, index: int) -> str:
+    """Return an element of a tuple or list; ``""`` where the text is none, or the element is not known."""
+    node = parsed_expression(display)
+    if not isinstance(node, (ast.Tuple, ast.List)) or index >= len(node.elts) or any(
+            isinstance(each, ast.Starred) for each in node.elts):
+        return ""
+    return ast.get_source_segment(display, node.elts[index]) or ""
+
+
+def _as_part(expression: str, before: str, behind: str) -> str:
+    """Return an expression as it stands between two texts: in parentheses where it would read otherwise."""
+    if _is_atom(expression):
+        return expression
+    alone = _OPENED.search(before) is not None and _CLOSED.match(behind) is not None
+    loose = isinstance(parsed_expression(expression), (ast.Tuple, ast.NamedExpr))
+    return expression if alone and not loose else f"({expression})"
+
+
+def _is_atom(text: str) -> bool:
+    """Return whether an expression is whole in front of a dot."""
+    node, longer = parsed_expression(text), parsed_expression(f"{text}.part")
+    return node is not None and isinstance(longer, ast.Attribute) and ast.dump(longer.value) == ast.dump(node)

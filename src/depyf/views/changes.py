@@ -10,37 +10,29 @@ thing that most versions failed for is what changed::
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..advice.recompiles import NUMBER
 from ..records.model import Compilation, GuardFailure
-from ..torch_text.guard_failures import NOT_EVALUATED, SAME_CODE, comparison
+from ..torch_text.guard_failures import (
+    ANOTHER_OBJECT,
+    SAME_CODE,
+    SAME_OBJECT,
+    closure_variable,
+    comparison,
+    is_made_anew,
+    is_not_evaluated,
+    is_range,
+    number,
+    object_type,
+)
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.user_expressions import user_expression
+from ..torch_text.user_expressions import in_words as in_words_of_frame
+from ..torch_text.user_expressions import reads_stack, stack_value
 from .markdown import code, one_line, prose, some
 
-_SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
-_STACK_VALUE = re.compile(r"___stack\d+")
-_STACK = re.compile(r"\b(?P<place>___stack\d+)\b(?:\[(?P<index>\d+)\])?")
-#: What stands before and behind an expression that is part of no larger one than a call, or of a row in words.
-_OPENED, _CLOSED = re.compile(r"(?:^|[(\[{,:]|->)\s*$"), re.compile(r"\s*(?:$|[)\]},:]|->)")
-#: What a wrapper of the user's function takes by name.
-_KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
-CLOSURE_HINT = re.compile(r'guard on "(?P<name>[^"]+)"[^,\s]*(?:, )?')
-#: An expectation that is no single value.
-_RANGE = re.compile(r"^\d+ or more$|^at most |^more than |^less than |^-?\d+ to -?\d+$|^not ")
-_WITHOUT_TENSOR = re.compile(rf"{NOT_EVALUATED}'NoneType' object has no attribute '(?:size|stride|storage_offset)'")
 #: Things that changed at once that one row tells.
 _MOST = 3
-#: Types of objects that Python makes anew each time that an attribute is read.
-_BOUND = ("builtin_function_or_method", "method", "method-wrapper")
-
-
-def is_without_tensor(subject: str) -> bool:
-    """Return whether a guard could not read the sizes of a tensor, as there was none."""
-    return _WITHOUT_TENSOR.match(subject) is not None
 
 
 def viewed(subjects: Iterable[str]) -> set[str]:
@@ -49,19 +41,13 @@ def viewed(subjects: Iterable[str]) -> set[str]:
     return {view for view, found, _ in split if found}
 
 
-def is_made_anew(failure: GuardFailure) -> bool:
-    """Return whether a value failed to be a certain object that Python makes anew each time: a bound method."""
-    return failure.expected == "the same object" and (
-        failure.seen == "gone" or any(failure.seen.endswith(f" {kind}") for kind in _BOUND))
-
-
 def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
     """Return the values on the stack at a graph break that are another object at each call, ``___stack0``.
 
     The recompiles for them tell. A version that wants one of them serves no call but the one that it was compiled for.
     """
-    return {name[0] for compilation in compilations for failure in compilation.guard_failures
-            if is_made_anew(failure) and (name := _STACK_VALUE.fullmatch(user_expression(failure.source)))}
+    return {name for compilation in compilations for failure in compilation.guard_failures
+            if is_made_anew(failure) and (name := stack_value(failure.source))}
 
 
 @dataclass(frozen=True)
@@ -93,9 +79,9 @@ class Change:
     def before(self) -> str:
         """What the version used last expected; of a number, rather a number than ``None``. ``""`` where unknown."""
         first = self.was[0] if self.was else ""
-        if first != "None" or not NUMBER.fullmatch(self.now):
+        if first != "None" or number(self.now) is None:
             return first
-        return next((was for was in self.was if NUMBER.fullmatch(was)), first)
+        return next((was for was in self.was if number(was) is not None), first)
 
     @property
     def entries(self) -> str:
@@ -123,14 +109,15 @@ class Change:
         if not self.lasts:
             of = self.entries or "a version"
             return f"{code(self.subject)} is a new bound method at each call, so {of} could serve one call only"
-        if self.subject.startswith(NOT_EVALUATED):
+        if is_not_evaluated(self.subject):
             return prose(self.subject)
         if self.keywords:
             return ", ".join(f"{code(name)} is passed: {'no → yes' if given else 'yes → no'}"
                              for name, given in self.keywords)
         was, now = value(self.before) if self.before else "", value(self.now)
-        if was == "the same object":
-            now = "" if now == "another object" else f" ({now.removeprefix('an object ')})"
+        if was == SAME_OBJECT:
+            of_type = object_type(self.now)
+            now = f" (of type {prose(of_type)})" if of_type else "" if now == ANOTHER_OBJECT else f" ({now})"
             return f"{code(self.subject)} is another object{now} than when the version was compiled"
         if was == SAME_CODE:
             return f"{code(self.subject)} is another function{f' ({prose(self.now)})' if self.now else ''}"
@@ -146,9 +133,9 @@ class Change:
         if self.keywords:
             return " and ".join(f"{code(name)} was {'not ' if given else ''}passed and is {'' if given else 'not '}now"
                                 for name, given in self.keywords)
-        if was in ("the same object", SAME_CODE) or self.subject.startswith(NOT_EVALUATED):
+        if was in (SAME_OBJECT, SAME_CODE) or is_not_evaluated(self.subject):
             return self.row()
-        if _RANGE.search(was) and now:
+        if is_range(self.before) and now:
             return f"{self.subject_text()} had to be {was} and is {now}"
         if was and now:
             return f"{self.subject_text()} was {was} and is {now}"
@@ -197,7 +184,7 @@ def changes(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]),
                tuple(failure for failure in compilation.guard_failures if failure not in groups[subject]),
-               any(_STACK.search(failure.subject) for failure in groups[subject]),
+               any(reads_stack(failure.subject) for failure in groups[subject]),
                holder=_holder(groups[subject][0]))
         for subject in order)
 
@@ -205,9 +192,8 @@ def changes(
 def _subject(failure: GuardFailure, names: Mapping[str, str]) -> str:
     subject = failure.subject if failure.subject != failure.text else ""
     subject = subject or comparison(failure.text, lambda expression: "").subject  # (of an older dump)
-    closure = CLOSURE_HINT.search(failure.hint)
-    if closure is not None:
-        subject = _with_variable(subject, closure["name"])
+    if variable := closure_variable(failure):
+        subject = _with_variable(subject, variable)
     return in_words(subject, names)
 
 
@@ -220,10 +206,9 @@ def _with_variable(subject: str, name: str) -> str:
 
 def _holder(failure: GuardFailure) -> str:
     """Return what holds a function in whose closure a ``self`` is that a subject begins with; ``""`` for none."""
-    closure, cell = CLOSURE_HINT.search(failure.hint), _cell(failure.subject)
-    if closure is None or closure["name"] != "self":
+    if closure_variable(failure) != "self":
         return ""
-    match cell:
+    match _cell(failure.subject):
         case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(held)))):
             return in_words(ast.unparse(held), {})
     return ""
@@ -239,52 +224,8 @@ def _cell(subject: str) -> ast.expr | None:
 
 
 def in_words(expression: str, names: Mapping[str, str]) -> str:
-    """Return an expression of torch's in the user's words, ``___stack0`` and sizes included."""
-    text = _KEYWORD.sub(r"\g<name>", one_line(user_expression(expression)))
-    text = _SIZE.sub(lambda m: f".shape[{m['index']}]" if m["method"] == "size" else f".stride({m['index']})", text)
-
-    text = with_stack_names(text, names)
-    for known in names.values():
-        if f"{known}.__self__" in text and isinstance(parsed_expression(known), ast.Attribute):
-            text = text.replace(f"{known}.__self__", known.rpartition(".")[0])  # (what a bound method is of)
-    return text
-
-
-def with_stack_names(text: str, names: Mapping[str, str]) -> str:
-    """Return a text with the user's expressions in place of ``___stack0``, in parentheses where Python wants them.
-
-    ``___stack0[1]`` of a tuple or list that the user's line makes is its element.
-    """
-    def named(match: re.Match[str]) -> str:
-        known, behind = names.get(match["place"], ""), text[match.end():]
-        if not known:
-            return match[0]
-        if match["index"] is None:
-            return _as_part(known, text[: match.start()], behind)
-        element = _element(known, int(match["index"]))
-        index = f"[{match['index']}]"
-        return _as_part(element, text[: match.start()], behind) if element else (
-            _as_part(known, text[: match.start()], index) + index)
-
-    return _STACK.sub(named, text)
-
-
-def _element(display: str, index: int) -> str:
-    """Return an element of a tuple or list; ``""`` where the text is none, or the element is not known."""
-    node = parsed_expression(display)
-    if not isinstance(node, (ast.Tuple, ast.List)) or index >= len(node.elts) or any(
-            isinstance(each, ast.Starred) for each in node.elts):
-        return ""
-    return ast.get_source_segment(display, node.elts[index]) or ""
-
-
-def _as_part(expression: str, before: str, behind: str) -> str:
-    """Return an expression as it stands between two texts: in parentheses where it would read otherwise."""
-    if _is_atom(expression):
-        return expression
-    alone = _OPENED.search(before) is not None and _CLOSED.match(behind) is not None
-    loose = isinstance(parsed_expression(expression), (ast.Tuple, ast.NamedExpr))
-    return expression if alone and not loose else f"({expression})"
+    """Return an expression of torch's in the user's words, on one line."""
+    return one_line(in_words_of_frame(expression, names))
 
 
 def value(text: str) -> str:
@@ -292,7 +233,7 @@ def value(text: str) -> str:
     text = one_line(text).removeprefix("__main__.")
     if not text:
         return ""
-    if text == "any" or _RANGE.search(text) or re.fullmatch(r"-?\d+(\.\d+)?", text):
+    if text == "any" or is_range(text) or number(text) is not None:
         return text
     return code(text) if _is_python(text) else prose(text)
 
@@ -303,9 +244,3 @@ def _is_python(text: str) -> bool:
         return False
     return not isinstance(node, ast.Name) or text in ("True", "False", "None") or text.isidentifier() and text not in (
         "there", "missing", "gone")
-
-
-def _is_atom(text: str) -> bool:
-    """Return whether an expression is whole in front of a dot."""
-    node, longer = parsed_expression(text), parsed_expression(f"{text}.part")
-    return node is not None and isinstance(longer, ast.Attribute) and ast.dump(longer.value) == ast.dump(node)

@@ -13,11 +13,11 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..advice.recompiles import NUMBER, PRESENCE, WHOLE_NUMBER, Facts, setters_of
+from ..advice.recompiles import PRESENCE, Facts, setters_of
 from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
-from ..torch_text.guard_failures import is_of_equal_sizes
+from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
@@ -82,7 +82,7 @@ class Circumstances:
             static_at=self._set_at(("mark_static",)) if ".shape[" in subject else "",
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
             values=len(versions.values.get(change.subject, ())),
-            is_set=NUMBER.fullmatch(change.now) is not None and self._is_set(compilation, change.subject),
+            is_set=number(change.now) is not None and self._is_set(compilation, change.subject),
             is_moved=in_words(first.source, names) in versions.moved, is_own=self._is_own(compilation, first))
 
     def most_telling(self, compilation: Compilation) -> Sequence[Change]:
@@ -93,7 +93,7 @@ class Circumstances:
         def weight(change: Change) -> int:
             if change.subject not in opened:
                 return 1
-            return 2 if all(map(NUMBER.fullmatch, change.was)) else 0
+            return 2 if are_numbers(change.was) else 0
 
         changes, versions = self.run.changes(compilation), self._versions_of(compilation)
         opened = {name for name, by_number in versions.opened.items()
@@ -199,8 +199,6 @@ class Circumstances:
 
     def _lengths(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
         """Return the lengths that the versions of a function hold, in their order."""
-        if not subject.startswith("len("):
-            return ()
         facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
         return tuple(int(fact.text) for fact in facts if fact is not None and fact.text.isdigit())
 
@@ -226,9 +224,9 @@ def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool | None:
         ``None`` where that is not known.
     """
     first = change.was[0] if change.was else ""
-    if not NUMBER.fullmatch(first) or not NUMBER.fullmatch(change.now):
+    if not are_numbers((first, change.now)):
         return None if any(versions) else True
-    is_whole, will_be = (WHOLE_NUMBER.fullmatch(each) is not None for each in (first, change.now))
+    is_whole, will_be = (isinstance(number(each), int) for each in (first, change.now))
     if is_whole != will_be:
         return False
     outcomes = [{holds_at(condition, first) for condition in tested} for tested in versions]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from ..advice.recompiles import A_VIEW, NUMBER
+from ..advice.recompiles import A_VIEW
 from ..model.arithmetic import Interval
 from ..model.reading import is_literal, is_read_by_place
 from ..records.model import (
@@ -22,11 +22,12 @@ from ..records.model import (
     SourceLocation,
     SymbolDecision,
 )
+from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
 from ..torch_text.resumes import plain_name, resumed_function
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression
-from .changes import Change, changes, in_words, is_without_tensor, viewed
+from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import on_branch
@@ -195,11 +196,11 @@ class RunIndex:
 
         ``{"___stack0": "self.log.append"}``. (A constant is no name for the value that it has.)
         """
-        return {name: text for name, text in self._on_stack(compilation) if not NUMBER.fullmatch(text)}
+        return {name: text for name, text in self._on_stack(compilation) if number(text) is None}
 
     def constants_on_stack(self, compilation: Compilation) -> dict[str, str]:
         """Return the numbers that a resume function takes because the line of the break has them: ``___stack1``: 0."""
-        return {name: text for name, text in self._on_stack(compilation) if NUMBER.fullmatch(text)}
+        return {name: text for name, text in self._on_stack(compilation) if number(text) is not None}
 
     def _on_stack(self, compilation: Compilation) -> list[tuple[str, str]]:
         frame = self.frame_of(compilation)

@@ -9,8 +9,8 @@ from ....decompiler.dynamo.global_names import BUILTINS_PREFIX, module_of_import
 from ....model import guards
 from ....model.arithmetic import substituted
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor
+from ....torch_text.user_expressions import with_stack_names
 from ....torch_text.wrapping import comment
-from ...changes import with_stack_names
 from ...markdown import count
 from .layers import Item, fold, unfolded
 from .versions import Fact, Version, cached, state_in_words

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence, Set
 from typing import TypeAlias
 
-from ....advice.recompiles import NUMBER
 from ....model.arithmetic import Interval
 from ....model.reading import in_shape_words
 from ....records.model import Compilation, SymbolDecision
+from ....torch_text.guard_failures import number
 from ....torch_text.parsed import as_python
 from ....torch_text.size_names import SYMBOL, is_of_torchs_own
 from ....torch_text.user_expressions import user_expression
@@ -235,6 +235,6 @@ def values(interval: str) -> str:
 def _generalised(run: SectionContext, what: str, value: str, compilation: Compilation) -> str:
     """Return why a size is open, that it changed between two calls; ``""`` where it did not."""
     for change in run.changes(compilation):
-        if change.subject == what and change.now == value and NUMBER.fullmatch(change.before):
+        if change.subject == what and change.now == value and number(change.before) is not None:
             return f"; open because {code(change.before)} became {code(change.now)}"
     return ""
