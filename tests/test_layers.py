@@ -4,6 +4,7 @@
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,47 @@ def test_no_torch(room):
     assert not [
         (module, name) for module in MODULES if module.partition(".")[0] == room
         for name in imports(module) if name.partition(".")[0] == "torch"]
+
+
+#: Packages that use typed values: texts of torch's are read in `torch_text` and `model`.
+ON_VALUES = ("views", "advice", "fitting", "comparing")
+#: Their modules that may use regular expressions, with what they match.
+USE_REGULAR_EXPRESSIONS = {
+    "views.markdown": "Markdown", "views.markdown_blocks": "Markdown", "views.page.assemble": "pages of ours",
+    "views.dump.guards.helpers": "Python of ours: the helpers that a file of guards calls",
+    "fitting.sizes": "names that the user gives", "fitting.written": "arguments that the user writes",
+    "comparing.outcome": "what the program prints",
+    # Graphs, equal layers, ranks and line breaks: texts that other steps of the same work replace by values.
+    **dict.fromkeys((
+        "views.diff.canonical", "views.diff.difference", "views.dump.graph_changes", "views.dump.graph_file",
+        "views.dump.graph_function", "views.dump.graph_view", "views.dump.graph_writes", "views.dump.guards.layers",
+        "views.dump.guards.versions", "views.dump.inner_graphs", "views.dump.outline", "views.dump.saved",
+        "views.formatting", "views.inductor_ranges", "views.line_breaks", "views.rank_classes"), "to be replaced"),
+}
+#: Words of torch's by which a text may be told from others.
+WORDS_OF_TORCH = re.compile(
+    r"___|__compiled_fn|__resume_at|torch_dynamo_resume|[LG]\[|GLOBAL_STATE|Sym\(|Eq\(|mismatch|^tensor '|graph break",
+    re.IGNORECASE)
+
+
+def modules_on_values() -> list[str]:
+    return [module for module in MODULES if module.partition(".")[0] in ON_VALUES]
+
+
+def test_texts_of_torch_are_matched_in_one_place():
+    users = {module for module in modules_on_values() if "re" in imports(module)}
+    assert users <= USE_REGULAR_EXPRESSIONS.keys()
+
+
+def test_no_text_of_torch_is_told_by_its_beginning():
+    found = []
+    for module in modules_on_values():
+        for node in ast.walk(ast.parse(MODULES[module].read_bytes())):
+            match node:
+                case ast.Call(ast.Attribute(_, "startswith" | "endswith" | "removeprefix" | "removesuffix"), texts):
+                    found += [(module, each.value) for text in texts for each in ast.walk(text)
+                              if isinstance(each, ast.Constant) and WORDS_OF_TORCH.search(str(each.value))]
+    assert not found
 
 
 #: They compare or show the text of a guard, or evaluate it over a frame.

@@ -15,13 +15,13 @@ import pytest
 
 from depyf import page
 from depyf.records.model import Capture, Compilation, CompileId, GuardFailure, SourceFile, SourceLocation, TracedLines
+from depyf.torch_text.user_expressions import path_steps
 from depyf.views.dump.directory import Directory
 from depyf.views.dump.files import write_views
 from depyf.views.markdown import spans
 from depyf.views.page import assemble as building
 from depyf.views.page.data import run_data, shares
 from depyf.views.page.failed import failed
-from depyf.views.page.functions import _path
 from depyf.views.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 
 DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")
@@ -230,12 +230,12 @@ def test_an_empty_run_has_a_page():
 
 
 def test_paths_of_guarded_objects():
-    assert _path("self.layers[i].w") == ["self", "layers", "[i]", "w"]
-    assert _path("self._modules['my-norm'].w") == ["self", "my-norm", "w"]
-    assert _path("torch.nn.functional") == ["torch", "nn", "functional"]
-    assert _path("len(x)") == ["len(x)"]
-    assert _path("x.size()[0]") == ["x", "size()", "[0]"]
-    assert _path("") == []
+    assert path_steps("self.layers[i].w") == ["self", "layers", "[i]", "w"]
+    assert path_steps("self._modules['my-norm'].w") == ["self", "my-norm", "w"]
+    assert path_steps("torch.nn.functional") == ["torch", "nn", "functional"]
+    assert path_steps("len(x)") == ["len(x)"]
+    assert path_steps("x.size()[0]") == ["x", "size()", "[0]"]
+    assert path_steps("") == []
 
 
 def test_cut_paths_in_guards_lead_to_the_file(captures):

@@ -10,6 +10,7 @@ import ast
 import functools
 from collections.abc import Callable, Iterator, Mapping, Set
 
+from ..torch_text.libraries import installed_module
 from ..torch_text.met import is_drawn, met
 from .branches import unparsed
 from .source import (
@@ -687,9 +688,7 @@ def _library_method(at: Facts) -> str:
 
 
 def _library_module(at: Facts) -> str:
-    path = at.where.filename.replace("\\", "/") if at.where is not None else ""
-    _, installed, path = path.rpartition("-packages/")
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") if installed else ""
+    return installed_module(at.where.filename) if at.where is not None else ""
 
 
 #: How each is read. A row of whose sentence one is ``""`` is silent, but for those whose names begin with ``also_``,

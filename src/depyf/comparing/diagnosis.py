@@ -8,7 +8,6 @@ all that is fresh is right          -> the version is used where it should not b
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType
@@ -19,6 +18,7 @@ import torch
 from ..capture.apart import ChildFailed, in_child
 from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline, resume_code
 from ..records.model import Guard
+from ..torch_text.changing_parts import without_ids
 from ..torch_text.guards import parse_guards
 from ..torch_text.wrapping import legal_graph
 from ..watch.origins import UserLine
@@ -29,8 +29,6 @@ from .results import Difference, Fault
 from .runs import JudgedCall, Loaded, Served, VersionFacts
 from .tensors import Tolerance, difference, kept
 
-#: Numbers that torch gives to what a guard names, another in each compilation.
-_NUMBERED = re.compile(r"0x[0-9a-f]+|\b\d{9,}\b|(?<=__builtins_dict___)\d+|(?<=___)\d+\b")
 #: Kinds of guards that fix a value.
 _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH",
                        "BOOL_MATCH", "LAMBDA_GUARD"})
@@ -228,12 +226,12 @@ def _shared_memory(found: Disagreement) -> str:
 def missing_guards(own: Sequence[Guard], fresh: Sequence[Guard]) -> list[Guard]:
     """Return the guards of a fresh version on things that another version does not guard in that way."""
     def key(guard: Guard) -> tuple[str, str]:
-        return _NUMBERED.sub("", guard.source), "value" if guard.kind in _OF_VALUE else guard.kind
+        return without_ids(guard.source), "value" if guard.kind in _OF_VALUE else guard.kind
 
     known = set(map(key, own))
-    texts = {_NUMBERED.sub("", each.expression) for each in own}
+    texts = {without_ids(each.expression) for each in own}
     return [each for each in fresh if each.source and key(each) not in known
-            and _NUMBERED.sub("", each.expression) not in texts]
+            and without_ids(each.expression) not in texts]
 
 
 def _forget(name: str) -> None:

@@ -27,6 +27,7 @@ import torch
 from ..capture.torch_private import compiled_callables
 from ..capture.torch_private.private_api import COMPILER_MODULES, LEFT_BY_TORCH
 from ..capture.torch_private.quiet import inner_tensors, without_side_effects
+from ..decompiler.dynamo.global_names import OWN_GLOBALS
 from .reference import Reference, Values
 
 #: The name of what a call returns.
@@ -245,7 +246,7 @@ class Reachable:
                   for name in names if name not in self._names and name in vars(module)]
         self._names.update(names)
         for name in names:
-            if name in function.__globals__ and not name.startswith(("__compiled_fn", "__resume_at", "__import_")):
+            if name in function.__globals__ and not name.startswith(OWN_GLOBALS):
                 items.append((f"global {name}", function.__globals__[name]))
         return items
 

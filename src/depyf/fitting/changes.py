@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -156,7 +155,10 @@ def _searched(
 
 def _targets(failed: Sequence[Guard], numbers: dict[_Number, int]) -> set[int]:
     """Return values that conditions suggest: those next to their constants and to the other numbers."""
-    constants = {int(text) for guard in failed for text in re.findall(r"(?<![\w.\[])\d{1,9}\b(?!\.)", guard.expression)}
+    nodes = [node for guard in failed for node in ast.walk(parsed(guard.expression) or ast.Pass())]
+    indexes = [node.slice for node in nodes if isinstance(node, ast.Subscript)]
+    constants = {node.value for node in nodes if isinstance(node, ast.Constant) and type(node.value) is int
+                 and node.value < 10**9 and node not in indexes}
     known = {*constants, *numbers.values()}
     factors = {1, *(each for each in constants if 1 < each <= 64)}
     return {value + step for each in known for factor in factors

@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..model.guards import Marks, NoAliasing, SameObject, State, Tensor, Type
-from ..model.reading import condition_of
+from ..model.reading import condition_of, in_shape_words
 from ..records.model import Guard
 from ..torch_text.guard_failures import comparison
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.user_expressions import user_expression
+from ..torch_text.user_expressions import frame_roots, user_expression
 from .given import UNKNOWN, Given, parsed, symbol_of, words
 from .values import Opaque, Symbol, TensorValue, shown, type_name
 
 #: Conditions that compare the type as well (torch/csrc/dynamo/guards.cpp, ``EQUALS_MATCH``).
 _OF_ONE_TYPE = ("EQUALS_MATCH", "TRUE_MATCH", "FALSE_MATCH", "CONSTANT_MATCH")
-_ROOTS = re.compile(r"\b[LG]\['([^'\\]*)'\]")
 
 
 class Undecided(Exception):
@@ -77,7 +75,7 @@ class Finding:
 
 def tried(guard: Guard, given: Given) -> Finding:
     """Return what a condition says of a call."""
-    roots = frozenset(_ROOTS.findall(guard.expression))
+    roots = frame_roots(guard.expression)
     if roots and not given.may_know(roots):
         return Finding(guard, None, missing=about(guard))
     tree = parsed(guard.expression)
@@ -144,7 +142,7 @@ def _of_expression(guard: Guard, tree: ast.expr, given: Given) -> Finding:
 
     compared = comparison(guard.expression, seen)
     subject = user_expression(compared.subject)
-    return Finding(guard, False, _as_shape(subject), _as_shape(compared.expected), compared.seen, facets)
+    return Finding(guard, False, in_shape_words(subject), in_shape_words(compared.expected), compared.seen, facets)
 
 
 def _compared(
@@ -169,13 +167,6 @@ def _conversion(node: ast.expr, value: Any, wanted: str) -> tuple[Facet, ...]:
     except (KeyError, TypeError, ValueError, OverflowError):
         return ()
     return (Facet(path, "value", 0, converted, node),) if converted == value or wanted in ("list", "tuple") else ()
-
-
-_SIZE = re.compile(r"\.size\(\)\[(?=\d+\])")
-
-
-def _as_shape(text: str) -> str:
-    return _SIZE.sub(".shape[", text)
 
 
 # --- tensors ------------------------------------------------------------------------------------------

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ..model.guards import State
 from ..model.reading import condition_of
 from ..records.model import Frame
-from ..torch_text.guard_failures import STATES
+from ..torch_text.guard_failures import STATES, is_autocast
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import in_user_words
 from .values import Symbol
@@ -124,7 +123,7 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
     known = {*read, *parameters, *frame.arguments, *frame.freevars}
     result: dict[str, Any] = {}
     for name, value in values.items():
-        root = re.split(r"[.\[(]", name, maxsplit=1)[0]
+        root = name.partition(".")[0].partition("[")[0].partition("(")[0]
         if root in keys and root not in parameters:
             result[f"{packed}[{root!r}]{name[len(root):]}"] = value
         elif not (root in known or not known or not root.isidentifier()):
@@ -153,7 +152,7 @@ def known_state(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
     named = {calls.get(name, name): value for name, value in values.items()}
     for name in named:
         if name not in known:
-            if name.startswith("torch.is_autocast_enabled("):
+            if is_autocast(name):
                 raise ValueError(f"{name}: say it with the dtype, autocast={{'cpu': torch.bfloat16}}, or autocast={{}}")
             raise unknown_name("what torch guards", name, known | calls.keys())
     return named

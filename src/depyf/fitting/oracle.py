@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ..model.reading import in_shape_words
 from ..records.model import CacheEntry, Frame, Guard, GuardFailure, SourceLocation
-from ..torch_text.user_expressions import user_expression
+from ..torch_text.user_expressions import is_global, user_expression
 from .changes import Change, smallest_change
 from .conditions import Finding, state_of, tried
 from .given import UNKNOWN, Given
 from .values import shown
-
-#: ``type(self.attn).forward.__defaults__`` is of ``self.attn``.
-_OF_TYPE = re.compile(r"^type\(([^()]*)\)")
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,7 @@ def _version(entry: CacheEntry, given: Given, assumed: frozenset[str]) -> Versio
 
 def failure_of(reason: GuardFailure) -> Failure:
     """Return torch's own reason, in words."""
-    subject = user_expression(reason.subject).replace(".size()[", ".shape[")
+    subject = in_shape_words(user_expression(reason.subject))
     return Failure(subject, reason.expected, reason.seen, reason.cause, reason.text)
 
 
@@ -148,11 +145,13 @@ def _grouped(undecided: Iterable[Finding]) -> tuple[tuple[str, int], ...]:
 
 
 def _owner(missing: str, guard: Guard) -> str:
-    if not guard.source or guard.source.startswith("G["):
+    if not guard.source or is_global(guard.source):
         return "globals" if guard.source else "torch's state"
     if missing.endswith(")"):
         return missing
-    head = _OF_TYPE.sub(r"\1", missing).partition("[")[0].partition(".")
+    # (``type(self.attn).forward.__defaults__`` is of ``self.attn``.)
+    path = missing.removeprefix("type(").replace(")", "", 1) if missing.startswith("type(") else missing
+    head = path.partition("[")[0].partition(".")
     return f"{head[0]}.{head[2].partition('.')[0]}" if head[0] == "self" and head[2] else head[0]
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from ..records.model import Capture, CompiledFunction, Frame
-
-_ID = re.compile(r"\[?(?P<frame>\d+)/(?P<recompile>\d+)\]?$")
 
 
 class NoSuchFunction(ValueError):
@@ -28,10 +25,10 @@ def frame_of(capture: Capture, name: str) -> Frame:
     frames = [(frame, first) for function in capture.functions
               for first, frame in zip((True, *(False for _ in function.frames)), _that_serve(function, capture.lost))
               if frame.entries]
-    ids = _ID.match(name)
-    if ids is not None:
+    ids = name.removeprefix("[").removesuffix("]").split("/")
+    if len(ids) == 2 and all(each.isdecimal() for each in ids):
         found = [frame for frame, _ in frames for entry in frame.entries
-                 if (entry.compile_id.frame, entry.compile_id.recompile) == (int(ids["frame"]), int(ids["recompile"]))]
+                 if [entry.compile_id.frame, entry.compile_id.recompile] == list(map(int, ids))]
     else:
         found = [frame for frame, first in frames if name in _names(frame, first)]
     if len(found) == 1:

@@ -334,12 +334,19 @@ class Other(Condition):
     form = "{expression}"
 
 
+#: Of a class of the program, which is not how an object was made.
+_CLASS_ATTRIBUTE = re.compile(r"\btype\([\w.\[\]'\"]+\)(?=\.[a-z])")
 _INTERNALS = re.compile(r"\.__(?:code|defaults|kwdefaults|closure|dict|mro|wrapped)__|\btype\(|\.cell_contents\b")
 
 
 def is_internal(expression: str) -> bool:
     """Return whether an expression is a part of an object that says how that was made: ``f.__code__``."""
     return _INTERNALS.search(expression) is not None
+
+
+def is_internal_of_object(expression: str) -> bool:
+    """Return whether the same is so where attributes of a class are not counted: ``type(self).scale`` is none."""
+    return is_internal(_CLASS_ATTRIBUTE.sub("", expression))
 
 
 def is_loose(text: str) -> bool:

@@ -180,6 +180,11 @@ def is_of_equal_sizes(failure: GuardFailure) -> bool:
     return _DUCK_SIZED in failure.hint or _DUCK_SIZED in failure.text
 
 
+def is_of_tensor(failure: GuardFailure) -> bool:
+    """Return whether what failed is a condition on all that a tensor is."""
+    return bool(re.match(_TENSOR, failure.text) and "mismatch" in failure.text or re.match(_NO_TENSOR, failure.text))
+
+
 def is_not_evaluated(subject: str) -> bool:
     """Return whether a subject is that of a condition that raised an exception."""
     return subject.startswith(NOT_EVALUATED)

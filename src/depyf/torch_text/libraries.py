@@ -85,6 +85,13 @@ def is_module_call(filename: str) -> bool:
     return _with_slashes(filename).endswith("torch/nn/modules/module.py")
 
 
+def installed_module(filename: str) -> str:
+    """Return the name of a module that pip installed, by its file: ``torchvision.ops.nms``; ``""`` for any other."""
+    _, installed, path = _with_slashes(filename).rpartition("-packages/")
+    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return name if installed and all(part.isidentifier() for part in name.split(".")) else ""
+
+
 def short_path_of_torch(filename: str) -> str:
     """Return a path of a file of torch's as torch shortens it: ``nn/modules/sparse.py``."""
     return filename[-len(_with_slashes(filename).rpartition("/torch/")[2]) :]

@@ -32,6 +32,9 @@ _OPERATOR = re.compile(r"[-+*/]")
 #: The begin of an annotation with a size that is computed.
 _COMPUTED = re.compile(r': "\w+\[[^"\[\]]*[-+*/]')
 _SHORTEST = 8
+_SYMBOLIC = re.compile(r"Sym\((?P<value>.*)\)")
+_VALUE_RANGE = re.compile(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]")
+_BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
 _TERM = "Max("
 
 
@@ -41,6 +44,35 @@ def is_of_torchs_own(source: str) -> bool:
     Such is the state of the random generator that a checkpoint keeps.
     """
     return bool(source) and all(each.startswith(_UNKNOWN_TENSOR) for each in source.split(", "))
+
+
+def is_float(symbol: str) -> bool:
+    """Return whether a symbol stands for a number of floating point: ``zf3``."""
+    return symbol.startswith("z")
+
+
+def symbolic_number(annotation: str) -> str:
+    """Return the number that a graph's annotation of an input says: ``s0`` of ``Sym(s0)``; ``""`` for a tensor."""
+    match = _SYMBOLIC.fullmatch(annotation)
+    return match["value"] if match is not None else ""
+
+
+def bounds(value_range: str) -> tuple[str, str] | None:
+    """Return the least and the greatest value of a range of torch's, ``"VR[2, int_oo]"``; ``None`` where it is none.
+
+    ``""`` stands for no bound.
+    """
+    match = _VALUE_RANGE.fullmatch(value_range)
+    if match is None:
+        return None
+    low, high = ("" if bound.strip("- ") in ("int_oo", "oo") else bound.strip() for bound in match.groups())
+    return low, high
+
+
+def bound_of_symbol(condition: str) -> tuple[str, str, int] | None:
+    """Return ``("u0", ">=", 2)`` for ``u0 >= 2``; ``None`` for a condition of another form."""
+    match = _BOUND.fullmatch(condition)
+    return (match["symbol"], match["sign"], int(match["value"])) if match is not None else None
 
 
 def size_names(lines: Sequence[str]) -> dict[str, str]:

@@ -48,6 +48,7 @@ _KEYWORDS = "|".join(keyword.kwlist)
 #: A path of torch's from a frame to a value: ``L['self']._modules['norm'].weight``. It is one Python expression.
 FRAME_PATH = re.compile(
     rf"(?<![\w'])[LG]\['[^'\\\n]*'\](?:\.(?!(?:{_KEYWORDS})\b)[A-Za-z_]\w*|\[(?:'[^'\\\n]*'|0|[1-9]\d*)\])*")
+_ROOTS = re.compile(r"\b[LG]\['([^'\\]*)'\]")
 _SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
 _MODULE = "._modules['"
@@ -115,6 +116,16 @@ def _rewritten(source: str, names: tuple[tuple[str, str], ...]) -> str:
     if tree is None:
         return source
     return ast.unparse(in_user_words(tree, dict(names)))
+
+
+def frame_roots(expression: str) -> frozenset[str]:
+    """Return the names of the locals and globals that a condition reads."""
+    return frozenset(_ROOTS.findall(expression))
+
+
+def is_global(source: str) -> bool:
+    """Return whether a value is read from a global name."""
+    return source.startswith("G[")
 
 
 def in_user_words(tree: ast.expr, names: Mapping[str, str] | None = None) -> ast.expr:
@@ -298,3 +309,31 @@ def _is_atom(text: str) -> bool:
     """Return whether an expression is whole in front of a dot."""
     node, longer = parsed_expression(text), parsed_expression(f"{text}.part")
     return node is not None and isinstance(longer, ast.Attribute) and ast.dump(longer.value) == ast.dump(node)
+
+
+# --- steps -------------------------------------------------------------------------------------------
+_STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]*)\]|\.(?P<name>\w+)(?P<call>\(\))?")
+
+
+@lru_cache(maxsize=4096)
+def path_steps(source: str) -> list[str]:
+    """Return a guarded object as the way to it.
+
+    ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x.
+    """
+    begin = re.match(r"\w+(?=[.\[]|$)", source)
+    if begin is None:
+        return [source] if source else []
+    steps = [begin[0]]
+    at = begin.end()
+    while at < len(source):
+        step = _STEP.match(source, at)
+        if step is None:
+            return [*steps, source[at:]]
+        at = step.end()
+        if step["name"]:
+            steps.append(step["name"] + (step["call"] or ""))
+        elif step["index"] is not None:
+            text = step["index"]
+            steps.append(text[1:-1] if text[:1] == text[-1:] == "'" and len(text) > 2 else f"[{text}]")
+    return steps

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -16,6 +15,7 @@ from ..torch_text.events import graph_break
 from ..torch_text.met import bound_method, in_order, is_fundamental, met
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import resumed_function
+from ..torch_text.user_expressions import is_global
 from .changes import Change
 from .circumstances import Circumstances
 from .grouping import path_from_frame
@@ -24,8 +24,6 @@ from .run_index import RunIndex
 from .verdict import is_outermost
 from .version_differences import MOST
 
-#: The type of something.
-_OF_TYPE = re.compile(r"type\(([\w.\[\]'\"]+)\)")
 #: Functions that tell what an object is like: torch answers for them.
 _OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
 #: What can be done about a branch that gives its function up and is left as it is.
@@ -252,7 +250,7 @@ def value_change(change: Change) -> ValueChange:
     cause = next((failure.cause.text for failure in change.failures if failure.cause is not None), "")
     return ValueChange(
         change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), cause,
-        first.owner, first.source.startswith("G["))
+        first.owner, is_global(first.source))
 
 
 def _comes_of_break(change: Change) -> bool:
@@ -264,9 +262,12 @@ def _comes_of_break(change: Change) -> bool:
 
 def _subject_text(change: Change) -> str:
     """Return what changed, as Markdown; of something that is of another type the thing itself."""
-    of_type = _OF_TYPE.fullmatch(change.subject)
-    names = [code(name) for name, _ in change.keywords] or ([code(of_type[1])] if of_type is not None else [])
-    return ", ".join(names) or change.subject_text()
+    if change.keywords:
+        return ", ".join(code(name) for name, _ in change.keywords)
+    match parsed_expression(change.subject):
+        case ast.Call(ast.Name("type"), [of], []):
+            return code(ast.unparse(of))
+    return change.subject_text()
 
 
 def _to_the_end(advice: Advice) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from ..advice.cache_keys import on_key
 from ..records.model import CacheLookup, Capture, CompileId
 from ..torch_text.graph_text import read_graph
+from ..torch_text.guard_failures import are_numbers
+from ..torch_text.size_names import symbolic_number
 from ..torch_text.user_expressions import user_expression
 from .diff.pairing import aligned
 from .markdown import code, count, prose, some
@@ -19,8 +20,6 @@ _INPUTS = "example_inputs"
 _NUMBERS = "numbers"
 #: Of these, none that the captured graph takes.
 _TORCHS_OWN = "torch's own"
-#: The type of a number that a graph takes and that is fixed.
-_NUMBER = re.compile(r"Sym\(-?\d+(\.\d+)?\)")
 #: Part of the key by which depyf keeps what is compiled under it apart.
 _OURS = "cache_key_tag"
 _WORDS = {
@@ -73,11 +72,12 @@ def _other_inputs(capture: Capture, before: CompileId, after: CompileId) -> tupl
     pairs = [pair for pair in zip(one, other) if pair[0] != pair[1]]
     if one and one == other:
         return _TORCHS_OWN, ", though the captured graphs take the same"
-    if len(one) != len(other) or any(was[0] != now[0] or not (_NUMBER.match(was[1]) and _NUMBER.match(now[1]))
-                                     for was, now in pairs):
+    if len(one) != len(other) or any(
+            was[0] != now[0] or not are_numbers(map(symbolic_number, (was[1], now[1]))) for was, now in pairs):
         return "", ""
-    told = ", ".join(f"{code(name)} was {was[4:-1]} and is {now[4:-1]}" for (name, was), (_, now) in pairs)
-    return (_NUMBERS, f", {told}") if told else ("", "")
+    changed = ", ".join(f"{code(name)} was {symbolic_number(was)} and is {symbolic_number(now)}"
+                        for (name, was), (_, now) in pairs)
+    return (_NUMBERS, f", {changed}") if changed else ("", "")
 
 
 def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, str]]:

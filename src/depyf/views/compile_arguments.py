@@ -58,7 +58,7 @@ def section(summaries: Sequence[FunctionSummary]) -> list[str]:
     if not functions:
         return []
     same = " (of Inductor, options that are those of a mode stand as that mode)" * any(
-        told.startswith("mode=") for told in functions)
+        has_mode(each.arguments) for summary in summaries for each in summary.compilations)
     return [f"Arguments of `torch.compile` that were not at their default{same}:", "",
             *(f"* {some(of, 3)}: {code(told)}" for told, of in functions.items())]
 

@@ -8,7 +8,6 @@ Torch says of some that it fixed them. Others stay open by name, while a conditi
 from __future__ import annotations
 
 import ast
-import re
 from dataclasses import replace
 
 from ..model.reading import in_shape_words
@@ -20,7 +19,6 @@ from .dump.guards.versions import Version
 
 #: Functions of sympy's and torch's that give another result for each value.
 _ONE_TO_ONE = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat"})
-_EQUALS_NUMBER = re.compile(r"Eq\(.*, -?[\d.]+\)")
 _MEMBERS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.expr_context, ast.unaryop, ast.Add, ast.Sub,
             ast.Mult, ast.Div)
 
@@ -62,11 +60,18 @@ def holds(condition: SymbolDecision, compilation: Compilation, version: Version 
     A backend tests whether what is open equals the numbers of the first call, for a backward graph, too, and drops that
     again: such an equation is not among the guards.
     """
-    if version is None or not _EQUALS_NUMBER.fullmatch(condition.symbol):
+    if version is None or not _equals_number(condition.symbol):
         return True
     symbols = set(SYMBOL.findall(condition.symbol))
     return all(_is_fixed(version, each) for each in compilation.symbols
                if each.kind == "created" and each.symbol in symbols)
+
+
+def _equals_number(condition: str) -> bool:
+    match parsed_expression(condition):
+        case ast.Call(ast.Name("Eq"), [_, right], []):
+            return not any(isinstance(each, (ast.Name, ast.Call)) for each in ast.walk(right))
+    return False
 
 
 def _is_fixed(version: Version, created: SymbolDecision) -> bool:
@@ -79,7 +84,7 @@ def _is_fixed(version: Version, created: SymbolDecision) -> bool:
 def specialized_symbol(condition: str) -> str:
     """Return the symbol of which a condition of torch's leaves one value, ``"s51"``; ``""`` where there is none."""
     symbols = set(SYMBOL.findall(condition))
-    node = parsed_expression(condition) if len(symbols) == 1 and condition.startswith("Eq(") else None
+    node = parsed_expression(condition) if len(symbols) == 1 else None
     match node:
         case ast.Call(ast.Name("Eq"), [left, right], []) if not SYMBOL.search(ast.unparse(right)):
             if all(isinstance(each, _MEMBERS) for each in ast.walk(left)) and all(

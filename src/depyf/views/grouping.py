@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, GuardFailure, SourceLocation
+from ..torch_text.changing_parts import without_values
 from ..torch_text.resumes import plain_name
 from .causes import cause
 from .markdown import one_line
-
-#: In torch's reasons and failures: what differs between two of the same kind.
-VALUES = re.compile(r"0x[0-9a-f]+|(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)|'[^']*'")
 
 
 def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[GraphBreak, Compilation]]]:
@@ -68,7 +65,7 @@ def kind_of_failure(failure: GuardFailure) -> str:
     for value in (failure.expected, failure.seen):
         if value and not value.isnumeric():
             text = text.replace(one_line(value), "_")
-    return VALUES.sub(lambda m: m[0] if m[0] == f"'{failure.source}'" or m[0] in failure.source else "_", text)
+    return without_values(text, failure.source)
 
 
 def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
@@ -94,5 +91,5 @@ def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]
         place = compilation.location
         reason = compilation.failure.reason.partition("\n")[0] if compilation.failure else ""
         groups.setdefault((compilation.outcome, compilation.function, place and (place.filename, place.line),
-                           VALUES.sub("_", reason)), []).append(compilation)
+                           without_values(reason)), []).append(compilation)
     return list(groups.values())

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import ast
 import builtins
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..model.guards import State, Tensor
-from ..model.reading import condition_of
+from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
 from ..torch_text.graph_text import Node, TensorType, read_graph
+from ..torch_text.libraries import installed_module
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.size_names import SYMBOL
+from ..torch_text.size_names import SYMBOL, is_float, symbolic_number
 from ..torch_text.user_expressions import user_expression
 from ..torch_text.wrapping import NOT_PYTHON
 from .dump.graph_file import files_table, sizes_table, stage_view
@@ -48,8 +48,6 @@ changed in place are compared. Exit status: 0 equal, 1 different, 2 both raise t
 _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized", "quantized_decomposed", "mkldnn",
                "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "fsdp", "profiler",
                "rngprims", "debugprims", "streams", "symm_mem", "_inductor_test")
-_OPERATOR = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)")
-_SIZE = re.compile(r"\.size\(\)\[")
 #: What an expression has that writes no value out.
 _NONE = object()
 
@@ -142,7 +140,7 @@ def _conditions(subject: _Subject) -> Iterator[str]:
     yield "#"
     yield f"# It serves a call if {len(subject.entry.guards)} conditions hold; those on the graph's inputs:"
     for guard in about[:_MOST_CONDITIONS]:
-        yield from wrapping.comment("  " + _SIZE.sub(".shape[", user_expression(guard.expression)), 0)
+        yield from wrapping.comment("  " + in_shape_words(user_expression(guard.expression)), 0)
     if len(about) > _MOST_CONDITIONS:
         yield f"#   ... and {len(about) - _MOST_CONDITIONS} more"
 
@@ -166,7 +164,7 @@ def _number(text: str, symbol: str) -> str:
     try:
         return repr(ast.literal_eval(text))
     except (ValueError, SyntaxError):
-        return "1.5" if symbol.startswith("z") else "4"
+        return "1.5" if is_float(symbol) else "4"
 
 
 def _placeholders(stage: GraphStage) -> list[Node]:
@@ -186,7 +184,7 @@ def _inputs(subject: _Subject) -> Iterator[str]:
     for number, node in enumerate(_placeholders(subject.stage)):
         source = sources.get(node.target, sources.get(node.name, ""))
         shown = view.parameters[number] if number < len(view.parameters) else node.name
-        words = _SIZE.sub(".shape[", user_expression(source)) if source else shown
+        words = in_shape_words(user_expression(source)) if source else shown
         yield f"        {_value(node.type, tensors.get(source))},  # {shown}{f': {words}' if words != shown else ''}"
     yield "    ]"
 
@@ -195,9 +193,8 @@ def _value(kind: TensorType | None, tensor: Tensor | None) -> str:
     """Return what makes an input."""
     if kind is None:
         return "None"
-    symbol = re.fullmatch(r"Sym\((?P<value>.*)\)", kind.text)
-    if symbol is not None:
-        return symbol["value"]
+    if number := symbolic_number(kind.text):
+        return number
     if kind.shape is None:
         return kind.text if parsed_expression(kind.text) and kind.text in ("None",) else "None"
     options = ""
@@ -243,17 +240,16 @@ def _registrations(stage: GraphStage) -> Iterator[str]:
     """
     done = set()
     for node in read_graph(stage.text).nodes:
-        operator = _OPERATOR.match(node.target) if node.is_call else None
-        if operator is None or operator["space"] in _NAMESPACES or operator["space"] in done:
-            continue
-        done.add(operator["space"])
-        path = re.split(r"[/\\](?:site|dist)-packages[/\\]", node.location.filename if node.location else "")
-        module = re.sub(r"[/\\]", ".", path[-1].removesuffix(".py").removesuffix("__init__").rstrip("/\\"))
-        if len(path) == 1 or not re.fullmatch(r"[A-Za-z_][\w.]*", module):
-            raise NotReproducible(f"the graph calls the operator {operator['space']}::{operator['name']}, which the "
-                                  "program registers")
+        match node.target.split(".") if node.is_call else []:
+            case "torch", "ops", space, name, *_ if space not in _NAMESPACES and space not in done:
+                done.add(space)
+            case _:
+                continue
+        module = installed_module(node.location.filename) if node.location else ""
+        if not module:
+            raise NotReproducible(f"the graph calls the operator {space}::{name}, which the program registers")
         if not module.startswith("torch."):
-            yield f"import {module}  # registers {operator['space']}::{operator['name']}\n"
+            yield f"import {module}  # registers {space}::{name}\n"
 
 
 def _attributes(subject: _Subject) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from ..records.model import Capture
@@ -15,7 +14,7 @@ def short_names(files: Iterable[str]) -> dict[str, str]:
     """
     paths = dict.fromkeys(files)
     whole = {path: [other for other in paths if other.endswith(("/" + path, "\\" + path))] for path in paths}
-    parts = {path: re.split(r"[\\/]", path) for path in paths if len(whole[path]) != 1}
+    parts = {path: path.replace("\\", "/").split("/") for path in paths if len(whole[path]) != 1}
     named = {}
     for path in parts:
         depth = 1

@@ -10,11 +10,10 @@ versions show the others::
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..model.guards import is_internal
+from ..model.guards import is_internal_of_object
 from ..model.reading import is_literal, keys_in
 from .changes import in_words, value
 from .dump.guards.changes import Side, changes
@@ -23,8 +22,6 @@ from .markdown import code
 
 #: Differences that are listed one by one.
 MOST = 3
-#: Of a class of the program, which is not how an object was made.
-_CLASS_ATTRIBUTE = re.compile(r"\btype\([\w.\[\]'\"]+\)(?=\.[a-z])")
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ def version_differences(
     """
     failing, asked = [], []
     for change in changes(old, new):
-        if not change.subject or change.seen_by or is_internal(_CLASS_ATTRIBUTE.sub("", change.subject)):
+        if not change.subject or change.seen_by or is_internal_of_object(change.subject):
             continue
         subject = in_words(change.subject, names)
         if subject in reported or change.now.kind == "none" or change.was.kind in ("type", "object"):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ...records.store import NOT_ENDED
+from ...torch_text.changing_parts import without_values
 from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
 from .. import cache_keys
@@ -22,7 +23,7 @@ from ..compile_arguments import in_words, of_function
 from ..findings import not_compiled_by_outcome
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name
 from ..function_summary import FunctionSummary
-from ..grouping import VALUES, kind_of_failure
+from ..grouping import kind_of_failure
 from ..index.totals import seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
@@ -349,7 +350,7 @@ def _breaks(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
             shown = _place(run, where, "") + (f" {code(where.text, 80)}" if where and where.text else "")
             text = where.text if where and where.text else where and where.line
             yield _Fact(f"{shown} ({prose(heading(broken), 100)})",
-                        (VALUES.sub("_", broken.reason), where and base_name(where.filename), text))
+                        (without_values(broken.reason), where and base_name(where.filename), text))
 
 
 def _recompiles(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
@@ -370,7 +371,7 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
         yield _Fact(OUTCOME_OF_ONE.get(compilation.outcome, compilation.outcome)
                     + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""),
                     (compilation.outcome, plain_name(compilation.function), failure and failure.kind,
-                     VALUES.sub("_", reason)))
+                     without_values(reason)))
 
 
 # --- numbers ---------------------------------------------------------------------------------------------

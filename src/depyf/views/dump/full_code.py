@@ -8,7 +8,6 @@ called. Definitions that only the machine needs stand last.
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -310,7 +309,7 @@ def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
     """Yield the first of the names that differ in numbers alone, with how many there are."""
     alike: dict[str, list[str]] = {}
     for name in names:
-        alike.setdefault(re.sub(r"_#$", "", re.sub(r"\d+", "#", name)), []).append(name)
+        alike.setdefault("".join(each for each in name if not each.isdigit()).rstrip("_"), []).append(name)
     for first, *others in alike.values():
         yield first + (f" and {len(others)} alike" if others else "")
 
@@ -336,7 +335,7 @@ def _notes(note: str) -> list[str]:
 
 def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Sequence[Compilation] = ()) -> str:
     """Return the function that shows what happens at a call: each version is tried, then torch compiles another."""
-    arguments = ", ".join(re.sub(r"^\*+", "", a) for a in frame.arguments)
+    arguments = ", ".join(a.lstrip("*") for a in frame.arguments)
     passed = _pass_on(frame)
     lines = broken(f"def compiled_{name}({_with_defaults(frame) or frame.signature or arguments}):", 0)
     dead = [version.label for version in compiled if version.dead and not version.failed]
@@ -409,8 +408,8 @@ def _literal(node: ast.expr) -> ast.expr:
 
 
 def _definition(text: str) -> str:
-    match = re.search(r"^(?:async )?def (\w+)", text, re.M)
-    return match.group(1) if match else "transformed"
+    first = next((line for line in text.splitlines() if line.startswith(("def ", "async def "))), "def transformed(")
+    return first.partition("def ")[2].partition("(")[0]
 
 
 def _pass_on(frame: Frame) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from ...records.model import Compilation, GraphBreak, GuardFailure
 from ...torch_text import events
+from ...torch_text.changing_parts import without_addresses
 from ...torch_text.met import in_order
 from ..causes import cause, heading
 from ..changes import in_words, row
@@ -16,7 +17,7 @@ from ..index.totals import Totals
 from ..markdown import prose, spans, web_address
 from ..verdict import why_plain
 from .functions import branch_data
-from .run import Json, Run, without_addresses
+from .run import Json, Run
 
 
 def compilation_data(run: Run, compilation: Compilation) -> Json:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from ...records.model import GuardFailure
+from ...torch_text.guard_failures import is_of_tensor
 
-#: What torch says of a condition on all that a tensor is.
-_OF_TENSOR = re.compile(r"^tensor '.*' .*mismatch|expected type of .* to be a tensor")
 #: The failures of each condition of an object, by its number.
 Failed = dict[int, list[GuardFailure]]
 
@@ -30,7 +28,7 @@ def failed(
     for failure in failures:
         text, source = plain(failure.text), plain(failure.source)
         # (What torch says of a tensor is no condition.)
-        hits = [] if _OF_TENSOR.search(failure.text) else [
+        hits = [] if is_of_tensor(failure) else [
             (group, at) for group, (_, conditions) in enumerate(groups) for at, condition in enumerate(conditions)
             if plain(condition) == text]
         if not hits and source:
@@ -49,6 +47,6 @@ def condition_of(failure: GuardFailure, conditions: Sequence[str]) -> int:
     That on the tensor, that with the value that was expected, else the first.
     """
     tests: tuple[Callable[[str], bool], ...] = (
-        lambda text: bool(_OF_TENSOR.search(failure.text)) and "tensor" in text.lower(),
+        lambda text: is_of_tensor(failure) and "tensor" in text.lower(),
         lambda text: bool(failure.expected) and failure.expected in text)
     return next((at for test in tests for at, text in enumerate(conditions) if test(text)), 0)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from ...model.reading import in_words
 from ...records.model import Frame, GuardFailure
+from ...torch_text.changing_parts import without_addresses
 from ...torch_text.resumes import resumed_function
+from ...torch_text.user_expressions import path_steps
 from ..changes import in_words as shape_in_words
 from ..dump.guards.versions import Version, by_compile_id, nearest, versions
 from ..dump.guards.whole import guard_groups, guard_lines
 from ..formatting import on_branch
 from ..function_summary import FunctionSummary
 from .failed import failed
-from .run import Json, Run, without_addresses
+from .run import Json, Run
 
 
 def function_data(run: Run, summary: FunctionSummary, guards: list[Json]) -> Json:
@@ -97,7 +97,7 @@ def _guards(run: Run, version: Version, document: int) -> Json:
     groups = []
     for one, bad in zip(shown, of_groups):
         differences = _differences([each for failures in bad.values() for each in failures])
-        groups.append([one.subject, _path(one.subject), one.members, one.loop, differences,
+        groups.append([one.subject, path_steps(one.subject), one.members, one.loop, differences,
                        [[text, run.place(cause), int(at in bad)] for at, (text, cause) in enumerate(one.conditions)]])
     others = list(dict.fromkeys(without_addresses(each.text) for each in rest))
     looked = [compilation.counts["guard_microseconds"] for compilation in run.capture.compilations
@@ -124,30 +124,3 @@ def _differences(failures: Sequence[GuardFailure]) -> list[str]:
         else:
             seen.setdefault(without_addresses(failure.text), [])
     return [text + ", ".join(dict.fromkeys(values)) for text, values in seen.items()]
-
-
-_STEP = re.compile(r"\._(?:modules|parameters|buffers)(?=\[)|\[(?P<index>[^\[\]]*)\]|\.(?P<name>\w+)(?P<call>\(\))?")
-
-
-@functools.lru_cache(maxsize=4096)
-def _path(source: str) -> list[str]:
-    """Return a guarded object as the way to it.
-
-    ``L['self']._modules['layers']._modules[i].x`` is L, self, layers, [i], x.
-    """
-    begin = re.match(r"\w+(?=[.\[]|$)", source)
-    if begin is None:
-        return [source] if source else []
-    steps = [begin[0]]
-    at = begin.end()
-    while at < len(source):
-        step = _STEP.match(source, at)
-        if step is None:
-            return [*steps, source[at:]]
-        at = step.end()
-        if step["name"]:
-            steps.append(step["name"] + (step["call"] or ""))
-        elif step["index"] is not None:
-            text = step["index"]
-            steps.append(text[1:-1] if text[:1] == text[-1:] == "'" and len(text) > 2 else f"[{text}]")
-    return steps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,8 +17,6 @@ from ..short_paths import short_names
 from .lines import Statuses
 
 Json = dict[str, Any]
-
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class Run:
@@ -116,11 +113,6 @@ def _whole_paths(capture: Capture, files: Sequence[SourceFile]) -> dict[str, str
 def plain_lines(text: str) -> str:
     """Return the text with one kind of line end, as the page counts lines."""
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def without_addresses(text: str) -> str:
-    """Return the text without addresses, which differ from run to run and help nobody."""
-    return _ADDRESS.sub("", text)
 
 
 # --- several ranks -----------------------------------------------------------------------------------

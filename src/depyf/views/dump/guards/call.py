@@ -15,6 +15,7 @@ from typing import Any
 from ....model import guards
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor, is_loose
 from ....model.reading import keys_in
+from ....torch_text.user_expressions import stack_value
 from ....torch_text.wrapping import comment
 from ...formatting import COMPUTED
 from ...line_breaks import WIDTH, broken
@@ -148,7 +149,7 @@ def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str |
             # What has a value needs no type, and what is looked into has one that its parts show.
             shown = known[one.of].kind == "type" and f"len({one.of})" not in known and one.of not in ("args", "kwargs")
         case guards.SameObject() if decides:
-            shown = one.name not in _CODE or one.of == one.root and one.of.startswith("___stack")
+            shown = one.name not in _CODE or bool(stack_value(one.of))
         case guards.Marks() | guards.Unchanged() | guards.Has(present=False, is_attribute=True):
             shown = False
         case guards.NoAliasing():

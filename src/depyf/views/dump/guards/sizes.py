@@ -11,7 +11,6 @@ and a letter for any other.
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from ....model.guards import Comparison, Condition, Range, Tensor, orders_of_dim
 from ....model.reading import in_shape_words
 from ....records.model import Compilation, Frame, SymbolDecision
 from ....torch_text.parsed import parsed_expression
-from ....torch_text.size_names import SYMBOL
+from ....torch_text.size_names import SYMBOL, bound_of_symbol
 from ....torch_text.user_expressions import user_expression
 
 #: How far a range is looked through for where a condition begins to hold.
@@ -348,9 +347,6 @@ def _equated(one: Condition, sizes: Sizes) -> set[str]:
 
 
 # --- the symbols in a graph -----------------------------------------------------------------------------------
-_BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
-
-
 def symbol_table(text: str, compilation: Compilation | None, sizes: Sizes) -> list[str]:
     """Return comments that say what each symbol in the text of a graph is; none if there are no symbols."""
     if compilation is None:
@@ -379,16 +375,17 @@ def _origin(decision: SymbolDecision) -> str:
     where = decision.location
     if where is None or not where.text:
         return "known only when the graph runs"
-    match = re.match(r"[A-Za-z_][\w, ]* = (.*)$", where.text)
-    return f"what {match[1] if match else where.text} gives (line {where.line}), known only when the graph runs"
+    names, _, value = where.text.partition(" = ")
+    computed = value if value and names.replace(",", "").replace(" ", "").isidentifier() else where.text
+    return f"what {computed} gives (line {where.line}), known only when the graph runs"
 
 
 def _ranges(decisions: Iterable[SymbolDecision]) -> dict[str, Interval]:
     """Return the ranges that conditions leave to the values of unbacked symbols."""
     result: dict[str, Interval] = {}
     for decision in decisions:
-        bound = _BOUND.fullmatch(decision.symbol) if decision.kind == "guarded" else None
+        bound = bound_of_symbol(decision.symbol) if decision.kind == "guarded" else None
         if bound is not None:
-            known = result.get(bound["symbol"], Interval())
-            result[bound["symbol"]] = known.narrowed(bound["sign"], int(bound["value"]))
+            symbol, sign, value = bound
+            result[symbol] = result.get(symbol, Interval()).narrowed(sign, value)
     return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence, Set
 from typing import TypeAlias
 
@@ -11,7 +10,7 @@ from ....model.reading import in_shape_words
 from ....records.model import Compilation, SymbolDecision
 from ....torch_text.guard_failures import number
 from ....torch_text.parsed import as_python
-from ....torch_text.size_names import SYMBOL, is_of_torchs_own
+from ....torch_text.size_names import SYMBOL, bounds, is_float, is_of_torchs_own
 from ....torch_text.user_expressions import user_expression
 from ...changes import in_words
 from ...fixed_symbols import fixed_symbols, holds
@@ -70,7 +69,7 @@ def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
     for decision, compilation in decisions:
         what, value = _subjects(run, decision, compilation), _number(decision.value)
         first = _first_seen(decision, compilation)
-        if decision.symbol.startswith("z") and _is_rounded(value, first):
+        if is_float(decision.symbol) and _is_rounded(value, first):
             numbers.setdefault(f"{what} = {code(first)}", []).append(code(str(compilation.compile_id)))
         else:
             values.setdefault(what, {}).setdefault(value, []).append((decision, compilation))
@@ -206,8 +205,8 @@ def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -
     version = run.version(compilation)
     if version is None or decision.kind not in ("created", "unbacked"):
         return True
-    word = re.compile(rf"\b{re.escape(decision.symbol)}\b")
-    if any(each.kind not in ("created", "unbacked") and word.search(each.symbol) for each in compilation.symbols):
+    if any(each.kind not in ("created", "unbacked") and decision.symbol in SYMBOL.findall(each.symbol)
+           for each in compilation.symbols):
         return True
     if any(change.subject == in_words(source, run.stack_names(compilation))
            for change in run.changes(compilation) for source in decision.source.split(", ")):
@@ -221,15 +220,17 @@ def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -
 
 def values(interval: str) -> str:
     """Return ``any value from 2 on (torch's `[2, int_oo]`)``: a range of torch's in words."""
-    match = re.fullmatch(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]", interval)
-    if match is None:
+    known = bounds(interval)
+    if known is None:
         return f"any value in {code(interval)}" if interval else "any value"
-    low, high = (None if bound.strip("- ") in ("int_oo", "oo") else bound.strip() for bound in match.groups())
-    if low is None and high is None:
-        return "any value"
-    if low is None:
-        return f"any value up to {high}"
-    return f"any value from {low} on" if high is None else f"any value from {low} to {high}"
+    match known:
+        case "", "":
+            return "any value"
+        case "", high:
+            return f"any value up to {high}"
+        case low, "":
+            return f"any value from {low} on"
+    return "any value from {} to {}".format(*known)
 
 
 def _generalised(run: SectionContext, what: str, value: str, compilation: Compilation) -> str:
