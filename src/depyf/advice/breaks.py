@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from string import Formatter
 
-from ..torch_text.met import bound_method, events_of, is_step_of_scheduler
+from ..torch_text.met import bound_method, is_step_of_scheduler
 from . import branches, edits, outlines
 from .edits import REORDER, SCALARS
 from .facts import NAMED, SHAPES, Facts
@@ -111,7 +111,7 @@ def _site(propose: Callable[[Site], Advice | None]) -> Callable[[Facts], Advice 
 
 def _is_drawn(at: Facts) -> bool:
     """Return whether torch met a random number of Python's; of a ``range`` up to one it does not say what it is of."""
-    return at.met.is_number or at.broken.registry_id == "GB4841"
+    return at.met.is_number or at.met.kind == "python type"
 
 
 def _prints(at: Facts) -> bool:
@@ -343,22 +343,22 @@ RULES: tuple[Rule, ...] = (
     Rule("graph_break_on_nn_param_ctor", "parameter", why="torch then makes the parameter in the graph",
          cost="better is a parameter that is made once, outside of what is compiled",
          setting="torch._dynamo.config.graph_break_on_nn_param_ctor = False",
-         facts=lambda at: at.broken.registry_id != "GB0119"),
+         facts=lambda at: at.met.kind != "no parameters"),
 
     # A method of a library that torch gives up.
     Rule("keep out", "*",
          "leave it out of graphs: `{library_method} = torch.compiler.disable({library_method})` before the first call "
          "(`from {library_module} import {library_class}`)", "torch gives the function up anyway, after a graph for "
          "each piece of it; left out, it costs its caller one break", "nothing in it is compiled", elsewhere=True,
-         facts=lambda at: "exception" not in events_of(at.broken)),  # (in plain Python it may be raised, too)
+         facts=lambda at: at.met.event != "exception"),  # (in plain Python it may be raised, too)
 )
 
 
 def on_break(site: Site) -> Advice | None:
     """Return the advice on a graph break; ``None`` where no row fits."""
-    at, events, is_fixed = Facts(site), {"*", *events_of(site.broken)}, False
+    at, is_fixed = Facts(site), False
     for rule in RULES:
-        if events.isdisjoint(rule.events.split()) or is_fixed and not rule.elsewhere or not rule.facts(at):
+        if {"*", at.met.event}.isdisjoint(rule.events.split()) or is_fixed and not rule.elsewhere or not rule.facts(at):
             continue
         if not rule.name:
             return None

@@ -299,7 +299,7 @@ class Facts:
     @property
     def is_number(self) -> bool:
         """Whether torch needs a number out of a tensor."""
-        return self.met.name == "_local_scalar_dense" or self.broken.registry_id == "GB0124" or (
+        return self.met.name == "_local_scalar_dense" or self.met.kind == "item" or (
             not self.broken.registry_id)
 
     @property

@@ -9,13 +9,12 @@ from functools import cached_property
 
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.libraries import is_library
+from ..torch_text.met import met
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.resumes import is_resume
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
-#: Torch's ids of branches on data.
-_OF_BRANCHES = ("GB0170", "GB0035")
 _BRANCHES = (ast.If, ast.While)
 _BLOCKS = ("body", "orelse", "finalbody")
 
@@ -115,7 +114,7 @@ class Sources:
         if where is None or tree is None:
             return Site(broken, where, *_of_line(where), compiled_site=compiled)
         statement, following = statement_at(tree, where.line)
-        if broken.registry_id in _OF_BRANCHES and not isinstance(statement, _BRANCHES):
+        if met(broken).kind == "branch" and not isinstance(statement, _BRANCHES):
             # (Of `if x.any(): break` both statements are on the line.)
             steps = [(block, each) for _, block, each in path_to(tree, where.line)
                      if isinstance(each, _BRANCHES) and each.lineno == where.line]

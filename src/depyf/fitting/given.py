@@ -13,7 +13,7 @@ from ..model.reading import condition_of
 from ..records.model import Frame
 from ..torch_text.guard_failures import STATES, is_autocast
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.user_expressions import in_user_words
+from ..torch_text.user_expressions import user_expression
 from .values import Symbol
 
 #: Marks a name that has no value.
@@ -78,18 +78,7 @@ def parsed(expression: str) -> ast.expr | None:
 
 def words(node: ast.expr) -> str:
     """Return a source expression of torch's in the user's words: ``L['self']._modules['norm']`` is ``self.norm``."""
-    known = _WORDS.get(id(node))
-    if known is None:
-        if len(_WORDS) > 65536:
-            _WORDS.clear()
-        tree = parsed_expression(ast.unparse(node))
-        assert tree is not None
-        known = _WORDS[id(node)] = (node, ast.unparse(in_user_words(tree)))
-    return known[1]
-
-
-#: By the identity of nodes, which stay alive here.
-_WORDS: dict[int, tuple[ast.expr, str]] = {}
+    return user_expression(ast.unparse(node))
 
 
 def _root(name: str) -> str:

@@ -40,7 +40,8 @@ KINDS: Mapping[str, Kind] = {
     "data": Kind("", "", ("Data-dependent",)),
     "item": Kind("item", "GB0124", ("Unsupported Tensor.item()",)),
     "operation": Kind("number", "GB0213", ("unimplemented builtin op",)),
-    "number": Kind("number", "GB0178 GB4841", ("Unsupported python_type()", "constant fold")),
+    "constant": Kind("number", "GB0178", ("constant fold",)),
+    "python type": Kind("number", "GB4841", ("Unsupported python_type()",)),
     "tolist": Kind("tolist", "GB0109", ("Tensor.tolist() with non-integer",)),
     "operator": Kind("operator", "GB0033", ("Data dependent operator",)),
     "size": Kind("size", "GB0036 GB0037", ("Dynamic shape operator",)),
@@ -53,7 +54,8 @@ KINDS: Mapping[str, Kind] = {
     "disabled": Kind("disabled", "GB0098 GB0099", (
         "Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
     "copy": Kind("copy", "GB4198", ("Attempted to copy.deepcopy a tensor",)),
-    "skipped": Kind("skipped", "GB0007 GB0008 GB0208", (
+    "no tensor": Kind("skipped", "GB0208", ("torch.* op returned non-Tensor",)),
+    "skipped": Kind("skipped", "GB0007 GB0008", (
         "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped")),
     "method": Kind("skipped", "GB0156", ("Unsupported method call",)),
     "sort": Kind("skipped", "GB0207", ("sort with non-constant keys",)),
@@ -76,9 +78,11 @@ KINDS: Mapping[str, Kind] = {
     "gradients": Kind("gradients", "GB9186", ("using `torch.autograd.grad`",)),
     "recurrent": Kind("recurrent", "GB0014", ("Attempted to wrap RNN",)),
     "class": Kind("class", "GB8977", ("Invalid call to __build_class__",)),
-    "parameter": Kind("parameter", "GB0264 GB0119", ("Attempted to use `torch.nn.Parameter()`", "Uninitialized nn")),
+    "parameter": Kind("parameter", "GB0264", ("Attempted to use `torch.nn.Parameter()`",)),
+    "no parameters": Kind("parameter", "GB0119", ("Uninitialized nn",)),
     "backend": Kind("", "", ("Backend compiler exception", "Backend compiler failed")),
 }
+_BY_ID = {each: kind for kind, of in KINDS.items() for each in of.ids.split()}
 #: The forms of the context, then those of the explanation, that name what was called.
 _IN_CONTEXT = (
     re.compile(r"module: (?P<module>[^,]*), qualname: (?P<name>[\w.<>]+),"),
@@ -129,7 +133,8 @@ class Met:
     """What torch could not trace.
 
     Attributes:
-        kind: key of :data:`KINDS`, by the heading; ``""`` for none of them.
+        kind: key of :data:`KINDS`, by the id or (versions without ids) by the heading; ``""`` for none of them.
+        event: what the rules of advice call it; ``""`` for one that they do not know by its id.
         heading: torch's, without its full stop; of the message of an error the first sentence. ``""`` where it gives
             none.
         name: of what was called, ``"Random.choice"``, ``"print"``, ``"nonzero"``; ``""`` where torch names nothing.
@@ -153,6 +158,7 @@ class Met:
     """
 
     kind: str = ""
+    event: str = ""
     heading: str = ""
     name: str = ""
     module: str = ""
@@ -186,29 +192,33 @@ def met(broken: GraphBreak) -> Met:
     found = next((match for text, forms in ((context, _IN_CONTEXT), (explanation, _IN_EXPLANATION))
                   for form in forms if (match := form.search(text))), None)
     named = found.groupdict() if found is not None else {}
-    kind = _kind(broken.reason)
+    known = _BY_ID.get(broken.registry_id)
+    kind = known or next((kind for kind, of in KINDS.items() if broken.reason.startswith(of.headings)), "")
     if kind == "sort":  # (It names the type of a key.)
         named = {"name": "sorted"}
     account = explanation.strip() or context
     method, types, raised = _METHOD.search(explanation), _TYPES.search(explanation), _RAISED.search(context)
     tested = _first_match(broken.reason, _TESTED)
     return Met(
-        "value" if _UNBACKED.fullmatch(tested) else kind,  # (the number itself, which nothing tests)
-        _heading(broken.reason), named.get("name", ""), named.get("module") or "", named.get("overload") or "",
-        _first_match(account, *_SHOWN), _first_match(account, _CLASS),
-        method["method"] if method is not None else "", method["owner"] if method is not None else "",
-        _first_match(explanation, _MESSAGE).strip().rstrip(".") or _first_match(context, _TYPE_ERROR), tested,
-        tuple(each.strip().strip("'") for each in types["types"].split(",")) if types is not None else (),
-        raised["kind"] if raised is not None else "", _NUMBER in context,
-        _OF_NONE.search(context) is not None, _CUSTOM.search(explanation) is not None,
-        kind == "string" and context.startswith("SymNodeVariable")
+        kind="value" if _UNBACKED.fullmatch(tested) else kind,  # (the number itself, which nothing tests)
+        event=KINDS[kind].event if kind and (known or not broken.registry_id) else "",
+        heading=_heading(broken.reason),
+        name=named.get("name", ""), module=named.get("module") or "", overload=named.get("overload") or "",
+        shown=_first_match(account, *_SHOWN), cls=_first_match(account, _CLASS),
+        method=method["method"] if method is not None else "", owner=method["owner"] if method is not None else "",
+        message=_first_match(explanation, _MESSAGE).strip().rstrip(".") or _first_match(context, _TYPE_ERROR),
+        tested=tested,
+        types=tuple(each.strip().strip("'") for each in types["types"].split(",")) if types is not None else (),
+        raised=raised["kind"] if raised is not None else "",
+        is_number=_NUMBER in context,
+        is_none=_OF_NONE.search(context) is not None,
+        is_custom=_CUSTOM.search(explanation) is not None,
+        needs_text=kind == "string" and context.startswith("SymNodeVariable")
         or "TypeError(\"unsupported operand type(s) for %: 'str' and " in context,  # (never of Python's own `%`)
-        any(each in context for each in _GENERATOR), "Higher Order" in broken.reason,
-        "not Sym" in context, "no meta kernel" in broken.reason)
-
-
-def _kind(reason: str) -> str:
-    return next((kind for kind, of in KINDS.items() if reason.startswith(of.headings)), "")
+        is_generator=any(each in context for each in _GENERATOR),
+        is_in_operator="Higher Order" in broken.reason,
+        fails_on_symbol="not Sym" in context,
+        has_no_meta="no meta kernel" in broken.reason)
 
 
 def _first_match(text: str, *forms: re.Pattern[str]) -> str:
@@ -223,13 +233,6 @@ def _heading(reason: str) -> str:
     first = reason.partition("\n")[0]
     sentence = re.split(r"(?<=[.!?])\s|\s\((?=unhinted|Size-like)", first)[0].rstrip(". ")
     return textwrap.shorten(sentence, _LONG, placeholder=" ...")
-
-
-def events_of(broken: GraphBreak) -> list[str]:
-    """Return the events of rules that a graph break is one of: by its id; in versions without ids, by its heading."""
-    known = broken.registry_id
-    return [kind.event for kind in KINDS.values() if kind.event
-            and (known in kind.ids.split() if known else broken.reason.startswith(kind.headings))]
 
 
 def what_blocks(broken: GraphBreak) -> str:
@@ -248,7 +251,7 @@ def bound_method(broken: GraphBreak) -> str:
     (on the stack of a resume function, in a variable) is to it a built-in of no module, which it skips
     (``torch/_dynamo/variables/builder.py``, ``bound_builtin_method_descriptor``).
     """
-    match = _BOUND.match(broken.context) if broken.registry_id == "GB0007" else None
+    match = _BOUND.match(broken.context) if _BY_ID.get(broken.registry_id) == "skipped" else None
     return match["what"] if match is not None else ""
 
 

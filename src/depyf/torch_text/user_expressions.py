@@ -115,7 +115,7 @@ def _rewritten(source: str, names: tuple[tuple[str, str], ...]) -> str:
     tree = parsed_expression(source.strip())
     if tree is None:
         return source
-    return ast.unparse(in_user_words(tree, dict(names)))
+    return ast.unparse(_UserWords(dict(names)).visit(tree))
 
 
 def frame_roots(expression: str) -> frozenset[str]:
@@ -126,13 +126,6 @@ def frame_roots(expression: str) -> frozenset[str]:
 def is_global(source: str) -> bool:
     """Return whether a value is read from a global name."""
     return source.startswith("G[")
-
-
-def in_user_words(tree: ast.expr, names: Mapping[str, str] | None = None) -> ast.expr:
-    """Return the same for a syntax tree, which is changed."""
-    result = _UserWords(names or {}).visit(tree)
-    assert isinstance(result, ast.expr)
-    return result
 
 
 class _UserWords(ast.NodeTransformer):

@@ -28,8 +28,6 @@ from .version_differences import MOST
 _OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
 #: What can be done about a branch that gives its function up and is left as it is.
 _AROUND = "; to compile the rest, make functions of their own of what comes before and after it"
-#: Torch's id of an exception that leaves what is compiled.
-_EXCEPTION = "GB0088"
 
 
 class Adviser:
@@ -49,7 +47,7 @@ class Adviser:
         if broken not in self._of_breaks:
             self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
         own = self._of_breaks[broken]
-        return own if own is not None or broken.registry_id != _EXCEPTION else self._on_exceptions.get(broken.context)
+        return own if own is not None or met(broken).kind != "exception" else self._on_exceptions.get(broken.context)
 
     def _site(self, broken: GraphBreak) -> Site:
         """Return the statement that a break is in."""
@@ -78,7 +76,7 @@ class Adviser:
     def _on_exceptions(self) -> dict[str, Advice]:
         """The advice on exceptions, by torch's words for them."""
         found = ((broken.context, on_break(self._site(broken))) for each in self.run.capture.compilations
-                 for broken in each.breaks if broken.registry_id == _EXCEPTION and broken.context)
+                 for broken in each.breaks if met(broken).kind == "exception" and broken.context)
         return {context: advice for context, advice in found if advice is not None}
 
     def on_lost(self, compilation: Compilation) -> list[str]:

@@ -20,7 +20,7 @@ from .markdown import code
 #: Longer calls are shown without their arguments.
 _SHORT = 24
 #: Breaks at which torch needs a number.
-_NEED_NUMBER = ("branch", "assertion", "data", "item", "operation", "number")
+_NEED_NUMBER = ("branch", "assertion", "data", "item", "operation", "constant", "python type")
 
 
 def cause(broken: GraphBreak) -> str:
