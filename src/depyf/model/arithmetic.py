@@ -7,6 +7,7 @@ which two ways to write a size are known to be the same: ``3*n*n`` and ``n*(3*n)
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -165,12 +166,21 @@ def substituted(text: str, names: Mapping[str, str]) -> str:
     return data.decode()
 
 
+_RANGE = re.compile(r"(?:VR)?\[(-?\d+|-(?:int_)?oo), (-?\d+|(?:int_)?oo)\]")
+
+
 @dataclass(frozen=True)
 class Interval:
     """The whole numbers from one to another; ``None`` where there is no bound."""
 
     low: int | None = None
     high: int | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Interval | None:
+        """Return a range as torch prints it: ``"VR[2, int_oo]"``; ``None`` for one of other numbers."""
+        match = _RANGE.fullmatch(text)
+        return match and cls(*(None if bound.endswith("oo") else int(bound) for bound in match.groups()))
 
     def narrowed(self, sign: str, value: int, factor: int = 1) -> Interval:
         """Return those of which a multiple compares like this with a number: ``16*n >= 2``."""
@@ -189,7 +199,7 @@ class Interval:
         return f"{self.low} or more" if self.high is None else f"{self.low} to {self.high}"
 
     def in_sentence(self) -> str:
-        """Return ``"from 2 to 256"``, ``"from 2 on"``, ``"up to 8"``."""
+        """Return ``"from 2 to 256"``, ``"from 2 on"``, ``"up to 8"``; ``""`` where there is no bound."""
         if self.low is None:
-            return f"up to {self.high}"
+            return f"up to {self.high}" if self.high is not None else ""
         return f"from {self.low} on" if self.high is None else f"from {self.low} to {self.high}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable
 
 #: Folders that pip installs packages into, with torch's own.
 _TORCH = ("/site-packages/torch/", "/dist-packages/torch/")
@@ -75,14 +76,11 @@ def is_of_dynamo(filename: str) -> bool:
     return "torch/_dynamo/" in _with_slashes(filename)
 
 
-def is_entry(filename: str) -> bool:
-    """Return whether a path is of the file in which compiled code is entered."""
-    return _with_slashes(filename).endswith("_dynamo/eval_frame.py")
-
-
-def is_module_call(filename: str) -> bool:
-    """Return whether a path is of the file of ``nn.Module``."""
-    return _with_slashes(filename).endswith("torch/nn/modules/module.py")
+def enters_compiled_code(filenames: Iterable[str]) -> bool:
+    """Return whether a stack, innermost file first, enters compiled code, through calls of ``nn.Module`` at most."""
+    paths = map(_with_slashes, filenames)
+    caller = next((path for path in paths if not path.endswith("torch/nn/modules/module.py")), "")
+    return caller.endswith("_dynamo/eval_frame.py")
 
 
 def installed_module(filename: str) -> str:

@@ -33,7 +33,6 @@ _OPERATOR = re.compile(r"[-+*/]")
 _COMPUTED = re.compile(r': "\w+\[[^"\[\]]*[-+*/]')
 _SHORTEST = 8
 _SYMBOLIC = re.compile(r"Sym\((?P<value>.*)\)")
-_VALUE_RANGE = re.compile(r"(?:VR)?\[(?P<low>[^,]+), (?P<high>[^\]]+)\]")
 _BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
 _TERM = "Max("
 
@@ -55,18 +54,6 @@ def symbolic_number(annotation: str) -> str:
     """Return the number that a graph's annotation of an input says: ``s0`` of ``Sym(s0)``; ``""`` for a tensor."""
     match = _SYMBOLIC.fullmatch(annotation)
     return match["value"] if match is not None else ""
-
-
-def bounds(value_range: str) -> tuple[str, str] | None:
-    """Return the least and the greatest value of a range of torch's, ``"VR[2, int_oo]"``; ``None`` where it is none.
-
-    ``""`` stands for no bound.
-    """
-    match = _VALUE_RANGE.fullmatch(value_range)
-    if match is None:
-        return None
-    low, high = ("" if bound.strip("- ") in ("int_oo", "oo") else bound.strip() for bound in match.groups())
-    return low, high
 
 
 def bound_of_symbol(condition: str) -> tuple[str, str, int] | None:

@@ -250,6 +250,11 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
     return text
 
 
+def sources_in_words(sources: str, names: Mapping[str, str]) -> list[str]:
+    """Return the values that a symbol of torch's stands for, in the user's words; ``sources`` lists them."""
+    return [in_words(each, names) for each in sources.split(", ") if each]
+
+
 def stack_value(source: str) -> str:
     """Return the name of a value of the stack at a graph break, ``___stack0``, if a source is one; else ``""``."""
     text = user_expression(source)

@@ -10,11 +10,10 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from ..model.reading import in_shape_words
 from ..records.model import Compilation, SourceLocation, SymbolDecision
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
-from ..torch_text.user_expressions import user_expression
+from ..torch_text.user_expressions import sources_in_words
 from .dump.guards.versions import Version
 
 #: Functions of sympy's and torch's that give another result for each value.
@@ -76,7 +75,7 @@ def _equals_number(condition: str) -> bool:
 
 def _is_fixed(version: Version, created: SymbolDecision) -> bool:
     """Return whether the guards may leave one value of a size or number."""
-    expressions = [in_shape_words(user_expression(source)) for source in created.source.split(", ") if source]
+    expressions = sources_in_words(created.source, {})
     return not any(each in version.sizes.names for each in expressions) or any(
         each in version.equations for each in expressions)
 

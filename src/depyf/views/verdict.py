@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
 from ..torch_text.events import graph_break
-from ..torch_text.libraries import is_entry, is_library, is_module_call, wrapper_class
+from ..torch_text.libraries import enters_compiled_code, is_library, wrapper_class
 from ..torch_text.met import entered_contexts, met, what_blocks
 from ..torch_text.resumes import resumed_function
 from .causes import cause, statement
@@ -101,12 +101,7 @@ def _is_asked_for(compilation: Compilation) -> bool:
         return False
     if not compilation.stack:  # (nothing tells who called it)
         return compilation.compile_id.frame == 0
-    for place in reversed(compilation.stack):
-        if is_entry(place.filename):
-            return True
-        if not is_module_call(place.filename):
-            return False
-    return False
+    return enters_compiled_code(place.filename for place in reversed(compilation.stack))
 
 
 # --- one break that several functions were given up at --------------------------------------------------
@@ -246,6 +241,11 @@ def _no_way_on(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> s
     if broken.gave_up:
         return f"breaks the graph, and torch cannot continue after it: {prose(broken.gave_up.partition(chr(10))[0])}"
     return f"breaks the graph where torch cannot continue after it: {prose(cause(broken))}"
+
+
+def why_given_up(broken: GraphBreak) -> str:
+    """Return why torch gave the function of a break up, as Markdown; ``""`` where it does not say."""
+    return prose(". ".join(broken.gave_up.split("\n", 1)).rstrip(". "))
 
 
 def _blocks_around(run: RunIndex, broken: GraphBreak, compilation: Compilation) -> list[str]:

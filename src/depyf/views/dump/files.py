@@ -22,7 +22,7 @@ from ..user_source import UserSource
 from ..without_frame import by_call
 from .directory import Directory
 from .folder import NOTES
-from .full_code import all_graphs, full_code
+from .full_code import all_graphs, full_code, name_of
 from .graph_file import graph_file
 from .guards.versions import by_compile_id, guards_name, in_order, nearest, versions
 from .guards.whole import guards_file
@@ -67,7 +67,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     def written(frame: Frame, entry: CacheEntry) -> CacheEntry:
         code = entry.transformed
         if code.known:
-            shown = code.source.text.partition("def ")[2].partition("(")[0].strip()
+            shown = name_of(code)
             code = replace(code, file=names.of_transformed(shown, code.compile_id, code.function_name, code.file))
             made = known.get(code.compile_id.key)
             directory.transformed(

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
+from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
 from ...torch_text.resumes import resumed_function
@@ -360,7 +360,7 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Seq
         serving.sort(key=lambda version: version.entry.tried or 0)
     for version in serving:
         lines += broken(f"if {version.guards_name}({passed}):", 4)
-        lines += broken(f"return {_definition(version.entry.transformed.source.text)}({passed})", 8)
+        lines += broken(f"return {name_of(version.entry.transformed)}({passed})", 8)
     if given_up is None:
         lines.append("    # No version matches: torch compiles another, or runs the original when there are too many.")
     lines += broken(f"return {_wrapper_name(frame) or _called(frame)}({passed})", 4)
@@ -407,9 +407,10 @@ def _literal(node: ast.expr) -> ast.expr:
     return node
 
 
-def _definition(text: str) -> str:
-    first = next((line for line in text.splitlines() if line.startswith(("def ", "async def "))), "def transformed(")
-    return first.partition("def ")[2].partition("(")[0]
+def name_of(code: TransformedCode) -> str:
+    """Return the name of the function in the text of transformed code."""
+    first = next((line for line in code.source.text.splitlines() if line.startswith(("def ", "async def "))), "")
+    return first.partition("def ")[2].partition("(")[0] or "transformed"
 
 
 def _pass_on(frame: Frame) -> str:

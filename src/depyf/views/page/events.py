@@ -15,7 +15,7 @@ from ..grouping import breaks_by_place, failures_by_kind, path_to
 from ..index.sections.shapes import is_used, range_of
 from ..index.totals import Totals
 from ..markdown import prose, spans, web_address
-from ..verdict import why_plain
+from ..verdict import why_given_up, why_plain
 from .functions import branch_data
 from .run import Json, Run
 
@@ -98,10 +98,8 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
     account = events.graph_break(first.compile_id, failure.reason) if failure and not broken else None
     why: list[list[str]] = []
     if broken is not None:
-        heading, _, explanation = broken.gave_up.partition("\n")
-        why = spans(f"Why it breaks: {prose(cause(broken))}."
-                     + (f" Why torch gives the function up: {prose(f'{heading}. {explanation}'.rstrip('. '))}."
-                        if heading else ""))
+        given_up = f" Why torch gives the function up: {why_given_up(broken)}." if broken.gave_up else ""
+        why = spans(f"Why it breaks: {prose(cause(broken))}.{given_up}")
     elif account is not None:
         why = spans(prose(without_addresses(account.explanation.partition("\n")[0])))
     changes = [run.index.changes(each)[:1] for each in members] if first.outcome == "limit" else []

@@ -11,7 +11,7 @@ from ...causes import cause, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import not_compiled as groups_not_compiled
 from ...markdown import code, fenced, prose, some
-from ...verdict import breaks_below, since_then, why_plain
+from ...verdict import breaks_below, since_then, why_given_up, why_plain
 from .context import ROWS, SectionContext, left_out
 from .recompiles import event
 
@@ -65,9 +65,7 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
                      for place in behind]
             lines.append(f"  * what breaks its graph next, in what it calls: {some(shown, 3)}")
         if broken.gave_up:
-            heading, _, explanation = broken.gave_up.partition("\n")
-            why = f"{prose(heading)}. {prose(explanation)}".rstrip(". ")
-            lines.append(f"  * why torch gives the function up: {why}.")
+            lines.append(f"  * why torch gives the function up: {why_given_up(broken)}.")
         return lines
     if first.outcome == "limit":
         for compilation in members[:3]:

@@ -6,12 +6,11 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from ....model.arithmetic import Interval
-from ....model.reading import in_shape_words
 from ....records.model import Compilation, SymbolDecision
 from ....torch_text.guard_failures import number
 from ....torch_text.parsed import as_python
-from ....torch_text.size_names import SYMBOL, bounds, is_float, is_of_torchs_own
-from ....torch_text.user_expressions import user_expression
+from ....torch_text.size_names import SYMBOL, is_float, is_of_torchs_own
+from ....torch_text.user_expressions import sources_in_words, user_expression
 from ...changes import in_words
 from ...fixed_symbols import fixed_symbols, holds
 from ...inductor_ranges import condition_in_words, how_made, is_made_by_inductor
@@ -181,17 +180,16 @@ def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compi
 def range_of(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the range of a symbol, in words: as the guards leave it, torch's own where they say nothing."""
     known = [run.range_of(compilation, source) for source in decision.source.split(", ") if source]
-    narrowed = next((each for each in known if each != Interval()), None)
-    extent = f"any value {narrowed.in_sentence()}" if narrowed else values(decision.range)
-    return extent + _equation(run, decision, compilation)
+    left = next((each for each in known if each != Interval()), None) or Interval.read(decision.range)
+    extent = left.in_sentence() if left is not None else f"in {code(decision.range)}" if decision.range else ""
+    return f"any value {extent}".rstrip() + _equation(run, decision, compilation)
 
 
 def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> str:
     """Return the equation with a number that a symbol has to satisfy, `` with `x.shape[2] // 4 == 6` ``."""
     version = run.version(compilation)
     equated = version.equations if version is not None else {}
-    found = next((equated[of] for source in decision.source.split(", ")
-                  if (of := in_shape_words(user_expression(source))) in equated), None)
+    found = next((equated[of] for of in sources_in_words(decision.source, {}) if of in equated), None)
     return f" with {code(as_python(in_words(found.text, run.stack_names(compilation))))}" if found is not None else ""
 
 
@@ -211,26 +209,11 @@ def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -
     if any(change.subject == in_words(source, run.stack_names(compilation))
            for change in run.changes(compilation) for source in decision.source.split(", ")):
         return True
-    expressions = [in_shape_words(user_expression(source)) for source in decision.source.split(", ") if source]
+    expressions = sources_in_words(decision.source, {})
     if any(each in version.sizes.names or any(each in one.text for one in version.conditions)
            for each in expressions):
         return True
     return any(decision.symbol in run.symbols_in(name) for name in version.entry.graph_names)
-
-
-def values(interval: str) -> str:
-    """Return ``any value from 2 on (torch's `[2, int_oo]`)``: a range of torch's in words."""
-    known = bounds(interval)
-    if known is None:
-        return f"any value in {code(interval)}" if interval else "any value"
-    match known:
-        case "", "":
-            return "any value"
-        case "", high:
-            return f"any value up to {high}"
-        case low, "":
-            return f"any value from {low} on"
-    return "any value from {} to {}".format(*known)
 
 
 def _generalised(run: SectionContext, what: str, value: str, compilation: Compilation) -> str:
