@@ -18,7 +18,7 @@ import torch
 from ..capture.apart import ChildFailed, in_child
 from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline, resume_code
 from ..records.model import Guard
-from ..torch_text.changing_parts import without_ids
+from ..torch_text.changing_parts import without_numbers_of_objects
 from ..torch_text.guards import parse_guards
 from ..torch_text.wrapping import legal_graph
 from ..watch.origins import UserLine
@@ -226,12 +226,12 @@ def _shared_memory(found: Disagreement) -> str:
 def missing_guards(own: Sequence[Guard], fresh: Sequence[Guard]) -> list[Guard]:
     """Return the guards of a fresh version on things that another version does not guard in that way."""
     def key(guard: Guard) -> tuple[str, str]:
-        return without_ids(guard.source), "value" if guard.kind in _OF_VALUE else guard.kind
+        return without_numbers_of_objects(guard.source), "value" if guard.kind in _OF_VALUE else guard.kind
 
     known = set(map(key, own))
-    texts = {without_ids(each.expression) for each in own}
+    texts = {without_numbers_of_objects(each.expression) for each in own}
     return [each for each in fresh if each.source and key(each) not in known
-            and without_ids(each.expression) not in texts]
+            and without_numbers_of_objects(each.expression) not in texts]
 
 
 def _forget(name: str) -> None:

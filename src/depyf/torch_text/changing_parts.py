@@ -20,6 +20,6 @@ def without_values(text: str, source: str = "") -> str:
     return _VALUE.sub(lambda m: m[0] if source and (m[0] == f"'{source}'" or m[0] in source) else "_", text)
 
 
-def without_ids(text: str) -> str:
+def without_numbers_of_objects(text: str) -> str:
     """Return a guard without the numbers that torch gives to objects."""
     return _ID.sub("", text)

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -186,6 +187,7 @@ class Met:
         return self.name.rpartition(".")[2]
 
 
+@functools.lru_cache(1024)
 def met(broken: GraphBreak) -> Met:
     """Return what torch met at a graph break."""
     context, explanation = broken.context, broken.explanation

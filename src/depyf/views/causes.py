@@ -11,7 +11,7 @@ import os
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..advice.source import parsed_statement
+from ..advice.source import called, parsed, parsed_statement
 from ..records.model import GraphBreak
 from ..torch_text.libraries import is_library
 from ..torch_text.met import Met, bound_method, is_step_of_scheduler, met
@@ -83,7 +83,7 @@ def call_of(line: str, function: str) -> str:
     """
     node = parsed_statement(line)
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if node is not None else []
-    named = calls if len(calls) == 1 else [each for each in calls if _called(each) == function]
+    named = calls if len(calls) == 1 else [each for each in calls if called(each) == function]
     if len(named) != 1:
         return ""
     whole = ast.unparse(named[0])
@@ -101,7 +101,7 @@ def _calls(found: Met, node: ast.Module) -> list[ast.Call]:
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     if _takes_number(found) and _comes_first("tolist", inside) and not _indexes(node):
         wanted = "tolist"
-    calls = [each for each in inside if wanted and _called(each) == wanted.rpartition(".")[2]]
+    calls = [each for each in inside if wanted and called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:
         calls = [each for each in inside if isinstance(each.func, ast.Name) and each.func.id in _NUMBERS]
     return calls
@@ -109,7 +109,7 @@ def _calls(found: Met, node: ast.Module) -> list[ast.Call]:
 
 def _comes_first(name: str, calls: Sequence[ast.Call]) -> bool:
     """Return whether a line calls one method of a name before anything else: all other calls are around it."""
-    found = [each for each in calls if _called(each) == name]
+    found = [each for each in calls if called(each) == name]
     return len(found) == 1 and all(found[0] in ast.walk(each) for each in calls)
 
 
@@ -125,18 +125,9 @@ def _parsed(broken: GraphBreak, whole_statement: str = "") -> tuple[str, ast.Mod
     """Return the user's line and what it says, where it is a statement by itself."""
     text = whole_statement or (broken.location.text.strip() if broken.location else "")
     for each in (text, f"{text} pass"):
-        try:
-            return each, ast.parse(each)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
+        if (tree := parsed(each)) is not None:
+            return each, tree
     return text, ast.Module([], [])
-
-
-def _called(call: ast.Call) -> str:
-    match call.func:
-        case ast.Name(name) | ast.Attribute(_, name):
-            return name
-    return ""
 
 
 #: Functions that take the number out of a tensor, as its method ``item`` does.
