@@ -128,7 +128,8 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
         name = str(shown.get("name") or "graph_dump") if isinstance(shown, dict) else ""
         stage = stages.shown_stage(name) if name else stages.stage_of(metadata)
         if stage:
-            graph.stage(stage, payload, int(metadata.get("attempt") or 0), stages.shown_name(name) if name else "")
+            graph.stage(stage, payload, int(metadata.get("attempt") or 0), stages.shown_name(name) if name else "",
+                        next(key for key in metadata if key in stages.EVENTS or key in ("artifact", "graph_dump")))
 
     for metadata, payload in events(log):
         count += 1
@@ -210,13 +211,18 @@ class _Graph:
         self.attempt = 0
         self.stages: list[GraphStage] = []
         self.kernels: list[Kernel] = []
+        self.kinds: dict[str, str] = {}
 
-    def stage(self, stage: str, text: str, attempt: int, shown_as: str = "") -> None:
+    def stage(self, stage: str, text: str, attempt: int, shown_as: str, kind: str) -> None:
+        """Add a text of a stage.
+
+        Torch has two kinds of events for some stages. Equal texts of one kind are of two pieces of a graph.
+        """
         if attempt > self.attempt:  # tracing began again
-            self.attempt, self.stages, self.kernels = attempt, [], []
+            self.attempt, self.stages, self.kernels, self.kinds = attempt, [], [], {}
         text = legal_graph(text)
         same = [each for each in self.stages if each.stage == stage]
-        if all(each.text != text for each in same):
+        if kind == self.kinds.setdefault(stage, kind) or all(each.text != text for each in same):
             self.stages.append(GraphStage(stage, len(same), text, False, self.ids, shown_as=shown_as))
 
     def kernel(self, text: str, path: str) -> None:
