@@ -5,8 +5,9 @@ import re
 
 import pytest
 
-from depyf.torch_text import graph_text
-from depyf.torch_text.graph_text import DTYPES, Node, read_graph, tensor_type
+from depyf.model import graph_text
+from depyf.model.graph import DTYPES, Node
+from depyf.model.graph_text import read_graph, tensor_type
 from depyf.torch_text.wrapping import legal_graph
 
 CAPTURED = '''
@@ -267,6 +268,7 @@ TEXTS = [CAPTURED, JOINT, BOXED, CALLS, CALLS.replace("return (f", "return (f))"
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_is_read_without_python_s_parser_is_what_it_reads(text, monkeypatch):
     found = read_graph(text)
+    read_graph.cache_clear()
     monkeypatch.setattr(graph_text, "_CALL", re.compile("(?!)"))
     monkeypatch.setattr(graph_text, "_ALIAS", re.compile("(?!)"))
     assert found == read_graph(text) and found.nodes

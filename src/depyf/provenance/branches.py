@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from ..torch_text.graph_text import Graph, Node, is_gradient
-from .kernel_mapping.operations import VIEWS, is_view
+from ..model.graph import Graph, Node, is_gradient
+from ..model.operations import VIEWS, is_in_place
+from .kernel_mapping.operations import is_view
 
 #: Operations that give their value in another shape or type.
 _MOVING = VIEWS | frozenset("to float half bfloat16 double type type_as contiguous clone flatten view_as chunk".split())
@@ -100,7 +101,7 @@ class Pieces:
                 flow = result[number]
             flows[position] = flow
             seen |= flow
-            if _changes(node):
+            if is_in_place(node.target):
                 all_of = seen
         return result
 
@@ -177,13 +178,6 @@ class Pieces:
 def _positions(name: str, node: Node, positions: Mapping[str, int]) -> Iterator[int]:
     prefix = "".join(name.rpartition(".")[:2])
     return (positions[prefix + each] for each in node.inputs if prefix + each in positions)
-
-
-def _changes(node: Node) -> bool:
-    """Return whether a captured node changes what it is given."""
-    name = node.operation.rpartition(".")[2]
-    return name == "setitem" or name.endswith("_") and not name.endswith("__") or (
-        node.target.startswith("operator.i") and name not in ("invert", "is_", "is_not", "index", "inv"))
 
 
 def _parts(

@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..model.graph import Graph, Node, is_gradient
+from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.stages import AROUND
-from ..torch_text.graph_text import Graph, Node, is_gradient, read_graph
 from .alignment import UNKNOWN, CapturedRuns, align
 from .cached_lines import relocated
 from .kernels import graph_kernels
@@ -264,8 +265,7 @@ class Provenance:
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
             aligned = align(runs, stage.graph, forward if stage.is_backward else UNKNOWN,
-                            trusted=stage.record.stage == "Joint_graph" or not stage.is_backward,
-                            text=stage.record.text if stage.is_backward else "")
+                            trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
             if stage.record.stage == "Forward_graph":
                 forward = aligned  # the backward graph names saved values as this one does
             locations = _locations(stage.graph)

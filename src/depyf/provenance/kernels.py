@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..model.graph import Graph
+from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall
 from ..torch_text.generated import Launch, Module, read_module
-from ..torch_text.graph_text import Graph, read_graph
 from .kernel_mapping import assign
 
 
@@ -63,7 +64,7 @@ def _stage_of(module: Module, graphs: Sequence[Graph], taken: set[int]) -> int |
 def _with_calls(
     kernel: Kernel, module: Module, source: tuple[GraphStage, Graph] | None, captured: Mapping[str, str]
 ) -> Kernel:
-    assigned = assign(module, source[1], source[0].text, captured) if source is not None else [
+    assigned = assign(module, source[1], captured) if source is not None else [
         (launch.definition.nodes if launch.definition is not None else (), True) for launch in module.launches]
     calls = tuple(
         KernelCall(launch.name, _kind(launch), launch.definition.line if launch.definition is not None else 0,

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..advice.cache_keys import on_key
+from ..model.graph_text import read_graph
 from ..records.model import CacheLookup, Capture, CompileId
-from ..torch_text.graph_text import read_graph
 from ..torch_text.user_expressions import user_expression
 from .diff.pairing import aligned
 from .markdown import code, count, prose, some

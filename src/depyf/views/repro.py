@@ -19,11 +19,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..model.graph import Node, TensorType
+from ..model.graph_text import read_graph
 from ..model.guards import State, Tensor
 from ..model.reading import condition_of
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
-from ..torch_text.graph_text import Node, TensorType, read_graph
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import user_expression

@@ -7,10 +7,11 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..model.graph import Node
+from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance, StageNodes
 from ..records import store
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, SourceLocation
-from ..torch_text.graph_text import Node, read_graph
 from ..views.dump.graph_view import graph_view, parameter_words
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...model.graph import Graph
 from ...torch_text.generated import Launch, Module
-from ...torch_text.graph_text import Graph
 from . import libraries
 from .flow import Flow
 from .fused import Fused
@@ -20,17 +20,16 @@ __all__ = ["assign", "is_view"]
 
 
 def assign(
-    module: Module, graph: Graph, text: str = "", captured: Mapping[str, str] | None = None
+    module: Module, graph: Graph, captured: Mapping[str, str] | None = None
 ) -> list[tuple[tuple[str, ...], bool]]:
     """Return ``(nodes in the graph's order, inferred)`` of each call in ``module.launches``.
 
     Args:
         module: what Inductor generated.
         graph: after Inductor's passes.
-        text: of the graph.
         captured: captured node of each node, where known.
     """
-    flow = Flow(module, graph, text, captured or {})
+    flow = Flow(module, graph, captured or {})
     libraries.match_libraries(flow)
     _returned(flow)
     _mutated(flow)

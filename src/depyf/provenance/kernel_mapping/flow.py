@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+from ...model.graph import Graph
 from ...torch_text.generated import Module
-from ...torch_text.graph_text import Graph, returned_names
 from .operations import SCATTERS, bare_name, is_view
 
 
@@ -15,7 +15,6 @@ class Flow:
 
     Attributes:
     module, graph: what was generated, and of what.
-    lines: of the graph's text.
     captured: captured node of each node, where known.
     nodes, order, users: of the graph, by name of a node.
     results: names of the nodes that the graph returns; empty for what is no node.
@@ -27,18 +26,17 @@ class Flow:
     first: calls that are the first of their kernel.
     """
 
-    def __init__(self, module: Module, graph: Graph, text: str, captured: Mapping[str, str]) -> None:
+    def __init__(self, module: Module, graph: Graph, captured: Mapping[str, str]) -> None:
         self.module = module
         self.graph = graph
         self.captured = captured
-        self.lines = text.split("\n")
         self.nodes = {node.name: node for node in graph.nodes}
         self.order = {node.name: index for index, node in enumerate(graph.nodes)}
         self.users: dict[str, list[str]] = {}
         for node in graph.nodes:
             for name in node.inputs:
                 self.users.setdefault(name, []).append(node.name)
-        self.results = returned_names(text) or [
+        self.results = list(graph.results) or [
             name for node in graph.nodes if node.op == "output" for name in node.inputs]
         self.node_of: dict[int, str] = {}
         self.launched: dict[str, int] = {}

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ...model.graph import Node
 from ...torch_text.generated import Launch
-from ...torch_text.graph_text import Node
 from .flow import Flow
 from .operations import STORED, bare_name, is_view
 

@@ -6,12 +6,12 @@ The operation, the inputs that are known, the shape of the result and the source
 from __future__ import annotations
 
 import functools
-import re
 
+from ...model.graph import Node
+from ...model.operations import VIEWS
 from ...torch_text.generated import Launch
-from ...torch_text.graph_text import Node
 from .flow import Flow, elements
-from .operations import CALLED, VIEWS, bare_name, is_view
+from .operations import CALLED, bare_name, is_view
 
 
 def match_libraries(flow: Flow) -> None:
@@ -95,17 +95,7 @@ def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
 def _getter(flow: Flow, node: str, item: int) -> str:
     getters = [flow.nodes[name] for name in flow.users.get(node, ())
                if flow.nodes[name].target == "operator.getitem"]
-    # (The text of a getitem names its index, the node does not.)
-    for getter in getters:
-        if _index(flow, getter) == item:
-            return getter.name
-    return ""
-
-
-def _index(flow: Flow, getter: Node) -> int:
-    line = flow.lines[getter.line - 1] if 0 < getter.line <= len(flow.lines) else ""
-    match = re.search(r"\[(\d+)\]", line.partition(" = ")[2])
-    return int(match[1]) if match else -1
+    return next((getter.name for getter in getters if getter.item == item), "")
 
 
 def _arguments(flow: Flow, launch: Launch, node: Node) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from ...torch_text.graph_text import Node
+from ...model.graph import Node
+from ...model.operations import VIEWS, last_name
 
-#: Operations that give the same memory in another shape.
-VIEWS = frozenset(
-    "view reshape _unsafe_view unsafe_view permute t transpose expand squeeze unsqueeze slice select alias detach "
-    "as_strided split split_with_sizes chunk unbind diagonal view_as_real view_as_complex unfold getitem "
-    "inductor_force_stride_order".split())
 #: Reductions and the like: they are computed once and stored.
 STORED = frozenset(
     "sum mean amax amin max min prod var var_mean std std_mean argmax argmin any all cumsum cumprod logsumexp "
@@ -34,4 +30,4 @@ def bare_name(operation: str) -> str:
 
 def is_view(node: Node) -> bool:
     """Return whether a node gives its input's memory in another shape."""
-    return node.is_call and (bare_name(node.operation) in VIEWS or node.operation.rpartition(".")[2] in VIEWS)
+    return node.is_call and (bare_name(node.operation) in VIEWS or last_name(node.target) in VIEWS)

@@ -10,8 +10,9 @@ import functools
 import re
 from collections.abc import Iterable
 
+from ...model.graph import Graph, Node
+from ...model.graph_text import read_graph
 from ...records.model import GraphStage, Guard, Kernel
-from ...torch_text.graph_text import Graph, Node, read_graph
 from ...torch_text.size_names import SYMBOL
 
 #: Addresses, ids of objects in names (with the id of a compilation), hashes, numbers of graphs and frames.

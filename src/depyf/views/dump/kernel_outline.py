@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...model.graph import Node
 from ...provenance.graph_provenance import Provenance
 from ...provenance.kernel_mapping import is_view
 from ...records.model import Kernel, KernelCall
-from ...torch_text.graph_text import Node
 from ..markdown import count
 from .outline import LAYER, layer_ranges, operations, repeated
 

@@ -1,0 +1,67 @@
+"""What operations are called, and what is known of them: whether they give a view, write to what they take, set a mode.
+
+One operation has many names: ``x.add(y)``, ``torch.add(x, y)``, ``operator.add``, ``torch.ops.aten.add.Tensor``.
+"""
+
+from __future__ import annotations
+
+import functools
+
+#: Operations that give the same memory in another shape, as ATen and Inductor call them.
+VIEWS = frozenset(
+    "view reshape _unsafe_view unsafe_view permute t transpose expand squeeze unsqueeze slice select alias detach "
+    "as_strided split split_with_sizes chunk unbind diagonal view_as_real view_as_complex unfold getitem "
+    "inductor_force_stride_order".split())
+#: The same as a program calls them. (``reshape`` does where it can.)
+PROGRAM_VIEWS = VIEWS - frozenset("_unsafe_view unsafe_view inductor_force_stride_order".split()) | frozenset(
+    "view_as flatten unflatten movedim swapaxes expand_as narrow tensor_split real imag T mT H mH data".split())
+#: Methods that give the tensor itself where it is of the wanted type, and in the wanted place and layout, already.
+CONVERSIONS = frozenset(
+    "to type type_as float double half bfloat16 int long short char byte bool cfloat cdouble cpu cuda "
+    "contiguous".split())
+
+
+@functools.lru_cache(65536)
+def operation_of(target: str) -> str:
+    """Return an operation in short, with its namespace: ``"aten.mm"`` of ``"torch.ops.aten.mm.default"``; ``"linear"``.
+
+    Args:
+        target: ``Node.target``.
+    """
+    parts = target.split(".")
+    if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
+        return ".".join(parts[2:4])
+    return parts[-1]
+
+
+@functools.lru_cache(65536)
+def last_name(target: str) -> str:
+    """Return an operation's name as torch writes it, without namespace and overload: ``"_softmax"``, ``"copy_"``."""
+    return operation_of(target).rpartition(".")[2]
+
+
+@functools.lru_cache(65536)
+def shown_name(target: str) -> str:
+    """Return ``"mm"`` of ``"torch.ops.aten.mm.default"``, ``"softmax_backward_data"`` of ``"aten._softmax_..."``.
+
+    The underscore of an operation in place, ``"add_"``, stays.
+    """
+    name = last_name(target)
+    return name.strip("_") if target.startswith("operator.") else name.lstrip("_")
+
+
+@functools.lru_cache(65536)
+def plain_name(target: str) -> str:
+    """Return a name without what differs from stage to stage: ``"softmax"`` of ``"aten._softmax_backward_data"``."""
+    name = last_name(target)
+    for part in ("_backward_data", "_backward", "_copy"):
+        if name != "to_copy" and name != "_to_copy":
+            name = name.removesuffix(part)
+    return name.strip("_")
+
+
+def is_in_place(target: str) -> bool:
+    """Return whether an operation changes its first argument: ``x.add_(1)``, ``x += 1``, ``x[0] = 1``."""
+    name = last_name(target)
+    return name == "setitem" or name.endswith("_") and not name.endswith("__") or (
+        target.startswith("operator.i") and name not in ("invert", "is_", "is_not", "index", "inv"))
