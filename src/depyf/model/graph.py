@@ -165,7 +165,7 @@ class Graph:
         subgraphs: in order.
         inputs: the parameters of its ``forward``, without ``self``.
         results: names of the nodes that it returns in a tuple or a list, in order; ``""`` for what is no node.
-        unread: ``(line, text)`` of statements that make no node, and comments, in order.
+        unread: statements that make no node and comments, in order, as nodes with a value and without a name.
         is_module: it was printed as the class of a module, with nothing beside it.
     """
 
@@ -174,7 +174,7 @@ class Graph:
     subgraphs: tuple[Graph, ...] = ()
     inputs: tuple[Input, ...] = ()
     results: tuple[str, ...] = ()
-    unread: tuple[tuple[int, str], ...] = ()
+    unread: tuple[Node, ...] = ()
     is_module: bool = False
 
     def walk(self, prefix: str = "") -> Iterator[tuple[str, Graph]]:

@@ -55,7 +55,7 @@ _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
 #: The node's name for what an operation in place has changed.
 _SECOND_NAME = re.compile(r'(?P<statement>.*);  (?P<node>\w+(?:: "[^"]*")? = \w+)$', re.S)
-_ROLE = re.compile(r"(?P<code>.*?)  # (?P<role>[A-Z]\w*\(.*\)|None)$")
+_ROLE = re.compile(r"(?P<code>.*?)  # (?P<role>[A-Z]\w*(?:\(.*\))?|None)$")
 _AOT_VALUE = re.compile(r"(?P<kind>[A-Z]\w*)\((?P<key>\w+)=(?P<inner>.*)\)$")
 #: What the calls of operators begin with that run an operator which they are given.
 _HIGHER_ORDER = "torch.ops.higher_order."
@@ -114,7 +114,7 @@ class _Text:
         if not self.open:
             self.is_module = False
         elif not self.open[-1].comment(code):
-            self.open[-1].unread.append((line, code))
+            self.open[-1].leave_unread(code, line)
 
     def _end(self, at: int) -> int:
         """Return the line after the statement that begins on a line: that on which all its brackets are closed."""
@@ -206,7 +206,7 @@ class _Graph:
     inner: list[_Graph] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[Input] = field(default_factory=list)
-    unread: list[tuple[int, str]] = field(default_factory=list)
+    unread: list[Node] = field(default_factory=list)
     results: tuple[str, ...] = ()
     names: set[str] = field(default_factory=set)
     arguments: dict[str, TensorType | None] = field(default_factory=dict)
@@ -277,6 +277,9 @@ class _Graph:
         self.location, self.remark, self.backward = place, match["remark"].strip(), _BACKWARD in match["remark"]
         return True
 
+    def leave_unread(self, code: str, line: int) -> None:
+        self.unread.append(Node("", "", "", (), None, self.location, line, value=code, remark=self.remark))
+
     # --- statements -------------------------------------------------------------------------------
     def statement(self, lines: Sequence[str], line: int) -> bool:
         """Read the lines of a statement; return whether they are one."""
@@ -289,7 +292,7 @@ class _Graph:
             match = _ALIAS.match(code)
             if match is not None:
                 if not self._named(match["name"], match["value"], None, line, False):
-                    self.unread.append((line, code))
+                    self.leave_unread(code, line)
                 return True
         notes = []
         parts = []
@@ -310,10 +313,10 @@ class _Graph:
                 for tree in trees:
                     text = part if len(trees) == 1 else ast.get_source_segment(part, tree) or ""
                     if not self._tree(tree, text, line, names):
-                        self.unread.append((line, text))
+                        self.leave_unread(text, line)
         except _NOT_READ:
             if len(lines) == 1:
-                self.unread.append((line, code))
+                self.leave_unread(code, line)
             return len(lines) == 1
         if any(notes) and len(self.nodes) > known:
             self.nodes[-1] = self.nodes[-1]._replace(notes=tuple(notes))

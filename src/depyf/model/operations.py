@@ -5,7 +5,10 @@ One operation has many names: ``x.add(y)``, ``torch.add(x, y)``, ``operator.add`
 
 from __future__ import annotations
 
+import ast
 import functools
+
+from ..torch_text.parsed import parsed_expression
 
 #: Operations that give the same memory in another shape, as ATen and Inductor call them.
 VIEWS = frozenset(
@@ -19,6 +22,9 @@ PROGRAM_VIEWS = VIEWS - frozenset("_unsafe_view unsafe_view inductor_force_strid
 CONVERSIONS = frozenset(
     "to type type_as float double half bfloat16 int long short char byte bool cfloat cdouble cpu cuda "
     "contiguous".split())
+#: Where the functions are that set modes.
+_OF_MODES = ("torch._C._set_grad_enabled", "torch.amp.autocast_mode.", "torch.autograd.grad_mode.")
+_QUOTE = "'"
 
 
 @functools.lru_cache(65536)
@@ -65,3 +71,30 @@ def is_in_place(target: str) -> bool:
     name = last_name(target)
     return name == "setitem" or name.endswith("_") and not name.endswith("__") or (
         target.startswith("operator.i") and name not in ("invert", "is_", "is_not", "index", "inv"))
+
+
+def mode_set(target: str, call: str) -> str:
+    """Return the change that a call makes to the modes of torch, in words; ``""`` where it sets none.
+
+    Args:
+        target: what is called.
+        call: the call as an expression.
+    """
+    if not target.startswith(_OF_MODES):
+        return ""
+    tree = parsed_expression(call)
+    arguments = [ast.unparse(each) for each in tree.args] if isinstance(tree, ast.Call) else []
+    match last_name(target), arguments:
+        case "_set_grad_enabled", ["True" | "False" as on]:
+            return f"grad mode {'on' if on == 'True' else 'off'}"
+        case "_enter_inference_mode", ["True" | "False" as on]:
+            return f"inference mode {'on' if on == 'True' else 'off'}"
+        case "_exit_inference_mode", _:
+            return "inference mode as before"
+        case "_enter_autocast", [device, dtype, "True", *_]:
+            return f"autocast on for {device.strip(_QUOTE)}" + f": {dtype.removeprefix('torch.')}" * (dtype != "None")
+        case "_enter_autocast", [device, _, "False", *_]:
+            return f"autocast off for {device.strip(_QUOTE)}"
+        case "_exit_autocast", _:
+            return "autocast as before"
+    return ""

@@ -36,7 +36,6 @@ from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
-from .graph_function import graph_as_function
 from .guards.call import call_guards
 from .guards.changes import MOST_LINES, as_comment
 from .guards.helpers import helpers, stands
@@ -117,14 +116,14 @@ class ShownGraph:
     """A graph as it stands in the full code.
 
     Attributes:
-        text: of it as a function.
+        statements: of it (:attr:`.graph_view.GraphView.statements`).
         writes: the arguments that it writes to, in the user's words.
         may_write: those that it may write to.
         writes_held: tensors that it holds itself and writes to, by torch's names.
         like: it is shown by what differs from a graph above it.
     """
 
-    text: str = ""
+    statements: Sequence[str] = ()
     writes: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
     writes_held: tuple[str, ...] = ()
@@ -230,13 +229,12 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
                      + f"; of {version.label}, which failed: it is never called" * version.failed),
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version.compilation, version.sizes)]
     view = stage_view(captured, graph.inputs)
-    text = graph_as_function(name, view.text)
-    like = like_before(text, {other: graph.text for other, graph in shown.items()})
-    shown[name] = ShownGraph(text, view.writes, view.may_write, view.writes_held, bool(like))
+    like = like_before(view.statements, {other: graph.statements for other, graph in shown.items()})
+    shown[name] = ShownGraph(view.statements, view.writes, view.may_write, view.writes_held, bool(like))
     if like:
         file = graph_file(name, captured, graph.inputs, never_called(version.compilation))
         return "\n".join([*head, like, _stub(name, view.parameters, file)])
-    return "\n".join([*head, *sizes_table(view), *files_table(view), text])
+    return "\n".join([*head, *sizes_table(view), *files_table(view), view.function(name)])
 
 
 def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:

@@ -9,12 +9,9 @@ Torch names them by a counter (``wrap_body_0``) and calls them by a higher-order
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from ...model.graph import Graph, Node
+from ...model.operations import last_name
 
-_CALL = re.compile(r" = torch\.ops\.higher_order\.(?P<operator>\w+)\((?P<arguments>.*)\)")
-_GRAPH = re.compile(r" *(?P<name>\w+) = self\.(?P=name)(?:$|;)")
-_WORD = re.compile(r"\w+")
 #: What the graphs are that an operator takes, in the order in which it takes them; the last goes for all further ones.
 _ROLES: dict[str, tuple[str, ...]] = {
     "tag_activation_checkpoint": ("the checkpointed function, which the backward pass runs again",),
@@ -30,22 +27,16 @@ _ROLES: dict[str, tuple[str, ...]] = {
 }
 
 
-def roles(lines: Sequence[str]) -> Iterator[tuple[str, str, int]]:
-    """Return ``(name of an inner graph, what it is, number of the line that calls it)`` for each inner graph.
-
-    Args:
-        lines: torch's print of a graph.
-    """
-    names: set[str] = set()
-    for number, line in enumerate(lines, 1):
-        graph = _GRAPH.match(line)
-        if graph is not None:
-            names.add(graph["name"])
-            continue
-        call = _CALL.search(line) if names and "torch.ops.higher_order." in line else None
-        if call is not None:
+def roles(graph: Graph) -> dict[str, tuple[str, Node]]:
+    """Return for each inner graph, by name, ``(what it is, the node that calls it)``."""
+    inner = {each.name for each in graph.subgraphs}
+    read = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
+    result: dict[str, tuple[str, Node]] = {}
+    for node in graph.nodes if read else ():
+        if node.target.startswith("torch.ops.higher_order."):
+            operator = last_name(node.target)
+            known = _ROLES.get(operator, (f"a function that {operator} calls",))
             # (The graph of a mask is an item of the tuple that a block mask is handed on as.)
-            taken = [item for item in dict.fromkeys(_WORD.findall(call["arguments"])) if item in names]
-            known = _ROLES.get(call["operator"], (f"a function that {call['operator']} calls",))
-            for at, name in enumerate(taken):
-                yield name, known[min(at, len(known) - 1)], number
+            for at, name in enumerate(name for name in node.inputs if name in read):
+                result.setdefault(read[name], (known[min(at, len(known) - 1)], node))
+    return result
