@@ -1,11 +1,9 @@
 """Nodes of a graph from torch's print of it."""
 
 import collections
-import re
 
 import pytest
 
-from depyf.model import graph_text
 from depyf.model.graph import DTYPES, Node
 from depyf.model.graph_text import read_graph, tensor_type
 from depyf.torch_text.wrapping import legal_graph
@@ -261,17 +259,15 @@ STRING = ALONE + """        t = torch.f(z, '''
         ''')
         return (t, z)
 """
-TEXTS = [CAPTURED, JOINT, BOXED, CALLS, CALLS.replace("return (f", "return (f))"), ALONE, WITHIN, STRING,
-         WITHIN.replace("class GraphModule(torch.nn.Module):\n", "").replace("    class body", "class body")]
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_what_is_read_without_python_s_parser_is_what_it_reads(text, monkeypatch):
-    found = read_graph(text)
-    read_graph.cache_clear()
-    monkeypatch.setattr(graph_text, "_CALL", re.compile("(?!)"))
-    monkeypatch.setattr(graph_text, "_ALIAS", re.compile("(?!)"))
-    assert found == read_graph(text) and found.nodes
+@pytest.mark.parametrize(("text", "nodes"), [
+    (CALLS, ["l_x_ type dim a b c iadd d f output"]), (WITHIN, ["l_x_ y z body iadd output", "l_y_ cos output"]),
+    (STRING, ["l_x_ y z t output"])])
+def test_names_that_are_also_those_of_arguments_and_a_string_that_looks_like_statements(text, nodes):
+    assert [" ".join(node.name for node in graph.nodes) for _, graph in read_graph(text).walk()] == nodes
+    by = {node.name: node for node in read_graph(CALLS).nodes}
+    assert by["a"].inputs == ("dim",) and by["c"].inputs == ("a", "dim", "type") and by["f"].target == "inner"
 
 
 @pytest.mark.parametrize("print_of", [

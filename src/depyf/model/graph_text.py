@@ -42,14 +42,6 @@ _IN_PLACE = {name: "i" + name.rstrip("_") for name in _OPERATORS.values()}
 _CLASS = re.compile(r"class (?P<name>\w+)(?P<bases>\(.*\))?:")
 #: The base of a graph's class.
 _MODULE = "(torch.nn.Module)"
-#: A call on one line, as most statements of a large graph are; its arguments contain no call within a call.
-_CALL = re.compile(
-    r'(?P<name>[A-Za-z_]\w*)(?:: "(?P<type>[^"\\]*)")? = (?P<value>(?P<root>[A-Za-z_]\w*)\.(?P<path>[\w.]+)'
-    r'\((?P<arguments>[^()"#;{}\\]*(?:\([^()"#;{}\\]*\)[^()"#;{}\\]*)*)\))(?:;  (?P<released>(?:\w+ = )+)None)?$')
-#: A line that gives a value another name.
-_ALIAS = re.compile(r"(?P<name>[A-Za-z_]\w*) = (?P<value>(?!(?:None|True|False)$)[A-Za-z_]\w*)$")
-#: In arguments: a string; a name that is neither an attribute nor that of an argument.
-_STRING_OR_NAME = re.compile(r"'[^']*'|(?<![\w.])(?P<name>[A-Za-z_]\w*)\b(?!\s?=(?!=))")
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 #: What lets go of values after a statement.
 _RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
@@ -283,17 +275,6 @@ class _Graph:
     # --- statements -------------------------------------------------------------------------------
     def statement(self, lines: Sequence[str], line: int) -> bool:
         """Read the lines of a statement; return whether they are one."""
-        code = lines[0].strip()
-        if len(lines) == 1:
-            match = _CALL.match(code)
-            if match is not None:
-                self._call_on_one_line(match, line)
-                return True
-            match = _ALIAS.match(code)
-            if match is not None:
-                if not self._named(match["name"], match["value"], None, line, False):
-                    self.leave_unread(code, line)
-                return True
         notes = []
         parts = []
         indent = len(lines[0]) - len(lines[0].lstrip())
@@ -354,35 +335,6 @@ class _Graph:
         else:
             return _is_released(statement)
         return True
-
-    def _call_on_one_line(self, call: re.Match[str], line: int) -> None:
-        """Add the node of a line; what :meth:`_assignment` does for its tree."""
-        name, annotation, value, root, path, arguments, released = call.groups()
-        kind = None if annotation is None else tensor_type(annotation)
-        inputs = self._names_in(arguments)
-        self.in_place = None
-        runs = ""
-        if root == "self":
-            op, target = "call_module", path
-        elif root in self.names or root in self.arguments:
-            op, target = "call_method", path.rpartition(".")[2]
-            inputs = tuple(dict.fromkeys((root, *inputs)))
-        else:
-            op, target = "call_function", f"{root}.{path}"
-            given = _OPERATOR.search(arguments) if target.startswith(_HIGHER_ORDER) else None
-            runs = "" if given is None else given[0]
-        unused = released is not None and name in released.replace("=", " ").split()
-        self._call(name, op, target, inputs, kind, line, runs, value, "", unused)
-
-    def _names_in(self, arguments: str) -> tuple[str, ...]:
-        """Return what :meth:`_inputs` does, of the text of arguments."""
-        result: dict[str, None] = {}
-        for name in _STRING_OR_NAME.findall(arguments):
-            if name in self.lists:
-                result.update(dict.fromkeys(self.lists[name]))
-            elif name in self.names or name in self.arguments:
-                result[name] = None
-        return tuple(result)
 
     def _assignment(
         self, name: str, value: ast.expr, kind: TensorType | None, code: str, line: int, unused: bool,
