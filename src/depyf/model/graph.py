@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..records.model import SourceLocation
-from .operations import operation_of
+from .operations import is_view, operation_of
 
 #: Torch's short names of dtypes (torch/utils/_dtype_abbrs.py). Others stay as they are.
 DTYPES = {
@@ -125,6 +125,11 @@ class Node(NamedTuple):
     def is_call(self) -> bool:
         """Return whether the node calls something."""
         return self.op[:5] == "call_"
+
+    @property
+    def is_view(self) -> bool:
+        """Return whether the node gives its input's memory in another shape."""
+        return self.is_call and is_view(self.target)
 
     @property
     def item(self) -> int:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..decompiler.trees import dotted_name
@@ -67,6 +67,14 @@ def read_graph(text: str) -> Graph:
         return _Text(text).graph()
     except (RecursionError, MemoryError, ValueError, AttributeError, IndexError, TypeError):
         return Graph("")
+
+
+def locations(text: str) -> Iterator[SourceLocation]:
+    """Yield the user's lines that the comments of a graph's text name; the statements are not read for it."""
+    for line in dict.fromkeys(text.splitlines()) if "File: " in text else ():
+        match = _LOCATION.match(line.strip())
+        if match is not None:
+            yield _location(match["file"], int(match["line"]), match["function"], match["text"])
 
 
 class _Text:

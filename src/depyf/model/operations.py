@@ -18,6 +18,18 @@ VIEWS = frozenset(
 #: The same as a program calls them. (``reshape`` does where it can.)
 PROGRAM_VIEWS = VIEWS - frozenset("_unsafe_view unsafe_view inductor_force_stride_order".split()) | frozenset(
     "view_as flatten unflatten movedim swapaxes expand_as narrow tensor_split real imag T mT H mH data".split())
+#: Reductions and the like: they are computed once and stored.
+STORED = frozenset(
+    "sum mean amax amin max min prod var var_mean std std_mean argmax argmin any all cumsum cumprod logsumexp "
+    "sort topk".split())
+#: Operations that write into what another one has laid out: the memory of their first argument's copy.
+SCATTERS = frozenset("index_put _unsafe_index_put index_add scatter scatter_add scatter_reduce".split())
+#: Operations that Inductor calls by another name (torch/_inductor/lowering.py, kernel/mm.py).
+CALLED = {
+    "scatter_reduce": "scatter_add scatter scatter_reduce scatter_reduce_two", "randint": "inductor_seeds",
+    "bias_addmm": "addmm", "mm": "mm addmm", "addmm": "addmm mm", "bmm": "bmm baddbmm", "baddbmm": "baddbmm bmm",
+    "index_put": "index_put _unsafe_index_put index_put_", "convolution": "convolution _convolution",
+    "linear_pointwise": "addmm mm linear", "convolution_pointwise": "convolution"}
 #: Methods that give the tensor itself where it is of the wanted type, and in the wanted place and layout, already.
 CONVERSIONS = frozenset(
     "to type type_as float double half bfloat16 int long short char byte bool cfloat cdouble cpu cuda "
@@ -47,6 +59,13 @@ def last_name(target: str) -> str:
 
 
 @functools.lru_cache(65536)
+def bare_name(target: str) -> str:
+    """Return a name without the mark of an operation in place: ``"copy"`` of ``"aten.copy_"``; ``"_softmax"``."""
+    name = last_name(target)
+    return name.rstrip("_") or name
+
+
+@functools.lru_cache(65536)
 def shown_name(target: str) -> str:
     """Return ``"mm"`` of ``"torch.ops.aten.mm.default"``, ``"softmax_backward_data"`` of ``"aten._softmax_..."``.
 
@@ -71,6 +90,11 @@ def is_in_place(target: str) -> bool:
     name = last_name(target)
     return name == "setitem" or name.endswith("_") and not name.endswith("__") or (
         target.startswith("operator.i") and name not in ("invert", "is_", "is_not", "index", "inv"))
+
+
+def is_view(target: str) -> bool:
+    """Return whether an operation gives its input's memory in another shape, as ATen and Inductor call it."""
+    return bare_name(target) in VIEWS or last_name(target) in VIEWS
 
 
 def mode_set(target: str, call: str) -> str:

@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from ..model.graph import Graph, Node, is_gradient
-from ..model.operations import VIEWS, is_in_place
-from .kernel_mapping.operations import is_view
+from ..model.operations import VIEWS, is_in_place, last_name
 
 #: Operations that give their value in another shape or type.
 _MOVING = VIEWS | frozenset("to float half bfloat16 double type type_as contiguous clone flatten view_as chunk".split())
@@ -69,7 +68,7 @@ class Pieces:
                     self._run_of.append(len(self.in_run))
                     for position in piece:
                         self.of[position] = bit
-                        if nodes[position].operation.rpartition(".")[2] in _MOVING:
+                        if last_name(nodes[position].target) in _MOVING:
                             self.moving |= bit
                 self.parts[-1].append(mask)
             self.in_run.append(sum(self.parts[-1]))
@@ -278,10 +277,10 @@ class _Flow:
         self.nodes = [node for node in graph.nodes if node.is_call or node.op == "get_attr"]
         arguments, gradients = dict(known.arguments), dict(known.gradients)
         for node in self.nodes:
-            if is_view(node) and node.inputs[:1] and node.inputs[0] in arguments:
+            if node.is_view and node.inputs[:1] and node.inputs[0] in arguments:
                 arguments[node.name] = arguments[node.inputs[0]]
         for node in reversed(self.nodes):
-            if is_view(node) and node.inputs[:1] and node.name in gradients:
+            if node.is_view and node.inputs[:1] and node.name in gradients:
                 gradients[node.inputs[0]] = gradients.get(node.inputs[0], 0) | gradients[node.name]
         self.back = {node.name for node in graph.nodes if node.op == "placeholder" and is_gradient(node.name)}
         self.left: dict[str, int] = {}
@@ -297,7 +296,7 @@ class _Flow:
         for node in self.nodes:
             if not self.back.isdisjoint(node.inputs):
                 self.back.add(node.name)
-                operation = node.operation.rpartition(".")[2]
+                operation = last_name(node.target)
                 if operation in _SUMS and len(self.back.intersection(node.inputs)) > 1:
                     self.sums[node.name] = operation == "add"
             takers = pieces.behind_readers(node, arguments)
@@ -337,7 +336,7 @@ class _Flow:
                 else:
                     self.left[node.name] = both or self.line.get(node.name, 0)
         for node in reversed(self.nodes):
-            if node.name in self.back and is_view(node):
+            if node.name in self.back and node.is_view:
                 self.left[node.name] = self._of_turned(node)
         return {name: mask for name, mask in self.left.items() if mask}
 

@@ -259,11 +259,11 @@ def _registrations(stage: GraphStage) -> Iterator[str]:
 
 def _attributes(subject: _Subject) -> Iterator[str]:
     """Yield the function that gives the graph the tensors that it reads from itself, by their annotations."""
-    inner = {node.name for node in ast.walk(ast.parse(subject.stage.text)) if isinstance(node, ast.ClassDef)}
-    nodes = [node for node in read_graph(subject.stage.text).nodes
-             if node.op == "get_attr" and node.target.partition(".")[0] not in inner]
-    called = [node.target for node in read_graph(subject.stage.text).nodes
-              if node.op == "call_module" and node.target.partition(".")[0] not in inner]
+    graph = read_graph(subject.stage.text)
+    inner = {each.name for _, each in graph.walk()}
+    read = [node for node in graph.nodes if node.target.partition(".")[0] not in inner]
+    nodes = [node for node in read if node.op == "get_attr"]
+    called = [node.target for node in read if node.op == "call_module"]
     if called:
         raise NotReproducible(f"the graph calls the module {called[0]}, which the dump does not hold")
     unknown = [node.target for node in nodes if node.type is None or node.type.shape is None]

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...model.graph import Graph
+from ...model.operations import bare_name
 from ...torch_text.generated import Launch, Module
 from . import libraries
 from .flow import Flow
 from .fused import Fused
-from .operations import bare_name, is_view
-
-__all__ = ["assign", "is_view"]
 
 
 def assign(
@@ -74,7 +72,7 @@ def _mutated(flow: Flow) -> None:
     """Give ``copy_`` to an input to the kernel that writes to it."""
     copies: dict[str, list[str]] = {}
     for node in flow.graph.nodes:
-        if node.is_call and bare_name(node.operation) == "copy" and node.inputs:
+        if node.is_call and bare_name(node.target) == "copy" and node.inputs:
             copies.setdefault(node.inputs[0], []).append(node.name)
     for index, launch in enumerate(flow.module.launches):
         for name in launch.changes:

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Mapping
 
 from ...model.graph import Graph
+from ...model.operations import SCATTERS, bare_name
 from ...torch_text.generated import Module
-from .operations import SCATTERS, bare_name, is_view
 
 
 class Flow:
@@ -62,7 +62,7 @@ class Flow:
         """Return the node whose memory a view shows."""
         for _ in range(100):
             node = self.nodes.get(name)
-            if node is None or not is_view(node) or not node.inputs:
+            if node is None or not node.is_view or not node.inputs:
                 break
             if node.target == "operator.getitem":
                 break
@@ -72,7 +72,7 @@ class Flow:
     def without_views(self, name: str) -> str:
         """Return the node that is stored where a node is a view of it; not what a library's kernel gives."""
         seen = 0
-        while seen < 50 and is_view(self.nodes[name]) and self.nodes[name].inputs:
+        while seen < 50 and self.nodes[name].is_view and self.nodes[name].inputs:
             inner = self.nodes[name].inputs[0]
             if self.nodes[inner].op != "call_function" or inner in self.launched or self.is_held(inner):
                 break
@@ -111,7 +111,7 @@ class Flow:
                 self.targets.setdefault(self.writer[current], set()).add(name)
             current = self.module.continues.get(current)
             node = self.nodes[name]
-            if current is not None and bare_name(node.operation) in SCATTERS and node.inputs:
+            if current is not None and bare_name(node.target) in SCATTERS and node.inputs:
                 base = self.without_views(node.inputs[0])
                 if self.nodes[base].op == "call_function" and base not in self.launched and not self.is_held(base):
                     name = base

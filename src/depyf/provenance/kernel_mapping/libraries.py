@@ -8,10 +8,9 @@ from __future__ import annotations
 import functools
 
 from ...model.graph import Node
-from ...model.operations import VIEWS
+from ...model.operations import CALLED, VIEWS, bare_name
 from ...torch_text.generated import Launch
 from .flow import Flow, elements
-from .operations import CALLED, bare_name, is_view
 
 
 def match_libraries(flow: Flow) -> None:
@@ -20,7 +19,7 @@ def match_libraries(flow: Flow) -> None:
     by_input: dict[tuple[str, str], list[Node]] = {}
     for node in flow.graph.nodes:
         if node.is_call:
-            operation = bare_name(node.operation)
+            operation = bare_name(node.target)
             by_operation.setdefault(operation, []).append(node)
             for name in dict.fromkeys(map(flow.base, node.inputs)):
                 by_input.setdefault((operation, name), []).append(node)
@@ -67,7 +66,7 @@ def _operations(launch: Launch) -> list[str]:
     names = _own_names(launch)
     operations = dict.fromkeys(names)
     if launch.definition is None:
-        operations.update(dict.fromkeys(bare_name(item.rpartition(".")[2]) for item in reversed(launch.aten)))
+        operations.update(dict.fromkeys(bare_name(item) for item in reversed(launch.aten)))
     return [name for name in operations if name not in VIEWS or name == names[0]]
 
 
@@ -80,7 +79,7 @@ def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
         if known is None:
             continue
         score += 3.0 if flow.base(known) in wanted or known in node.inputs else -4.0
-    if launch.definition is None and bare_name(node.operation) == _operations(launch)[0]:
+    if launch.definition is None and bare_name(node.target) == _operations(launch)[0]:
         score += 2.0
     if launch.sources:
         names = {node.name, flow.captured.get(node.name, "").rpartition(".")[2]}
@@ -124,7 +123,7 @@ def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
         while pending:
             inner = pending.pop()
             node = flow.nodes.get(inner)
-            if node is not None and is_view(node) and node.target != "operator.getitem" \
+            if node is not None and node.is_view and node.target != "operator.getitem" \
                     and inner not in stored:
                 result.add(inner)
                 pending += node.inputs[:1]
