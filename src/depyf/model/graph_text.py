@@ -56,9 +56,11 @@ _NUMBER = re.compile(r"Sym\((.*)\)")
 _NOT_READ = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
-@functools.lru_cache(32)
+@functools.lru_cache(256)
 def read_graph(text: str) -> Graph:
     """Return the graph that a text contains; one without nodes where it contains none.
+
+    Those of a run are parsed once: who writes its files clears the cache then.
 
     Args:
         text: ``GraphStage.text``.
@@ -315,7 +317,7 @@ class _Graph:
         """Read a statement; return whether it is of a node."""
         if isinstance(statement, ast.Return):
             self.results = _results(statement.value)
-            self._add(Node("output", "output", "output", self._inputs(statement.value), None, self.location, line,
+            self._add(Node("output", "output", "output", self._inputs(statement.value), None, None, line,
                            value=code.removeprefix("return ")))
         elif isinstance(statement, ast.AugAssign):
             name = _IN_PLACE.get(_OPERATORS.get(type(statement.op), ""), "iadd")
