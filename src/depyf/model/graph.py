@@ -13,6 +13,7 @@ same fields. A statement of the print and its node::
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -53,6 +54,16 @@ class TensorType:
     stride: tuple[str, ...] | None = None
     device: str = ""
     number: str = ""
+
+    @property
+    def bytes(self) -> int | None:
+        """The bytes of the tensor; ``None`` where a size is open or its type is not known. A number takes none."""
+        if self.shape is None:
+            return 0
+        bits = 8 if self.dtype == "bool" else int((re.findall(r"\d+", self.dtype) or [0])[0])
+        if not bits or not all(size.isdigit() for size in self.shape):
+            return None
+        return math.prod(map(int, self.shape)) * max(1, bits // 8)
 
     @property
     def short(self) -> str:

@@ -10,11 +10,10 @@ The parameters of the backward graph tell: those that are no gradients are value
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...model.graph import Node, TensorType, is_gradient
+from ...model.graph import Node, is_gradient
 from ...model.operations import VIEWS, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ..markdown import count, some
@@ -24,7 +23,6 @@ from .outline import LAYER, layer_pattern, layer_ranges
 _ROWS = 20
 #: Names that are shown of a row.
 _NAMES = 3
-_BITS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -132,19 +130,7 @@ def _in_all(nodes: Sequence[Node]) -> str:
 
 def _bytes(node: Node) -> int | None:
     """Return the bytes of a tensor; ``None`` where a size is open or its type not known. A number takes none."""
-    if node.type is None:
-        return None
-    return 0 if node.type.shape is None else _size(node.type)
-
-
-def _size(of: TensorType) -> int | None:
-    bits = _BITS.search(of.dtype)
-    if not all(size.isdigit() for size in of.shape or ()) or bits is None and of.dtype != "bool":
-        return None
-    elements = 1
-    for size in of.shape or ():
-        elements *= int(size)
-    return elements * max(1, int(bits[0]) // 8 if bits is not None else 1)
+    return None if node.type is None else node.type.bytes
 
 
 def _in_words(size: int | None) -> str:
