@@ -9,8 +9,7 @@ import pytest
 
 from depyf.model.graph_text import read_graph
 from depyf.provenance.graph_provenance import Provenance
-from depyf.provenance.kernel_mapping import assign
-from depyf.provenance.kernels import graph_kernels
+from depyf.provenance.kernel_mapping import assign, graph_kernels
 from depyf.records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from depyf.torch_text.generated import Buffer, read_module
 from depyf.views.dump.kernel_outline import _Call, _folded, kernel_outline

@@ -4,7 +4,7 @@ Torch's print of a later stage names the user's line of each node, not the captu
 it the module, is *inferred* here from the text alone, so that it is the same from a cold compile, from a warm cache,
 from records read elsewhere and from a log of ``TORCH_TRACE`` (:mod:`.alignment`).
 
-Which kernel computes a node says :mod:`depyf.provenance.kernels`.
+Which kernel computes a node says :mod:`depyf.provenance.kernel_mapping`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, Modul
 from ..records.stages import AROUND
 from .alignment import UNKNOWN, CapturedRuns, align
 from .cached_lines import relocated
-from .kernels import graph_kernels
+from .kernel_mapping import graph_kernels
 
 #: How torch reads a parameter or buffer of a module.
 _OF_MODULE = re.compile(r"\._(?:parameters|buffers)\[")

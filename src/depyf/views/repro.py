@@ -196,9 +196,8 @@ def _value(kind: TensorType | None, tensor: Tensor | None) -> str:
     """Return what makes an input."""
     if kind is None:
         return "None"
-    symbol = re.fullmatch(r"Sym\((?P<value>.*)\)", kind.text)
-    if symbol is not None:
-        return symbol["value"]
+    if kind.number:
+        return kind.number
     if kind.shape is None:
         return kind.text if parsed_expression(kind.text) and kind.text in ("None",) else "None"
     options = ""
