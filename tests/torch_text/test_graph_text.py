@@ -146,6 +146,13 @@ def test_a_text_that_was_cut_off_gives_the_nodes_that_it_has():
     assert [node.name for node in read_graph(legal_graph(cut)).nodes] == whole[: whole.index("checkpoint")]
 
 
+def test_an_object_in_the_text_takes_no_node_away():
+    text = CAPTURED.replace("l_w_, None)", "l_w_, mesh = DeviceMesh(<2>))")
+    assert legal_graph(text) != text.strip("\n") + "\n"
+    assert [node.name for node in read_graph(legal_graph(text)).nodes] == [node.name for node in read_graph(CAPTURED).nodes]
+    assert "mesh = DeviceMesh(<2>)" in by_name(read_graph(text))["linear"].value
+
+
 def test_dtypes_are_torchs():
     torch = pytest.importorskip("torch")
     abbreviations = pytest.importorskip("torch.utils._dtype_abbrs").dtype_abbrs

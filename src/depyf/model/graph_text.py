@@ -43,6 +43,7 @@ _CLASS = re.compile(r"class (?P<name>\w+)(?P<bases>\(.*\))?:")
 #: The base of a graph's class.
 _MODULE = "(torch.nn.Module)"
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_OBJECT = re.compile(r"<[^<>\n]*>")
 #: What lets go of values after a statement.
 _RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
 #: The node's name for what an operation in place has changed.
@@ -166,6 +167,14 @@ class _Text:
             self.open.append(_Graph("", indent))  # (its statements are of no graph)
             return end
         return end if self.open[-1].signature(self.lines[at:end]) else 0
+
+
+def _parsed(code: str) -> list[ast.stmt]:
+    """Return the statements of a text. The ``repr`` of an object in it, ``<Mesh 2>``, counts as a constant."""
+    try:
+        return ast.parse(code).body
+    except SyntaxError:
+        return ast.parse(_OBJECT.sub("...", code)).body
 
 
 def _depth(line: str) -> int:
@@ -300,7 +309,7 @@ class _Graph:
         known = len(self.nodes)
         try:
             for part in (code,) if second is None else (second["statement"], second["node"]):
-                trees = ast.parse(part).body
+                trees = _parsed(part)
                 for tree in trees:
                     text = part if len(trees) == 1 else ast.get_source_segment(part, tree) or ""
                     if not self._tree(tree, text, line, names):

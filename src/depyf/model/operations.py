@@ -34,6 +34,19 @@ CALLED = {
 CONVERSIONS = frozenset(
     "to type type_as float double half bfloat16 int long short char byte bool cfloat cdouble cpu cuda "
     "contiguous".split())
+#: What the graphs are that an operator takes, in the order in which it takes them; the last goes for all further ones.
+ROLES: dict[str, tuple[str, ...]] = {
+    "tag_activation_checkpoint": ("the checkpointed function, which the backward pass runs again",),
+    "autograd_function_apply": ("forward of the autograd.Function", "backward of the autograd.Function"),
+    "cond": ("what torch.cond runs if its condition is true", "what torch.cond runs if its condition is false"),
+    "while_loop": ("the condition of the while_loop", "the body of the while_loop"),
+    "wrap": ("a function that torch keeps as a graph of its own",),
+    "invoke_subgraph": ("the nested_compile_region",),
+    "flex_attention": ("score_mod of flex_attention", "mask_mod of flex_attention"),
+    "map_impl": ("the function that map calls for each element",),
+    "scan": ("the function that scan calls for each element",),
+    "associative_scan": ("the function that associative_scan combines by",),
+}
 #: Where the functions are that set modes.
 _OF_MODES = ("torch._C._set_grad_enabled", "torch.amp.autocast_mode.", "torch.autograd.grad_mode.")
 _QUOTE = "'"

@@ -58,7 +58,7 @@ from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...decompiler.free_names import free_name
 from ...model.graph import AotValue, Graph, Input, Node, TensorType, argument_index, with_names
 from ...model.graph_text import read_graph
-from ...model.operations import mode_set
+from ...model.operations import ROLES, last_name, mode_set
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...records.naming import legal_identifier
 from ...torch_text import wrapping
@@ -69,7 +69,6 @@ from ...torch_text.subscripts import with_slices
 from ...torch_text.user_expressions import user_expression
 from ...torch_text.wrapping import NOT_PYTHON
 from .graph_writes import written_arguments
-from .inner_graphs import roles
 
 _SIZE, _STRIDE = re.compile(r"\.size\(\)\[(\d+)\]"), re.compile(r"\.stride\(\)\[(\d+)\]")
 #: Names of built-in functions that no graph calls, and arguments often have.
@@ -328,7 +327,7 @@ class _View:
         self.names |= {prefix + old: new for old, new in written.names.items()}
         self.signature(written, shown, bool(prefix))
         self.body(written, prefix)
-        known = roles(graph)
+        known = _roles(graph)
         for inner in graph.subgraphs:
             comment = self.role(*known[inner.name], prefix, indent + 4) if inner.name in known else []
             written.inner.append(self.write(
@@ -522,8 +521,24 @@ def _types(graph: Graph) -> Iterator[str]:
 
 def _names(graph: Graph) -> set[str]:
     """Return the names that the statements of a graph use: of values, and of what they call."""
-    return {node.name for node in graph.nodes} | {
+    unread = {node.value.partition(" ")[0].rstrip(":") for node in graph.unread}
+    return {node.name for node in graph.nodes} | unread | {
         node.target.partition(".")[0] for node in graph.nodes if node.op == "call_function"}
+
+
+def _roles(graph: Graph) -> dict[str, tuple[str, Node]]:
+    """Return for each inner graph, by name, ``(what it is, the node that calls it)``."""
+    inner = {each.name for each in graph.subgraphs}
+    read = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
+    result: dict[str, tuple[str, Node]] = {}
+    for node in graph.nodes if read else ():
+        if node.target.startswith("torch.ops.higher_order."):
+            operator = last_name(node.target)
+            known = ROLES.get(operator, (f"a function that {operator} calls",))
+            # (The graph of a mask is an item of the tuple that a block mask is handed on as.)
+            for at, name in enumerate(name for name in node.inputs if name in read):
+                result.setdefault(read[name], (known[min(at, len(known) - 1)], node))
+    return result
 
 
 def _words(source: str) -> str:
