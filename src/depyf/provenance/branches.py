@@ -14,6 +14,7 @@ Pieces are bits of numbers, sets of them are numbers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
@@ -41,6 +42,9 @@ class Pieces:
         parts: by run, the pieces of each of its parts that stand side by side; one where there are none.
         calls: by bit, the calls that the piece was made in.
         moving: the pieces that only give a value in another form, as later stages do elsewhere or not at all.
+        before, behind: the pieces with all that any of them takes values of; with all that take values of any of them.
+        runs_of: the runs that any of the pieces is in.
+        are_in_a_row: none of the pieces stands beside another one.
     """
 
     def __init__(
@@ -74,9 +78,10 @@ class Pieces:
             self.in_run.append(sum(self.parts[-1]))
         self._before = self._ancestors(names, nodes, takes)
         self._behind = _turned(self._before)
-        self._known: dict[tuple[bool, int], int] = {}
-        self._rows: dict[int, bool] = {}
-        self._runs: dict[int, Set[int]] = {}
+        self.before = functools.cache(functools.partial(_united, self._before))
+        self.behind = functools.cache(functools.partial(_united, self._behind))
+        self.runs_of = functools.cache(self._runs_with)
+        self.are_in_a_row = functools.cache(lambda pieces: not self.beside(pieces, pieces))
 
     def _ancestors(self, names: Sequence[str], nodes: Sequence[Node], takes: Sequence[Sequence[int]]) -> list[int]:
         """Return for each piece itself and those that it takes values of, as far as that can be told.
@@ -113,29 +118,8 @@ class Pieces:
                 mask &= self.behind(reading)
         return mask
 
-    def before(self, pieces: int) -> int:
-        """Return the pieces with all that any of them takes values of."""
-        return self._joined(pieces, False, self._before)
-
-    def behind(self, pieces: int) -> int:
-        """Return the pieces with all that take values of any of them."""
-        return self._joined(pieces, True, self._behind)
-
-    def _joined(self, pieces: int, behind: bool, of: Sequence[int]) -> int:
-        known = self._known.get((behind, pieces))
-        if known is None:
-            known = 0
-            for number in _bits(pieces):
-                known |= of[number]
-            self._known[behind, pieces] = known
-        return known
-
-    def runs_of(self, pieces: int) -> Set[int]:
-        """Return the runs that any of the pieces is in."""
-        known = self._runs.get(pieces)
-        if known is None:
-            known = self._runs[pieces] = {self._run_of[number] for number in _bits(pieces)}
-        return known
+    def _runs_with(self, pieces: int) -> Set[int]:
+        return {self._run_of[number] for number in _bits(pieces)}
 
     def near(self, pieces: int) -> int:
         """Return the pieces that compute with what these read: themselves, or others of their runs behind a view."""
@@ -152,13 +136,6 @@ class Pieces:
             result |= pieces & ~(self._before[number] | self._behind[number])
         return result
 
-    def are_in_a_row(self, pieces: int) -> bool:
-        """Return whether none of the pieces stands beside another one."""
-        known = self._rows.get(pieces)
-        if known is None:
-            known = self._rows[pieces] = not self.beside(pieces, pieces)
-        return known
-
     def in_other_calls(self, piece: int, pieces: int) -> int:
         """Return which of the pieces stand beside one, and are of calls of modules beside its own."""
         own = self.calls[piece.bit_length() - 1]
@@ -172,6 +149,14 @@ class Pieces:
     def call_around(self, pieces: int) -> int:
         """Return the innermost call of a module that all nodes of the pieces were made in; -1: none."""
         return (_common([self.calls[number] for number in _bits(pieces)]) or (-1,))[-1]
+
+
+def _united(of: Sequence[int], pieces: int) -> int:
+    """Return all of what the pieces have."""
+    result = 0
+    for number in _bits(pieces):
+        result |= of[number]
+    return result
 
 
 def _positions(name: str, node: Node, positions: Mapping[str, int]) -> Iterator[int]:
