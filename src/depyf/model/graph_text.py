@@ -544,7 +544,7 @@ def _type(annotation: ast.expr | None) -> TensorType | None:
 
 @functools.lru_cache(65536)
 def tensor_type(text: str) -> TensorType:
-    """Read torch's annotation of a value. A subclass of tensors stands around it: ``"DTensor(f32[2], ...)"``."""
+    """Read torch's annotation of a value. A subclass of tensors is printed around it: ``"DTensor(f32[2], ...)"``."""
     inner = re.fullmatch(r"[A-Za-z_]\w*\((?P<inner>\w+\[.*)\)", text)
     core = inner["inner"] if inner is not None else text
     begin = core.find("[")

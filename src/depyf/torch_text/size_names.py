@@ -1,7 +1,7 @@
 """Names for the sizes that a graph computes of its open sizes.
 
-Torch writes the shape and the strides of each value whole, so that a size that a convolution made stands six times in
-a line::
+Torch writes the shape and the strides of each value whole, so that a size that a convolution made is printed six times
+in a line::
 
     conv2d: "f32[1, 8, (((s53 - 1)//2)) + 1, (((s53 - 1)//2)) + 1][8*((((s53 - 1)//2)) + 1)**2, ...]cpu" = ...
 

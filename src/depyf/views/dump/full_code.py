@@ -119,14 +119,14 @@ class ShownGraph:
         statements: of it (:attr:`.graph_view.GraphView.statements`).
         writes: the arguments that it writes to, in the user's words.
         may_write: those that it may write to.
-        writes_held: tensors that it holds itself and writes to, by torch's names.
+        own_writes: tensors that it holds itself and writes to, by torch's names.
         like: it is shown by what differs from a graph above it.
     """
 
     statements: Sequence[str] = ()
     writes: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
-    writes_held: tuple[str, ...] = ()
+    own_writes: tuple[str, ...] = ()
     like: bool = False
 
 
@@ -230,7 +230,7 @@ def _graph(name: str, graph: CompiledGraph | None, shown: dict[str, ShownGraph],
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version.compilation, version.sizes)]
     view = stage_view(captured, graph.inputs)
     like = like_before(view.statements, {other: graph.statements for other, graph in shown.items()})
-    shown[name] = ShownGraph(view.statements, view.writes, view.may_write, view.writes_held, bool(like))
+    shown[name] = ShownGraph(view.statements, view.writes, view.may_write, view.own_writes, bool(like))
     if like:
         file = graph_file(name, captured, graph.inputs, never_called(version.compilation))
         return "\n".join([*head, like, _stub(name, view.parameters, file)])
@@ -269,7 +269,7 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
 def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
     writes = {legal_identifier(name): graph for name, graph in shown.items()
-              if graph.writes or graph.may_write or graph.writes_held}
+              if graph.writes or graph.may_write or graph.own_writes}
     if not any(f"{name}(" in text for name in writes):
         return text
     try:
@@ -285,10 +285,10 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
                     above.setdefault(each.lineno, []).extend(
                         f"{node.func.id} {does} {some(list(_by_layer(names)), WRITES)}"
                         for does, names in (("writes to", graph.writes), ("may write to", graph.may_write)) if names)
-                    if graph.writes_held:
+                    if graph.own_writes:
                         above[each.lineno].append(
-                            f"{node.func.id} writes to {count(len(graph.writes_held), 'tensor')} that it holds itself: "
-                            + some(list(_first_of_alike(graph.writes_held)), WRITES))
+                            f"{node.func.id} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
+                            + some(list(_first_of_alike(graph.own_writes)), WRITES))
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())

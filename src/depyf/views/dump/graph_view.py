@@ -12,8 +12,8 @@ Torch prints a graph so that it can be run::
 
 The view of it is the same program, but for these:
 
-* each parameter stands on its own line, under a name made of what the user calls it, which a comment says; the
-  assignments that give it another name are gone; behind one that the graph writes to stands ``written to`` (``may be
+* each parameter is on its own line, under a name made of what the user calls it, which a comment says; the
+  assignments that give it another name are gone; one that the graph writes to is marked ``written to`` (``may be
   written to`` where that depends on what torch does not print);
 * what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
   where torch does (:mod:`depyf.link.releases`);
@@ -193,7 +193,7 @@ class GraphView:
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
         may_write: those that it may write to.
-        writes_held: tensors that the graph holds itself, by torch's names, and writes to: an optimizer's parameters.
+        own_writes: attributes of the graph's module that it writes to, by torch's names: an optimizer's parameters.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
         symbols: what the open sizes among the inputs are, in the user's words: ``("s53", "x.shape[2]")``.
     """
@@ -204,7 +204,7 @@ class GraphView:
     parameters: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
-    writes_held: tuple[str, ...] = ()
+    own_writes: tuple[str, ...] = ()
     sizes: tuple[tuple[str, str], ...] = ()
     symbols: tuple[tuple[str, str], ...] = ()
     _lines: Mapping[int, int] = field(default_factory=dict)
@@ -239,7 +239,7 @@ def graph_view(
         text: torch's print of it, ``GraphStage.text``.
         inputs: those of the captured graph.
         captured: this is that graph; a later stage keeps torch's names, and has the user's beside its parameters.
-        callers: the lines of the user's behind places in torch's own code.
+        callers: the lines of the user's for which torch prints places in its own code.
 
     Returns:
         The view; torch's text as it is where it is no graph.
@@ -302,10 +302,10 @@ class _View:
         text = "\n".join(written.module(1, lines)) + end
         writes = {certain: tuple(words for name, words in self.argument_words.items()
                                  if self.written.get(name) is certain) for certain in (True, False)}
-        held = tuple(name for name, certain in self.written.items() if certain and name not in self.argument_words)
+        own = tuple(name for name, certain in self.written.items() if certain and name not in self.argument_words)
         return GraphView(
             text, tuple((short, path) for path, short in self.files.items()), self.names, self.parameters,
-            writes[True], writes[False], held, self.sizes, tuple(self.symbols.items()), lines, written)
+            writes[True], writes[False], own, self.sizes, tuple(self.symbols.items()), lines, written)
 
     def write(
         self, graph: Graph, prefix: str, indent: int, outer: Mapping[str, str], role: Sequence[str],
@@ -547,7 +547,7 @@ def _words(source: str) -> str:
 
 
 def _with_comment(code: str, words: str, indent: int) -> list[str]:
-    """Return a line of code and a comment, behind it or above it."""
+    """Return a line of code and a comment, after it or above it."""
     if not words:
         return wrapping.wrapped(code, indent)
     if indent + len(code) + len(words) + 4 <= wrapping.WIDTH:
@@ -556,7 +556,7 @@ def _with_comment(code: str, words: str, indent: int) -> list[str]:
 
 
 def _short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return each path by as much of its end as tells it from the others."""
+    """Return each path by as much of its end as no other one has."""
     result: dict[str, str] = {path: os.path.basename(path) for path in paths}
     for path, name in list(result.items()):
         same = [other for other in result if os.path.basename(other) == name]
@@ -588,7 +588,7 @@ def _guessed(name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name that can stand in source, without the underscores that torch puts around it."""
+    """Return a name that is one in source, without the underscores that torch puts around it."""
     name = name.strip("_") or "value"
     name = f"value_{name}" if name[0].isdigit() else name
     return f"{name}_" if name in _RESERVED else name
