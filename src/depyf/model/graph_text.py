@@ -57,7 +57,7 @@ _NUMBER = re.compile(r"Sym\((.*)\)")
 _NOT_READ = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
-@functools.lru_cache(256)
+@functools.lru_cache(64)
 def read_graph(text: str) -> Graph:
     """Return the graph that a text contains; one without nodes where it contains none.
 
