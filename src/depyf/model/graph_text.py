@@ -54,6 +54,8 @@ _AOT_VALUE = re.compile(r"(?P<kind>[A-Z]\w*)\((?P<key>\w+)=(?P<inner>.*)\)$")
 _HIGHER_ORDER = "torch.ops.higher_order."
 _OPERATOR = re.compile(r"(?<![\w.'])torch\.ops\.\w+\.\w+(?:\.\w+)?")
 _NUMBER = re.compile(r"Sym\((.*)\)")
+#: So often are lines joined, up to that on which all brackets are closed, that are no statement.
+_JOINS = 20
 _NOT_READ = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
@@ -92,7 +94,7 @@ class _Text:
         self.root: _Graph | None = None
         self.open: list[_Graph] = []
         self.is_module = True
-        self.joins = True  # (until a bracket is open up to the end of the text)
+        self.joins = _JOINS
 
     def graph(self) -> Graph:
         at = self.first
@@ -108,7 +110,10 @@ class _Text:
                 while self.open and len(line) - len(line.lstrip()) <= self.open[-1].indent:
                     self.open.pop()
                 end = self._end(at)
-                at = self._statement(at, end) or self._statement(at, at + 1) or at + 1
+                after = self._statement(at, end)
+                if not after:  # (lines that were joined for nothing)
+                    self.joins -= 1
+                at = after or self._statement(at, at + 1) or at + 1
         if self.root is None:
             return Graph("")
         return self.root.done(self.is_module)
@@ -130,9 +135,9 @@ class _Text:
                 depth += _depth(line)
             if depth <= 0 and not quotes:
                 return end + 1
-            if not self.joins:
+            if self.joins <= 0:
                 break
-        self.joins = False
+        self.joins = 0  # (a bracket is open up to the end of the text)
         return at + 1
 
     def _statement(self, at: int, end: int) -> int:
