@@ -26,7 +26,6 @@ from _shared import dated, table
 
 import depyf
 from depyf.provenance.graph_provenance import Provenance
-from depyf.provenance.kernel_mapping import is_view
 from depyf.records import store
 from depyf.records.model import Capture, Kernel
 
@@ -78,7 +77,7 @@ def _compare(counts: Shares, provenance: Provenance, kernel: Kernel, left: Said)
     if match is None or stage is None:
         return
     left.remove(match)
-    counted = {node.name for node in stage.graph.nodes if node.is_call and not is_view(node)}
+    counted = {node.name for node in stage.graph.nodes if node.is_call and not node.is_view}
     for call, (_, nodes) in zip(fused, match):
         ours, torchs = counted & set(call.nodes), counted & nodes
         counts.ours += len(ours)

@@ -25,9 +25,9 @@ import torch
 from _shared import dated, table
 
 from depyf.capture.trace_log import events
+from depyf.model.graph_text import read_graph
 from depyf.records import stages, store
 from depyf.records.model import Capture
-from depyf.torch_text.graph_text import read_graph
 
 LIMIT = 300  # seconds
 MARK = "<!-- measured -->"

@@ -48,6 +48,7 @@ def write(
         before: wrote files of it while the run went on.
     """
     from .finishing.functions import finished
+    from .model.graph_text import read_graph
     from .views.dump import files
     from .views.dump.directory import Directory
 
@@ -68,6 +69,7 @@ def write(
         files.write_artefacts(chosen, directory), directory, report, notes, clean=KEEP_WILD not in options, page=page,
         progress=shown, records=not lacking)
     directory.say_missing()
+    read_graph.cache_clear()
     return final
 
 

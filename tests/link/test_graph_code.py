@@ -3,6 +3,7 @@
 import ast
 
 import pytest
+import torch
 
 from depyf.link.functions import link_graph
 from depyf.link.graph_code import GraphCode, same_graph
@@ -12,7 +13,7 @@ from depyf.records.model import GraphInput
 from depyf.views.dump.graph_view import graph_view
 
 TORCH = '''\
-class G:
+class G(torch.nn.Module):
     def forward(self, s1: "Sym(s1)", L_x_: "f32[8]", L_w_: "f32[8]"):
         l_x_ = L_x_
         l_w_ = L_w_
@@ -84,7 +85,7 @@ def test_values_are_let_go_of_where_torch_does():
 
 
 def test_a_function_runs_with_the_lines_and_names_of_its_view():
-    space = {}
+    space = {"torch": torch}
     exec(compile(TORCH, "torch", "exec"), space)
     function = space["G"].forward
     view = graph_view(TORCH, INPUTS).text
@@ -96,15 +97,15 @@ def test_a_function_runs_with_the_lines_and_names_of_its_view():
 
 
 def test_a_graph_without_second_names_is_linked_too():
-    text = 'class G:\n    def forward(self, x: "f32[8]", y: "f32[8]"):\n        z = x * y;  x = y = None\n        return (z,)\n'
-    space = {}
+    text = 'class G(torch.nn.Module):\n    def forward(self, x: "f32[8]", y: "f32[8]"):\n        z = x * y;  x = y = None\n        return (z,)\n'
+    space = {"torch": torch}
     exec(compile(text, "torch", "exec"), space)
     assert link_graph(space["G"].forward, graph_view(text, captured=False).text, "/tmp/view.py")
     assert space["G"].forward(None, 2, 3) == (6,)
 
 
 def test_another_text_changes_nothing():
-    space = {}
+    space = {"torch": torch}
     exec(compile(TORCH, "torch", "exec"), space)
     before = space["G"].forward.__code__
     assert not link_graph(space["G"].forward, graph_view(TORCH, INPUTS).text.replace("w * x", "x * w"), "p")

@@ -8,11 +8,12 @@ import re
 
 import pytest
 
+from depyf.model.graph import Node
+from depyf.model.graph_text import read_graph
 from depyf.provenance import decompositions
 from depyf.provenance.alignment import plain_operation
 from depyf.provenance.graph_provenance import Provenance
 from depyf.records.model import Caller, CompiledGraph, CompileId, GraphStage, ModuleCall, SourceLocation
-from depyf.torch_text.graph_text import Node, read_graph
 from depyf.views.dump import outline as outlines
 from depyf.views.dump.outline import outline
 from depyf.views.dump.saved import _place, saved_for_backward

@@ -7,12 +7,11 @@ those that public repositories hold as files).
 
 import pytest
 
+from depyf.model.graph_text import read_graph
 from depyf.provenance.graph_provenance import Provenance
-from depyf.provenance.kernel_mapping import assign
-from depyf.provenance.kernels import graph_kernels
+from depyf.provenance.kernel_mapping import assign, graph_kernels
 from depyf.records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from depyf.torch_text.generated import Buffer, read_module
-from depyf.torch_text.graph_text import read_graph
 from depyf.views.dump.kernel_outline import _Call, _folded, kernel_outline
 from depyf.views.dump.outline import operations
 
@@ -274,7 +273,7 @@ class GraphModule(torch.nn.Module):
         cos: "f32[4, 4]" = torch.ops.aten.cos.default(add)
         return (sum_1, cos)
 '''
-    assert assign(module, read_graph(text), text) == [(("sin", "mul", "sum_1"), True), (("add", "cos"), True)]
+    assert assign(module, read_graph(text)) == [(("sin", "mul", "sum_1"), True), (("add", "cos"), True)]
 
 
 def test_what_a_scatter_adds_to_is_computed_by_the_kernel_that_lays_it_out():
@@ -300,7 +299,7 @@ class GraphModule(torch.nn.Module):
         index_put: "f32[6, 4]" = torch.ops.aten.index_put.default(full, [i], mul, True)
         return (index_put, sin)
 '''
-    assert assign(module, read_graph(text), text) == [(("full", "sin"), True), (("mul", "index_put"), True)]
+    assert assign(module, read_graph(text)) == [(("full", "sin"), True), (("mul", "index_put"), True)]
 
 
 def test_a_call_by_name_is_no_other_operation_that_torch_names_above_it():
@@ -328,7 +327,7 @@ class GraphModule(torch.nn.Module):
         return (getitem,)
 '''
     graph = read_graph(text)
-    assert assign(module, graph, text) == [(("cos", "sin"), True), (("run", "getitem"), True)]
+    assert assign(module, graph) == [(("cos", "sin"), True), (("run", "getitem"), True)]
     assert operations(graph.nodes[-3:-1]) == "run_and_save_rng_state(attention), getitem -> f32[4, 4]"
 
 
@@ -366,7 +365,7 @@ class GraphModule(torch.nn.Module):
         getitem_1: "i64[8]" = sort[1]
         return (getitem, None, getitem_1)
 '''
-    assert [nodes for nodes, _ in assign(module, read_graph(text), text)] == [
+    assert [nodes for nodes, _ in assign(module, read_graph(text))] == [
         ("neg", "cat"), ("sort", "getitem", "getitem_1")]
 
 
@@ -464,7 +463,7 @@ class GraphModule(torch.nn.Module):
         div: "f32[s77, 4]" = torch.ops.aten.div.Tensor(mm, primals_1)
         return (mul, div, primals_1)
 '''
-    assert [nodes for nodes, _ in assign(module, read_graph(text), text)] == [("full", "mul"), ("mm",), ("div",)]
+    assert [nodes for nodes, _ in assign(module, read_graph(text))] == [("full", "mul"), ("mm",), ("div",)]
 
 
 def test_a_call_that_only_copies_what_a_library_takes_says_so():

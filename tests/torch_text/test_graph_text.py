@@ -1,12 +1,11 @@
 """Nodes of a graph from torch's print of it."""
 
 import collections
-import re
 
 import pytest
 
-from depyf.torch_text import graph_text
-from depyf.torch_text.graph_text import DTYPES, Node, read_graph, tensor_type
+from depyf.model.graph import DTYPES, Node
+from depyf.model.graph_text import read_graph, tensor_type
 from depyf.torch_text.wrapping import legal_graph
 
 CAPTURED = '''
@@ -147,6 +146,13 @@ def test_a_text_that_was_cut_off_gives_the_nodes_that_it_has():
     assert [node.name for node in read_graph(legal_graph(cut)).nodes] == whole[: whole.index("checkpoint")]
 
 
+def test_an_object_in_the_text_takes_no_node_away():
+    text = CAPTURED.replace("l_w_, None)", "l_w_, mesh = DeviceMesh(<2>))")
+    assert legal_graph(text) != text.strip("\n") + "\n"
+    assert [node.name for node in read_graph(legal_graph(text)).nodes] == [node.name for node in read_graph(CAPTURED).nodes]
+    assert "mesh = DeviceMesh(<2>)" in by_name(read_graph(text))["linear"].value
+
+
 def test_dtypes_are_torchs():
     torch = pytest.importorskip("torch")
     abbreviations = pytest.importorskip("torch.utils._dtype_abbrs").dtype_abbrs
@@ -260,16 +266,15 @@ STRING = ALONE + """        t = torch.f(z, '''
         ''')
         return (t, z)
 """
-TEXTS = [CAPTURED, JOINT, BOXED, CALLS, CALLS.replace("return (f", "return (f))"), ALONE, WITHIN, STRING,
-         WITHIN.replace("class GraphModule(torch.nn.Module):\n", "").replace("    class body", "class body")]
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_what_is_read_without_python_s_parser_is_what_it_reads(text, monkeypatch):
-    found = read_graph(text)
-    monkeypatch.setattr(graph_text, "_CALL", re.compile("(?!)"))
-    monkeypatch.setattr(graph_text, "_ALIAS", re.compile("(?!)"))
-    assert found == read_graph(text) and found.nodes
+@pytest.mark.parametrize(("text", "nodes"), [
+    (CALLS, ["l_x_ type dim a b c iadd d f output"]), (WITHIN, ["l_x_ y z body iadd output", "l_y_ cos output"]),
+    (STRING, ["l_x_ y z t output"])])
+def test_names_that_are_also_those_of_arguments_and_a_string_that_looks_like_statements(text, nodes):
+    assert [" ".join(node.name for node in graph.nodes) for _, graph in read_graph(text).walk()] == nodes
+    by = {node.name: node for node in read_graph(CALLS).nodes}
+    assert by["a"].inputs == ("dim",) and by["c"].inputs == ("a", "dim", "type") and by["f"].target == "inner"
 
 
 @pytest.mark.parametrize("print_of", [

@@ -3,6 +3,7 @@
 import ast
 
 import pytest
+import torch
 
 from depyf.link.functions import link_graph
 from depyf.torch_text.subscripts import as_printed, with_slices
@@ -29,7 +30,7 @@ def test_a_subscript(printed, shown):
 
 
 def test_what_runs_calls_slice_as_torch_does():
-    text = """class G:
+    text = """class G(torch.nn.Module):
     def forward(self, L_x_: "f32[8]", L_y_: "f32[8]"):
         l_x_ = L_x_
         l_y_ = L_y_
@@ -38,7 +39,7 @@ def test_what_runs_calls_slice_as_torch_does():
         z = l_y_[([0, 1], slice(1, None, None))];  z = None
         return (l_y_,)
 """
-    space = {}
+    space = {"torch": torch}
     exec(text, space)
     function = space["G"].forward
     view = graph_view(text, captured=False).text

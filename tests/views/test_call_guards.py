@@ -1,5 +1,7 @@
 """What a call must satisfy, on one screen; open sizes; what differs between versions."""
 
+import re
+
 import pytest
 from guards_for_tests import all_versions, frame, symbol, version
 
@@ -7,7 +9,7 @@ from depyf.model.arithmetic import plain_sums
 from depyf.model.guards import Tensor
 from depyf.records.model import Guard
 from depyf.torch_text.guard_failures import guard_failures
-from depyf.views.dump.graph_changes import like_before
+from depyf.views.dump import graph_changes
 from depyf.views.dump.guards import changes as of_versions
 from depyf.views.dump.guards.call import LONGEST, TO_DECIDE, call_guards
 from depyf.views.dump.guards.changes import as_comment
@@ -273,6 +275,13 @@ def graph(name, size, twist="", count=30):
     body = "".join(f'    add_{i}: "f32[{size}]cpu" = x + {i};  x = None\n    view_{i} = add_{i}.view(2, {size}, {twist}-1)\n'
                    for i in range(count))
     return f'def {name}(x: "f32[{size}]"):\n{body}    return (view_0,)\n'
+
+
+def like_before(text, shown):
+    def statements(function):
+        return [re.sub(': "[^"]*"', "", line.strip()).partition(";  ")[0] for line in function.splitlines()[1:]]
+
+    return graph_changes.like_before(statements(text), {name: statements(each) for name, each in shown.items()})
 
 
 def test_a_graph_that_differs_in_sizes_is_shown_by_that():

@@ -4,7 +4,6 @@ import torch
 
 from depyf.records.model import GraphInput
 from depyf.views.dump.graph_changes import like_before
-from depyf.views.dump.graph_function import graph_as_function
 from depyf.views.dump.graph_view import graph_view
 
 INPUTS = (GraphInput("L_x_", "L['x']"),)
@@ -53,7 +52,7 @@ class GraphModule(torch.nn.Module):
 
 
 def test_graphs_within_a_graph_are_functions_of_their_own_scope():
-    text = graph_as_function("__compiled_fn_1", graph_view(COND, INPUTS).text)
+    text = graph_view(COND, INPUTS).function("__compiled_fn_1")
     assert text.startswith('def __compiled_fn_1(\n    x: "f32[3]",\n):\n') and "self" not in text
     assert "\n\n    # what torch.cond runs if its condition is false (model.py:9)\n    def false_0(\n" in text
     assert "\n        return (neg,)\n\n    # model.py:9 in f: return torch.cond(p, g, h, (x,))\n    cond = " in text
@@ -67,21 +66,20 @@ def test_graphs_within_a_graph_are_functions_of_their_own_scope():
 def test_a_graph_within_the_graph_is_compared():
     layers = "".join(f"        y_{k} = l_x_.add({k})\n" for k in range(20))
     text = COND.replace("        # File: /home/me/model.py:8", layers + "        # File: /home/me/model.py:8")
-    old, new = (graph_as_function(name, graph_view(each, INPUTS).text) for name, each in (
-        ("g", text), ("h", text.replace("l_x_.sin()", "l_x_.tan()"))))
+    old, new = (graph_view(each, INPUTS).statements for each in (text, text.replace("l_x_.sin()", "l_x_.tan()")))
     assert [line.partition(" = ")[2] for line in like_before(new, {"g": old}).splitlines()[1:]] == [
         "x.sin()", "x.tan()"]
 
 
 def test_one_graph_that_is_called_twice():
-    text = graph_view(COND.replace("false_0 = self.false_0\n        cond", "again = self.true_0\n        cond")
-                      .replace("gt, true_0, false_0,", "gt, true_0, again,", 1)).text
-    shown = graph_as_function("f", text)
+    view = graph_view(COND.replace("false_0 = self.false_0\n        cond", "again = self.true_0\n        cond")
+                      .replace("gt, true_0, false_0,", "gt, true_0, again,", 1))
+    shown = view.function("f")
     assert "\n    again = true_0\n" in shown and shown.count("    def true_0(") == 2
 
 
 def test_what_is_no_graph_within_the_graph_is_read_of_the_function():
-    text = graph_view('''\
+    view = graph_view('''\
 class GraphModule(torch.nn.Module):
     def forward(self, L_x_: "f32[3]"):
         l_x_ = L_x_
@@ -89,12 +87,12 @@ class GraphModule(torch.nn.Module):
         constant = self.constant
         linear = self.linear(l_x_, constant, 'self');  l_x_ = constant = None
         return (linear,)
-''', INPUTS).text
-    assert graph_as_function("f", text).endswith(
+''', INPUTS)
+    assert view.function("f").endswith(
         ":\n    # model.py:8 in f: return self.linear(x, 'self')\n    constant = f.constant\n"
         "    linear = f.linear(x, constant, 'self')\n    return (linear,)")
 
 
 def test_a_graph_without_parameters():
-    text = graph_view("class GraphModule(torch.nn.Module):\n    def forward(self):\n        return ()\n").text
-    assert graph_as_function("f", text) == "def f():\n    return ()"
+    view = graph_view("class GraphModule(torch.nn.Module):\n    def forward(self):\n        return ()\n")
+    assert view.function("f") == "def f():\n    return ()"

@@ -2,18 +2,24 @@
 
 import pytest
 
+from depyf.model.graph_text import read_graph
 from depyf.views.dump.graph_writes import written_arguments
 
 PARAMETERS = ("L_x_", "L_y_", "mean", "var")
 
 
+def graph(parameters, statements):
+    lines = "".join(f"        {statement}\n" for statement in statements)
+    return read_graph(f"class G(torch.nn.Module):\n    def forward(self, {', '.join(parameters)}):\n{lines}")
+
+
 @pytest.mark.parametrize("statements, expected", [
     (["add = x + 1;  x = None", "return (add,)"], []),
     (['add_: "f32[2]" = x.add_(1)'], ["L_x_"]),
-    (["x += 1;  iadd = x", "iadd += L_y_"], ["L_x_"]),
+    (["x += 1;  iadd = x", "iadd += L_y_;  iadd_1 = iadd"], ["L_x_"]),
     (["x[0] = L_y_;  setitem = x;  setitem = None"], ["L_x_"]),
     (["getitem = x[0]", "t = getitem.transpose(0, 1)", "mul_ = t.mul_(2)"], ["L_x_"]),
-    (["chunk = x.chunk(2)", "first = chunk[0]", "first *= 2"], ["L_x_"]),
+    (["chunk = x.chunk(2)", "first = chunk[0]", "first *= 2;  imul = first"], ["L_x_"]),
     (["y = x * 2", "add_ = y.add_(L_y_)"], []),
     (["y = torch.nn.functional.relu(L_y_, inplace = True)"], ["L_y_"]),
     (["s = torch.sin(x, out = L_y_)"], ["L_y_"]),
@@ -26,12 +32,11 @@ PARAMETERS = ("L_x_", "L_y_", "mean", "var")
     (["layer_norm_1 = torch.layer_norm(x, (2,))"], []),
 ])
 def test_what_is_written_to(statements, expected):
-    body = ["        x = L_x_", *(f"        {statement}" for statement in statements)]
-    assert list(written_arguments(PARAMETERS, body)) == expected
+    assert list(written_arguments(graph(PARAMETERS, ["x = L_x_", *statements]))) == expected
 
 
 def test_what_is_no_python_writes_to_nothing():
-    assert written_arguments(("x",), ["x.add_("]) == written_arguments((), ["x.add_(1)"]) == {}
+    assert written_arguments(graph(["x"], ["y = x.add_("])) == written_arguments(graph([], ["y = x.add_(1)"])) == {}
 
 
 @pytest.mark.parametrize("kind, conversion, expected", [
@@ -45,10 +50,10 @@ def test_what_is_no_python_writes_to_nothing():
     ("", "to = x.float()", {"L_x_": False}),
 ])
 def test_a_conversion_to_the_same_type_is_the_tensor_itself(kind, conversion, expected):
-    body = ["x = L_x_", conversion, "add_ = to.add_(5)"]
-    assert written_arguments(PARAMETERS, body, {"L_x_": kind} if kind else {}) == expected
+    parameters = [f'L_x_: "{kind}"' if kind else "L_x_", *PARAMETERS[1:]]
+    assert written_arguments(graph(parameters, ["x = L_x_", conversion, "add_ = to.add_(5)"])) == expected
 
 
 def test_what_is_written_to_for_sure_is_not_in_doubt():
-    assert written_arguments(("x", "y"), ["a = y.float()", "a += 1", "b = x.float()", "b += 1", "x.add_(1)"]) == {
-        "x": True, "y": False}
+    assert written_arguments(graph(("x", "y"), [
+        "a = y.float()", "a += 1;  c = a", "b = x.float()", "b += 1;  d = b", "e = x.add_(1)"])) == {"x": True, "y": False}

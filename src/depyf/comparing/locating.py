@@ -10,8 +10,9 @@ from typing import Any
 import torch
 
 from ..capture.torch_private import hooks, pipeline
+from ..model.graph import Node
+from ..model.graph_text import read_graph
 from ..records.model import SourceLocation
-from ..torch_text.graph_text import Node, read_graph
 from ..watch.origins import UserLine
 from . import stages
 from .outcome import outcome_of
@@ -271,7 +272,7 @@ def _alike(value: Any, other: Any) -> bool:
 
 
 def _nodes(run: GraphRun) -> dict[str, Node]:
-    from ..torch_text.graph_text import read_graph
+    from ..model.graph_text import read_graph
 
     return {node.name: node for node in read_graph(run.text).nodes}
 

@@ -157,7 +157,7 @@ class _GeneratedModule:
     """A generated module, and the graph that it was made of."""
 
     def __init__(self, recorder: Recorder, gm: Any, source: str, number: int, backward: bool) -> None:
-        from ..provenance.kernels import graph_kernels
+        from ..provenance.kernel_mapping import graph_kernels
 
         self.recorder = recorder
         self.gm = gm

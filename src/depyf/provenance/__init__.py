@@ -3,7 +3,7 @@
     y = torch.relu(self.linear(x))      model.py:12, the user's line
     relu                                captured graph            torch says the line of each node
     addmm, relu                         post-grad graph           alignment.py: aligned with the captured nodes
-    cpp_fused_addmm_relu_0(...)         generated module          kernels.py: which of its calls computes which node
+    cpp_fused_addmm_relu_0(...)         generated module          kernel_mapping: which of its calls computes which node
 
 In come a graph's stages and kernels as records hold them, out comes a :class:`~.graph_provenance.Provenance` that
 answers in both directions. ``alignment`` matches the nodes of two stages, ``kernel_mapping`` calls of kernels and

@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import bisect
 import functools
-import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..torch_text.graph_text import Graph, Node, is_gradient, operation_of, returned_names
+from ..model.graph import Graph, Node, argument_index, is_gradient
+from ..model.operations import plain_name
 from .branches import Known, Pieces, Possible, possible_pieces
 from .decompositions import BACKWARD, FORWARD
 
 _Line = tuple[str, int, str]
-_PRIMAL = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
 
 
 class CapturedRuns:
@@ -130,11 +129,8 @@ class CapturedRuns:
 
         ``""`` for anything else.
         """
-        match = _PRIMAL.match(name)
-        if match is None:
-            return ""
-        index = int(match["from_one"]) - 1 if match["from_one"] else int(match["from_zero"])
-        return self.placeholders[index] if 0 <= index < len(self.placeholders) else ""
+        index = argument_index(name)
+        return self.placeholders[index] if index is not None and 0 <= index < len(self.placeholders) else ""
 
 
 def _given(graph: Graph, name: str, held: Graph, holding: Mapping[str, str]) -> dict[str, str]:
@@ -172,7 +168,7 @@ UNKNOWN = Alignment({}, {}, {})
 
 
 def align(
-    runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN, trusted: bool = True, text: str = ""
+    runs: CapturedRuns, graph: Graph, forward: Alignment = UNKNOWN, trusted: bool = True
 ) -> Alignment:
     """Align a graph of a later stage with the captured one.
 
@@ -183,10 +179,9 @@ def align(
         trusted: ``Node.backward`` tells what computes a gradient. It does not in a backward graph: torch's
             partitioner marks all nodes of one, those that it only computes once more among them
             (torch/_functorch/partitioners.py of 2.15, ``autograd_backward``).
-        text: of a backward graph.
     """
     saved = forward.captured
-    placed = _Placement(runs, forward, trusted, graph, text)
+    placed = _Placement(runs, forward, trusted, graph)
     for node in graph.nodes:
         placed.add(node)
     shapes = {node.name: node.type.shape if node.type is not None else None for node in graph.nodes}
@@ -240,7 +235,7 @@ class _Placement:
     """The run of captured nodes that each node of a later stage belongs to, found by its line and by what it takes.
 
     Args:
-        runs, forward, trusted, graph, text: as of :func:`align`.
+        runs, forward, trusted, graph: as of :func:`align`.
 
     Attributes:
         groups: nodes by their run, by whether they compute gradients, and, where they do not, by which stand together.
@@ -248,9 +243,7 @@ class _Placement:
         gradients: what computes gradients, and those that the graph is given.
     """
 
-    def __init__(
-        self, runs: CapturedRuns, forward: Alignment, trusted: bool, graph: Graph, text: str
-    ) -> None:
+    def __init__(self, runs: CapturedRuns, forward: Alignment, trusted: bool, graph: Graph) -> None:
         self.runs, self.saved, self.trusted = runs, forward.captured, trusted
         self.groups: dict[tuple[int, bool, int], list[Node]] = {}
         self._places: dict[str, int] = {}
@@ -261,19 +254,18 @@ class _Placement:
         self._pieces_at: dict[int, int] = {}  # by the same
         self._last = 0
         self._before, self._chunk = -1, 0
-        self.possible = self._possible_pieces(graph, forward.takers, text)
+        self.possible = self._possible_pieces(graph, forward.takers)
 
-    def _possible_pieces(self, graph: Graph, takers: Mapping[str, int], text: str) -> Possible:
+    def _possible_pieces(self, graph: Graph, takers: Mapping[str, int]) -> Possible:
         """Return the pieces that each node may be of; nothing where those of each line stand in a row."""
         runs = self.runs
         if all(runs.pieces.are_in_a_row(self._line_pieces(node)) for node in graph.nodes if node.is_call):
             return Possible({}, {})
         arguments = {node.name: runs.reading.get(runs.parameter(node.name), 0)
                      for node in graph.nodes if node.op == "placeholder"}
-        results = returned_names(text)
         gradients: dict[str, int] = {}
-        if len(results) == len(runs.placeholders):
-            for name, argument in zip(results, runs.placeholders):
+        if any(is_gradient(name) for name in arguments) and len(graph.results) == len(runs.placeholders):
+            for name, argument in zip(graph.results, runs.placeholders):
                 gradients[name] = gradients.get(name, 0) | runs.reading.get(argument, 0)
         return possible_pieces(runs.pieces, graph, self._line_pieces, Known(
             {node.name: takers[node.name] for node in graph.nodes if node.op == "placeholder" and node.name in takers},
@@ -509,7 +501,7 @@ class _Fit:
     def of(self, node: Node, positions: Sequence[int]) -> list[float]:
         """Return the scores of a node at positions of captured nodes."""
         runs, operation, shape = self.runs, plain_operation(node), self.shapes.get(node.name)
-        parameters = {runs.parameter(name) for name in node.inputs if _PRIMAL.match(name)}
+        parameters = {runs.parameter(name) for name in node.inputs} - {""}
         possible = self.possible.get(node.name, -1)
         scores = []
         for position in positions:
@@ -569,16 +561,7 @@ def plain_operation(node: Node) -> str:
 
     ``aten._softmax_backward_data`` and ``softmax`` are both ``softmax``. Of a call that runs another operation: that.
     """
-    return _plain_operation(operation_of(node.runs or node.target))
-
-
-@functools.lru_cache(65536)
-def _plain_operation(operation: str) -> str:
-    name = operation.rpartition(".")[2]
-    for part in ("_backward_data", "_backward", "_copy"):
-        if name != "to_copy" and name != "_to_copy":
-            name = name.removesuffix(part)
-    return name.strip("_")
+    return plain_name(node.runs or node.target)
 
 
 def line_of(node: Node) -> _Line | None:

@@ -14,11 +14,12 @@ Pieces are bits of numbers, sets of them are numbers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from ..torch_text.graph_text import Graph, Node, is_gradient
-from .kernel_mapping.operations import VIEWS, is_view
+from ..model.graph import Graph, Node, is_gradient
+from ..model.operations import VIEWS, is_in_place, last_name
 
 #: Operations that give their value in another shape or type.
 _MOVING = VIEWS | frozenset("to float half bfloat16 double type type_as contiguous clone flatten view_as chunk".split())
@@ -41,6 +42,9 @@ class Pieces:
         parts: by run, the pieces of each of its parts that stand side by side; one where there are none.
         calls: by bit, the calls that the piece was made in.
         moving: the pieces that only give a value in another form, as later stages do elsewhere or not at all.
+        before, behind: the pieces with all that any of them takes values of; with all that take values of any of them.
+        runs_of: the runs that any of the pieces is in.
+        are_in_a_row: none of the pieces stands beside another one.
     """
 
     def __init__(
@@ -68,15 +72,16 @@ class Pieces:
                     self._run_of.append(len(self.in_run))
                     for position in piece:
                         self.of[position] = bit
-                        if nodes[position].operation.rpartition(".")[2] in _MOVING:
+                        if last_name(nodes[position].target) in _MOVING:
                             self.moving |= bit
                 self.parts[-1].append(mask)
             self.in_run.append(sum(self.parts[-1]))
         self._before = self._ancestors(names, nodes, takes)
         self._behind = _turned(self._before)
-        self._known: dict[tuple[bool, int], int] = {}
-        self._rows: dict[int, bool] = {}
-        self._runs: dict[int, Set[int]] = {}
+        self.before = functools.cache(functools.partial(_united, self._before))
+        self.behind = functools.cache(functools.partial(_united, self._behind))
+        self.runs_of = functools.cache(self._runs_with)
+        self.are_in_a_row = functools.cache(lambda pieces: not self.beside(pieces, pieces))
 
     def _ancestors(self, names: Sequence[str], nodes: Sequence[Node], takes: Sequence[Sequence[int]]) -> list[int]:
         """Return for each piece itself and those that it takes values of, as far as that can be told.
@@ -100,7 +105,7 @@ class Pieces:
                 flow = result[number]
             flows[position] = flow
             seen |= flow
-            if _changes(node):
+            if is_in_place(node.target):
                 all_of = seen
         return result
 
@@ -113,29 +118,8 @@ class Pieces:
                 mask &= self.behind(reading)
         return mask
 
-    def before(self, pieces: int) -> int:
-        """Return the pieces with all that any of them takes values of."""
-        return self._joined(pieces, False, self._before)
-
-    def behind(self, pieces: int) -> int:
-        """Return the pieces with all that take values of any of them."""
-        return self._joined(pieces, True, self._behind)
-
-    def _joined(self, pieces: int, behind: bool, of: Sequence[int]) -> int:
-        known = self._known.get((behind, pieces))
-        if known is None:
-            known = 0
-            for number in _bits(pieces):
-                known |= of[number]
-            self._known[behind, pieces] = known
-        return known
-
-    def runs_of(self, pieces: int) -> Set[int]:
-        """Return the runs that any of the pieces is in."""
-        known = self._runs.get(pieces)
-        if known is None:
-            known = self._runs[pieces] = {self._run_of[number] for number in _bits(pieces)}
-        return known
+    def _runs_with(self, pieces: int) -> Set[int]:
+        return {self._run_of[number] for number in _bits(pieces)}
 
     def near(self, pieces: int) -> int:
         """Return the pieces that compute with what these read: themselves, or others of their runs behind a view."""
@@ -152,13 +136,6 @@ class Pieces:
             result |= pieces & ~(self._before[number] | self._behind[number])
         return result
 
-    def are_in_a_row(self, pieces: int) -> bool:
-        """Return whether none of the pieces stands beside another one."""
-        known = self._rows.get(pieces)
-        if known is None:
-            known = self._rows[pieces] = not self.beside(pieces, pieces)
-        return known
-
     def in_other_calls(self, piece: int, pieces: int) -> int:
         """Return which of the pieces stand beside one, and are of calls of modules beside its own."""
         own = self.calls[piece.bit_length() - 1]
@@ -174,16 +151,17 @@ class Pieces:
         return (_common([self.calls[number] for number in _bits(pieces)]) or (-1,))[-1]
 
 
+def _united(of: Sequence[int], pieces: int) -> int:
+    """Return all of what the pieces have."""
+    result = 0
+    for number in _bits(pieces):
+        result |= of[number]
+    return result
+
+
 def _positions(name: str, node: Node, positions: Mapping[str, int]) -> Iterator[int]:
     prefix = "".join(name.rpartition(".")[:2])
     return (positions[prefix + each] for each in node.inputs if prefix + each in positions)
-
-
-def _changes(node: Node) -> bool:
-    """Return whether a captured node changes what it is given."""
-    name = node.operation.rpartition(".")[2]
-    return name == "setitem" or name.endswith("_") and not name.endswith("__") or (
-        node.target.startswith("operator.i") and name not in ("invert", "is_", "is_not", "index", "inv"))
 
 
 def _parts(
@@ -284,10 +262,10 @@ class _Flow:
         self.nodes = [node for node in graph.nodes if node.is_call or node.op == "get_attr"]
         arguments, gradients = dict(known.arguments), dict(known.gradients)
         for node in self.nodes:
-            if is_view(node) and node.inputs[:1] and node.inputs[0] in arguments:
+            if node.is_view and node.inputs[:1] and node.inputs[0] in arguments:
                 arguments[node.name] = arguments[node.inputs[0]]
         for node in reversed(self.nodes):
-            if is_view(node) and node.inputs[:1] and node.name in gradients:
+            if node.is_view and node.inputs[:1] and node.name in gradients:
                 gradients[node.inputs[0]] = gradients.get(node.inputs[0], 0) | gradients[node.name]
         self.back = {node.name for node in graph.nodes if node.op == "placeholder" and is_gradient(node.name)}
         self.left: dict[str, int] = {}
@@ -303,7 +281,7 @@ class _Flow:
         for node in self.nodes:
             if not self.back.isdisjoint(node.inputs):
                 self.back.add(node.name)
-                operation = node.operation.rpartition(".")[2]
+                operation = last_name(node.target)
                 if operation in _SUMS and len(self.back.intersection(node.inputs)) > 1:
                     self.sums[node.name] = operation == "add"
             takers = pieces.behind_readers(node, arguments)
@@ -343,7 +321,7 @@ class _Flow:
                 else:
                     self.left[node.name] = both or self.line.get(node.name, 0)
         for node in reversed(self.nodes):
-            if node.name in self.back and is_view(node):
+            if node.name in self.back and node.is_view:
                 self.left[node.name] = self._of_turned(node)
         return {name: mask for name, mask in self.left.items() if mask}
 

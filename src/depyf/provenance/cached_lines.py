@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..model.graph import Graph
 from ..records.model import SourceLocation
-from ..torch_text.graph_text import Graph
 
 
 def relocated(graph: Graph, captured: Graph) -> Graph:

@@ -4,7 +4,7 @@ Torch's print of a later stage names the user's line of each node, not the captu
 it the module, is *inferred* here from the text alone, so that it is the same from a cold compile, from a warm cache,
 from records read elsewhere and from a log of ``TORCH_TRACE`` (:mod:`.alignment`).
 
-Which kernel computes a node says :mod:`depyf.provenance.kernels`.
+Which kernel computes a node says :mod:`depyf.provenance.kernel_mapping`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ..model.graph import Graph, Node, is_gradient
+from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.stages import AROUND
-from ..torch_text.graph_text import Graph, Node, is_gradient, read_graph
 from .alignment import UNKNOWN, CapturedRuns, align
 from .cached_lines import relocated
-from .kernels import graph_kernels
+from .kernel_mapping import graph_kernels
 
 #: How torch reads a parameter or buffer of a module.
 _OF_MODULE = re.compile(r"\._(?:parameters|buffers)\[")
@@ -264,8 +265,7 @@ class Provenance:
                     stage.origins[name] = Origin(name, self._module_of.get(name, -1), place, inferred=False)
                 continue
             aligned = align(runs, stage.graph, forward if stage.is_backward else UNKNOWN,
-                            trusted=stage.record.stage == "Joint_graph" or not stage.is_backward,
-                            text=stage.record.text if stage.is_backward else "")
+                            trusted=stage.record.stage == "Joint_graph" or not stage.is_backward)
             if stage.record.stage == "Forward_graph":
                 forward = aligned  # the backward graph names saved values as this one does
             locations = _locations(stage.graph)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 
+from ..model.graph_text import locations
 from ..reading import source_lines
 from ..records.model import Capture, SourceFile, SourceLocation
 from .definitions import only_parts
 
-#: A location in the text of a graph (see graph_text.py; all texts are searched, so nothing is parsed for it).
-_LOCATION = re.compile(r"^ *# ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$", re.M)
-_FILE = re.compile(r"^ *# ?File: (.+?):\d+ in ", re.M)
 #: A longer file is not kept: nobody wrote it.
 LONGEST = 2_000_000
 #: Characters of a file that is kept whole.
@@ -37,8 +34,8 @@ def files_named(capture: Capture) -> dict[str, bool]:
                 result.setdefault(place.filename, False)
     for graph in capture.graphs:
         for stage in graph.stages[:1]:  # (the captured one; the others name the same lines)
-            for name in dict.fromkeys(_FILE.findall(stage.text)):
-                result.setdefault(name, False)
+            for place in locations(stage.text):
+                result.setdefault(place.filename, False)
     return result
 
 
@@ -149,8 +146,7 @@ def _places(capture: Capture) -> Iterator[SourceLocation]:
 def _graph_places(capture: Capture) -> Iterator[SourceLocation]:
     for graph in capture.graphs:
         for stage in graph.stages[:1]:
-            for match in _LOCATION.finditer(stage.text):
-                yield SourceLocation(match["file"], int(match["line"]), match["function"], match["text"])
+            yield from locations(stage.text)
 
 
 def _pieces(capture: Capture, path: str, known: dict[int, str]) -> str:

@@ -334,7 +334,7 @@ class KernelCall:
         line: of its definition in ``Kernel.text``, from 1; 0 for a library's.
         call_line: of the call.
         nodes: nodes of the graph ``Kernel.stage`` that it computes, in the graph's order.
-        inferred: they were inferred from what flows (:mod:`depyf.provenance.kernels`); otherwise torch says so.
+        inferred: they were inferred from what flows (:mod:`depyf.provenance.kernel_mapping`); otherwise torch says so.
         sources: nodes of the captured graph, or of the backward one, that torch names above the call.
     """
 

@@ -1,6 +1,5 @@
 """Readers of what torch prints: in comes its text, out come plain values. Nothing here imports torch.
 
-    relu: "f32[2, 4]" = l_x_.relu();  l_x_ = None              graph_text.py: Node(name="relu", op="call_method", ...)
     L['self']._modules['layers']._modules['0']                 user_expressions.py: self.layers[0]
     +- TENSOR_MATCH: check_tensor(L['x'], Tensor, ...)         guards.py: Guard("check_tensor(L['x'], ...)")
     tensor 'x' size mismatch at index 0. expected 2, actual 3  guard_failures.py: x.size()[0] was 2 and is 3

@@ -1,8 +1,8 @@
 """The text of a module that Inductor generated -> the kernels that it defines and calls.
 
 Only what stands in the text is read here; which nodes of a graph a call computes is found in
-:mod:`depyf.provenance.kernels`. The form of the text is torch's own (torch/_inductor/codegen/wrapper.py; cpp.py and
-triton.py beside it):
+:mod:`depyf.provenance.kernel_mapping`. The form of the text is torch's own (torch/_inductor/codegen/wrapper.py; cpp.py
+and triton.py beside it):
 
 * a kernel is assigned at the top, ``name = async_compile.cpp_pybinding([...], r'''...''')`` or
   ``async_compile.triton('name', '''...''')``. Above a Triton kernel stand its nodes as comments
@@ -35,6 +35,8 @@ _BUFFER = re.compile(r"\b(?P<name>(?:in_out_ptr|in_ptr|out_ptr|X|W|Y|B|arg_\w*?)
 #: Names behind which library kernels are called, by the first part of the dotted name.
 _LIBRARIES = frozenset({"extern_kernels", "aten", "inductor_ops", "_quantized", "prims"})
 _PARTITION = re.compile(r"partition_(\d+)$")
+#: The begin of the names of kernels that Inductor makes of templates.
+_TEMPLATES = ("cpp_packed_", "cpp_grouped_", "cpp_flex_", "cpp_bmm_", "triton_tem_")
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,13 @@ class Launch:
     changes: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     aten: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """The kind of the kernel: ``"C++"``, ``"Triton template"``; ``"extern"`` for one of a library."""
+        if self.definition is None:
+            return "extern"
+        return self.definition.kind + " template" * self.definition.name.startswith(_TEMPLATES)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Names for the sizes that a graph computes of its open sizes.
 
-Torch writes the shape and the strides of each value whole, so that a size that a convolution made stands six times in
-a line::
+Torch writes the shape and the strides of each value whole, so that a size that a convolution made is printed six times
+in a line::
 
     conv2d: "f32[1, 8, (((s53 - 1)//2)) + 1, (((s53 - 1)//2)) + 1][8*((((s53 - 1)//2)) + 1)**2, ...]cpu" = ...
 
@@ -17,20 +17,18 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from . import wrapping
 from .parsed import parsed_expression
 
 #: An annotation: the type, the shape, the strides (none for a key of a dictionary), the device.
-_ANNOTATION = re.compile(r'(?<=: ")(?P<type>\w+)\[(?P<shape>[^"\[\]]*)\](?P<rest>(?:\[[^"\[\]]*\])?[^"]*)(?=")')
+_ANNOTATION = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\[\]]*)\](?P<rest>(?:\[[^\[\]]*\])?.*)")
 #: A symbol of torch's for an open size or number: ``s77``, ``u0`` (unbacked), ``zf3`` (a float), ``zuf1``.
 SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
 #: The begin of the name that torch gives to a tensor of which it knows no source (torch/_subclasses/meta_utils.py).
 _UNKNOWN_TENSOR = "__meta_utils_unknown_tensor"
 _OPERATOR = re.compile(r"[-+*/]")
-#: The begin of an annotation with a size that is computed.
-_COMPUTED = re.compile(r': "\w+\[[^"\[\]]*[-+*/]')
 _SHORTEST = 8
 _SYMBOLIC = re.compile(r"Sym\((?P<value>.*)\)")
 _BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
@@ -62,14 +60,18 @@ def bound_of_symbol(condition: str) -> tuple[str, str, int] | None:
     return (match["symbol"], match["sign"], int(match["value"])) if match is not None else None
 
 
-def size_names(lines: Sequence[str]) -> dict[str, str]:
-    """Return a name for each size that is computed of others, by torch's text of it, in the order of the graph."""
+def size_names(types: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """Return a name for each size that is computed of others, by torch's text of it, in the order of the graph.
+
+    Args:
+        types: as torch prints them, ``"f32[s0, 2*s0 + 1][2*s0 + 1, 1]cpu"``.
+        taken: names that the graph uses.
+    """
     result: dict[str, str] = {}
-    free = _free_names(lines)
-    for line in lines:
-        if '"' not in line or _COMPUTED.search(line) is None:
-            continue
-        for annotation in _ANNOTATION.finditer(line):
+    free = (name for number in itertools.count() if (name := f"d{number}") not in taken)
+    for text in types:
+        annotation = _ANNOTATION.fullmatch(text) if _OPERATOR.search(text) else None
+        if annotation is not None and _OPERATOR.search(annotation["shape"]):
             for size in wrapping.items(annotation["shape"]):
                 if len(size) >= _SHORTEST and _OPERATOR.search(size) and size not in result:
                     result[size] = next(free)
@@ -93,29 +95,19 @@ def _terms(strides: str) -> Iterator[str]:
         at = strides.find(_TERM, end)
 
 
-def _free_names(lines: Sequence[str]) -> Iterator[str]:
-    """Yield ``d0``, ``d1`` and so on, without those that the graph uses."""
-    taken = {word for line in lines for word in re.findall(r"\bd\d+\b", line)}
-    yield from (name for number in itertools.count() if (name := f"d{number}") not in taken)
-
-
-def with_size_names(line: str, names: Mapping[str, str]) -> str:
-    """Return a line of the graph with the names in its annotations."""
-    if '"' not in line:
-        return line
-    longest_first = sorted(names.items(), key=lambda each: -len(each[0]))
-
-    def renamed(match: re.Match[str]) -> str:
-        shape = ", ".join(names.get(size, size) for size in wrapping.items(match["shape"]))
-        rest = match["rest"]
-        for size, name in longest_first:
-            if size.startswith(_TERM):
-                rest = rest.replace(size, name)
-            elif size in rest:
-                rest = re.sub(rf"(?<=[\[ ]){re.escape(size)}(?=[\],])", name, rest.replace(f"({size})", name))
-        return f"{match['type']}[{shape}]{rest}"
-
-    return _ANNOTATION.sub(renamed, line)
+def with_size_names(text: str, names: Mapping[str, str]) -> str:
+    """Return a type as torch prints it, with the names of its sizes."""
+    match = _ANNOTATION.fullmatch(text) if names else None
+    if match is None:
+        return text
+    shape = ", ".join(names.get(size, size) for size in wrapping.items(match["shape"]))
+    rest = match["rest"]
+    for size, name in sorted(names.items(), key=lambda each: -len(each[0])):
+        if size.startswith(_TERM):
+            rest = rest.replace(size, name)
+        elif size in rest:
+            rest = re.sub(rf"(?<=[\[ ]){re.escape(size)}(?=[\],])", name, rest.replace(f"({size})", name))
+    return f"{match['type']}[{shape}]{rest}"
 
 
 def in_words(size: str) -> str:

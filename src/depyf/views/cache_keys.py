@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..advice.cache_keys import on_key
+from ..model.graph_text import read_graph
 from ..records.model import CacheLookup, Capture, CompileId
-from ..torch_text.graph_text import read_graph
 from ..torch_text.guard_failures import are_numbers
 from ..torch_text.size_names import symbolic_number
 from ..torch_text.user_expressions import user_expression

@@ -18,14 +18,15 @@ import builtins
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..model.graph import Node, TensorType
+from ..model.graph_text import read_graph
 from ..model.guards import State, Tensor
 from ..model.reading import condition_of, in_shape_words
 from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Frame, GraphStage
 from ..torch_text import wrapping
-from ..torch_text.graph_text import Node, TensorType, read_graph
 from ..torch_text.libraries import installed_module
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.size_names import SYMBOL, is_float, symbolic_number
+from ..torch_text.size_names import SYMBOL, is_float
 from ..torch_text.user_expressions import user_expression
 from ..torch_text.wrapping import NOT_PYTHON
 from .dump.graph_file import files_table, sizes_table, stage_view
@@ -193,8 +194,8 @@ def _value(kind: TensorType | None, tensor: Tensor | None) -> str:
     """Return what makes an input."""
     if kind is None:
         return "None"
-    if number := symbolic_number(kind.text):
-        return number
+    if kind.number:
+        return kind.number
     if kind.shape is None:
         return kind.text if parsed_expression(kind.text) and kind.text in ("None",) else "None"
     options = ""
@@ -254,11 +255,11 @@ def _registrations(stage: GraphStage) -> Iterator[str]:
 
 def _attributes(subject: _Subject) -> Iterator[str]:
     """Yield the function that gives the graph the tensors that it reads from itself, by their annotations."""
-    inner = {node.name for node in ast.walk(ast.parse(subject.stage.text)) if isinstance(node, ast.ClassDef)}
-    nodes = [node for node in read_graph(subject.stage.text).nodes
-             if node.op == "get_attr" and node.target.partition(".")[0] not in inner]
-    called = [node.target for node in read_graph(subject.stage.text).nodes
-              if node.op == "call_module" and node.target.partition(".")[0] not in inner]
+    graph = read_graph(subject.stage.text)
+    inner = {each.name for _, each in graph.walk()}
+    read = [node for node in graph.nodes if node.target.partition(".")[0] not in inner]
+    nodes = [node for node in read if node.op == "get_attr"]
+    called = [node.target for node in read if node.op == "call_module"]
     if called:
         raise NotReproducible(f"the graph calls the module {called[0]}, which the dump does not hold")
     unknown = [node.target for node in nodes if node.type is None or node.type.shape is None]

@@ -7,11 +7,13 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ..model.graph import Node
+from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance, StageNodes
 from ..records import store
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, SourceLocation
-from ..torch_text.graph_text import Node, read_graph
-from ..views.dump.graph_view import graph_view, parameter_words
+from ..views.dump.graph_file import stage_view
+from ..views.dump.graph_view import parameter_words
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class Origins:
             for node in read_graph(self.text).nodes:
                 result.setdefault(node.line, []).append(node)
             return result
-        view = graph_view(stage.record.text, self.graph.inputs, stage.record.stage == "Captured_Graph")
+        view = stage_view(stage.record, self.graph.inputs)
         above = self.text[: max(self.text.find(view.text), 0)].count("\n")
         for node in stage.graph.nodes:
             result.setdefault(view.line(node.line) + above, []).append(node)

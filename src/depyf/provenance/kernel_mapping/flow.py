@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+from ...model.graph import Graph
+from ...model.operations import SCATTERS, bare_name
 from ...torch_text.generated import Module
-from ...torch_text.graph_text import Graph, returned_names
-from .operations import SCATTERS, bare_name, is_view
 
 
 class Flow:
@@ -15,7 +15,6 @@ class Flow:
 
     Attributes:
     module, graph: what was generated, and of what.
-    lines: of the graph's text.
     captured: captured node of each node, where known.
     nodes, order, users: of the graph, by name of a node.
     results: names of the nodes that the graph returns; empty for what is no node.
@@ -27,18 +26,17 @@ class Flow:
     first: calls that are the first of their kernel.
     """
 
-    def __init__(self, module: Module, graph: Graph, text: str, captured: Mapping[str, str]) -> None:
+    def __init__(self, module: Module, graph: Graph, captured: Mapping[str, str]) -> None:
         self.module = module
         self.graph = graph
         self.captured = captured
-        self.lines = text.split("\n")
         self.nodes = {node.name: node for node in graph.nodes}
         self.order = {node.name: index for index, node in enumerate(graph.nodes)}
         self.users: dict[str, list[str]] = {}
         for node in graph.nodes:
             for name in node.inputs:
                 self.users.setdefault(name, []).append(node.name)
-        self.results = returned_names(text) or [
+        self.results = list(graph.results) or [
             name for node in graph.nodes if node.op == "output" for name in node.inputs]
         self.node_of: dict[int, str] = {}
         self.launched: dict[str, int] = {}
@@ -64,7 +62,7 @@ class Flow:
         """Return the node whose memory a view shows."""
         for _ in range(100):
             node = self.nodes.get(name)
-            if node is None or not is_view(node) or not node.inputs:
+            if node is None or not node.is_view or not node.inputs:
                 break
             if node.target == "operator.getitem":
                 break
@@ -74,7 +72,7 @@ class Flow:
     def without_views(self, name: str) -> str:
         """Return the node that is stored where a node is a view of it; not what a library's kernel gives."""
         seen = 0
-        while seen < 50 and is_view(self.nodes[name]) and self.nodes[name].inputs:
+        while seen < 50 and self.nodes[name].is_view and self.nodes[name].inputs:
             inner = self.nodes[name].inputs[0]
             if self.nodes[inner].op != "call_function" or inner in self.launched or self.is_held(inner):
                 break
@@ -113,7 +111,7 @@ class Flow:
                 self.targets.setdefault(self.writer[current], set()).add(name)
             current = self.module.continues.get(current)
             node = self.nodes[name]
-            if current is not None and bare_name(node.operation) in SCATTERS and node.inputs:
+            if current is not None and bare_name(node.target) in SCATTERS and node.inputs:
                 base = self.without_views(node.inputs[0])
                 if self.nodes[base].op == "call_function" and base not in self.launched and not self.is_held(base):
                     name = base

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from ...model.graph import Node
+from ...model.operations import STORED, bare_name
 from ...torch_text.generated import Launch
-from ...torch_text.graph_text import Node
 from .flow import Flow
-from .operations import STORED, bare_name, is_view
 
 #: A kernel with more open inputs, or a longer search, is left as far as it is.
 _OPEN, _TRIES, _NODES = 24, 400, 4000
@@ -71,7 +71,7 @@ class Fused:
         for value in unknown:
             if value not in chosen:
                 # A part of a reduction, or of what nothing tells: its kernel computes what this one does.
-                inner = {name for name in needs.nodes if bare_name(self.flow.nodes[name].operation) in STORED}
+                inner = {name for name in needs.nodes if bare_name(self.flow.nodes[name].target) in STORED}
                 self.flow.targets.setdefault(self.flow.writer[value], set()).update(inner or targets)
         return needs.nodes
 
@@ -162,7 +162,7 @@ class Fused:
         unused = sum(node not in needs.used for node in (*known, *others, name)
                      if self.flow.nodes[node].op != "placeholder" or self.flow.nodes[node].type is not None)
         node = self.flow.nodes[name]
-        stored = bare_name(node.operation) in STORED or self._is_part_of_stored(node)
+        stored = bare_name(node.target) in STORED or self._is_part_of_stored(node)
         size = self.flow.module.buffers.get(value)
         exact = size is not None and node.type is not None and node.type.shape == size.sizes
         alone = len(self.flow.users.get(name, ())) < 2
@@ -170,7 +170,7 @@ class Fused:
 
     def _is_part_of_stored(self, node: Node) -> bool:
         return bool(node.target == "operator.getitem" and node.inputs
-                    and bare_name(self.flow.nodes[node.inputs[0]].operation) in STORED)
+                    and bare_name(self.flow.nodes[node.inputs[0]].target) in STORED)
 
     def _reach(self, targets: Iterable[str], known: set[str]) -> set[str]:
         """Return nodes above the targets, up to values that library kernels made."""
@@ -196,7 +196,7 @@ class Fused:
         return sorted(result, key=lambda name: -self.flow.order[name])
 
     def _is_plain_view(self, node: Node) -> bool:
-        return is_view(node) and not self._is_part_of_stored(node)
+        return node.is_view and not self._is_part_of_stored(node)
 
     def _last_needed(self, name: str) -> int:
         if name in self.last:

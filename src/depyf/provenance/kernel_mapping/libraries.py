@@ -6,12 +6,11 @@ The operation, the inputs that are known, the shape of the result and the source
 from __future__ import annotations
 
 import functools
-import re
 
+from ...model.graph import Node
+from ...model.operations import CALLED, VIEWS, bare_name
 from ...torch_text.generated import Launch
-from ...torch_text.graph_text import Node
 from .flow import Flow, elements
-from .operations import CALLED, VIEWS, bare_name, is_view
 
 
 def match_libraries(flow: Flow) -> None:
@@ -20,7 +19,7 @@ def match_libraries(flow: Flow) -> None:
     by_input: dict[tuple[str, str], list[Node]] = {}
     for node in flow.graph.nodes:
         if node.is_call:
-            operation = bare_name(node.operation)
+            operation = bare_name(node.target)
             by_operation.setdefault(operation, []).append(node)
             for name in dict.fromkeys(map(flow.base, node.inputs)):
                 by_input.setdefault((operation, name), []).append(node)
@@ -67,7 +66,7 @@ def _operations(launch: Launch) -> list[str]:
     names = _own_names(launch)
     operations = dict.fromkeys(names)
     if launch.definition is None:
-        operations.update(dict.fromkeys(bare_name(item.rpartition(".")[2]) for item in reversed(launch.aten)))
+        operations.update(dict.fromkeys(bare_name(item) for item in reversed(launch.aten)))
     return [name for name in operations if name not in VIEWS or name == names[0]]
 
 
@@ -80,7 +79,7 @@ def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
         if known is None:
             continue
         score += 3.0 if flow.base(known) in wanted or known in node.inputs else -4.0
-    if launch.definition is None and bare_name(node.operation) == _operations(launch)[0]:
+    if launch.definition is None and bare_name(node.target) == _operations(launch)[0]:
         score += 2.0
     if launch.sources:
         names = {node.name, flow.captured.get(node.name, "").rpartition(".")[2]}
@@ -95,17 +94,7 @@ def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
 def _getter(flow: Flow, node: str, item: int) -> str:
     getters = [flow.nodes[name] for name in flow.users.get(node, ())
                if flow.nodes[name].target == "operator.getitem"]
-    # (The text of a getitem names its index, the node does not.)
-    for getter in getters:
-        if _index(flow, getter) == item:
-            return getter.name
-    return ""
-
-
-def _index(flow: Flow, getter: Node) -> int:
-    line = flow.lines[getter.line - 1] if 0 < getter.line <= len(flow.lines) else ""
-    match = re.search(r"\[(\d+)\]", line.partition(" = ")[2])
-    return int(match[1]) if match else -1
+    return next((getter.name for getter in getters if getter.item == item), "")
 
 
 def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
@@ -134,7 +123,7 @@ def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
         while pending:
             inner = pending.pop()
             node = flow.nodes.get(inner)
-            if node is not None and is_view(node) and node.target != "operator.getitem" \
+            if node is not None and node.is_view and node.target != "operator.getitem" \
                     and inner not in stored:
                 result.add(inner)
                 pending += node.inputs[:1]

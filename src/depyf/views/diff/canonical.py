@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from ...model.graph import Graph, Node, with_names
+from ...model.graph_text import read_graph
 from ...records.model import GraphStage, Guard, Kernel
-from ...torch_text.graph_text import Graph, Node, read_graph
 from ...torch_text.size_names import SYMBOL
 
 #: Addresses, ids of objects in names (with the id of a compilation), hashes, numbers of graphs and frames.
@@ -25,13 +26,8 @@ _DICT_VERSION = re.compile(r"(\bdict_version\(.*\) == )\d+")
 #: What a set or a dictionary shows of itself.
 _SET = re.compile(r"\{([^{}]*)\}")
 _COMMUTES = re.compile(r" [+*] |[\w)\]]\*|\bm(?:ax|in)\(")
-#: A name that is no attribute: ``relu`` in ``relu = torch.relu(x)`` once.
-_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b")
-#: Values that are let go of behind a statement: ``x = a + b;  a = b = None``.
-_LET_GO = re.compile(r";\s+[\w\s=]+= None(?=\s*$)")
 #: Lines of a generated module that say where torch keeps it, or when it was made.
 _OF_THIS_RUN = re.compile(r"^\s*(#|//).*|.*\b(kernel_path|compile_id|AOT ID)\b.*")
-_DEF, _PARAMETER = re.compile(r"\s*def \w+\("), re.compile(r", (?=\w+(?:: \"|,|\)))")
 _COUNTED = re.compile(r"(?<=[a-z])(_\d+)+$")
 
 
@@ -45,45 +41,42 @@ def graph_lines(stage: GraphStage) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=1000)
 def _compared(text: str) -> tuple[str, ...]:
-    names = _node_names(text)
-    numbers: dict[str, str] = {}
-
-    def renamed(match: re.Match[str]) -> str:
-        word = match[0]
-        if word in names and not SYMBOL.fullmatch(word):
-            return numbers.setdefault(word, f"%{len(numbers)}")
-        return word
-
-    return tuple(_WORD.sub(renamed, line) for line in _statements(text))
+    names: dict[str, str] = {}
+    for _, graph in read_graph(text).walk():
+        for name in (*(given.name for given in graph.inputs), *(node.name for node in graph.nodes)):
+            if not SYMBOL.fullmatch(name):
+                names.setdefault(name, f"%{len(names)}")
+    return tuple(with_names(line, names) for line in _statements(text))
 
 
 def shown_lines(stage: GraphStage) -> list[str]:
-    """Return the same for people: names without the numbers that torch counts up, and user lines as comments."""
-    names = _node_names(stage.text)
-
-    def renamed(match: re.Match[str]) -> str:
-        return _COUNTED.sub("", match[0]) if match[0] in names else match[0]
-
-    return [_WORD.sub(renamed, line) for line in _statements(stage.text)]
-
-
-def _node_names(text: str) -> set[str]:
-    return {node.name for _, node in read_graph(text).named_nodes()}
+    """Return the same for people: names without the numbers that torch counts up."""
+    names = {node.name: _COUNTED.sub("", node.name) for _, node in read_graph(stage.text).named_nodes()}
+    return [with_names(line, names) for line in _statements(stage.text)]
 
 
 def _statements(text: str) -> list[str]:
+    """Return the parameters and statements of a graph, a line each; of another text its lines."""
+    graph = read_graph(text)
+    lines = list(_lines(graph, "")) if graph.nodes else [line.rstrip() for line in text.splitlines() if line.strip()]
     symbols: dict[str, str] = {}
+    return [_IDS.sub("_", SYMBOL.sub(lambda match: symbols.setdefault(match[0], f"{match[0][0]}{len(symbols)}"), line))
+            for line in lines]
 
-    def numbered(match: re.Match[str]) -> str:
-        return symbols.setdefault(match[0], f"{match[0][0]}{len(symbols)}")
 
-    result = []
-    for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith("#"):
-            line = _IDS.sub("_", SYMBOL.sub(numbered, _LET_GO.sub("", line.rstrip())))
-            # (a line for each parameter: a model has hundreds)
-            result += _PARAMETER.sub(",\n            ", line).split("\n") if _DEF.match(line) else [line]
-    return result
+def _lines(graph: Graph, indent: str) -> Iterator[str]:
+    yield f"{indent}class {graph.name}(torch.nn.Module):"
+    yield from (f"{part}," for part in (f"{indent}    def forward(self", *(
+        f"{indent}            {given.text}" for given in graph.inputs)))
+    for node in graph.nodes:
+        if node.statement:
+            yield f"{indent}        {node.statement}"
+        if node.op == "output":
+            yield f"{indent}        return {' '.join(line.strip() for line in node.value.splitlines())}"
+        elif node.value:
+            yield f"{indent}        {node.name}" + (f': "{node.type.text}"' if node.type else "") + f" = {node.value}"
+    for inner in graph.subgraphs:
+        yield from _lines(inner, f"{indent}    ")
 
 
 def excerpts(first: str, second: str, longest: int = 100) -> tuple[str, str]:

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...model.graph_text import read_graph
 from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ...records.store import NOT_ENDED
 from ...torch_text.changing_parts import without_values
-from ...torch_text.graph_text import read_graph
 from ...torch_text.resumes import plain_name
 from .. import cache_keys
 from ..causes import heading

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...model.graph_text import read_graph
 from ...records.model import GraphStage
-from ...torch_text.graph_text import read_graph
 from ..dump.outline import layer_pattern, layer_ranges
 from ..markdown import code
 from .canonical import calls, excerpts, shown_lines

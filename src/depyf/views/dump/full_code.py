@@ -35,7 +35,6 @@ from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
-from .graph_function import graph_as_function
 from .guards.call import call_guards
 from .guards.changes import MOST_LINES, as_comment
 from .guards.helpers import helpers, stands
@@ -116,17 +115,17 @@ class ShownGraph:
     """A graph as it stands in the full code.
 
     Attributes:
-        text: of it as a function.
+        statements: of it (:attr:`.graph_view.GraphView.statements`).
         writes: the arguments that it writes to, in the user's words.
         may_write: those that it may write to.
-        writes_held: tensors that it holds itself and writes to, by torch's names.
+        own_writes: tensors that it holds itself and writes to, by torch's names.
         like: it is shown by what differs from a graph above it.
     """
 
-    text: str = ""
+    statements: Sequence[str] = ()
     writes: tuple[str, ...] = ()
     may_write: tuple[str, ...] = ()
-    writes_held: tuple[str, ...] = ()
+    own_writes: tuple[str, ...] = ()
     like: bool = False
 
 
@@ -235,13 +234,12 @@ def _graph(
                      + f"; of {version.label}, which failed: it is never called" * version.failed),
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version.compilation, version.sizes)]
     view = stage_view(captured, graph.inputs)
-    text = graph_as_function(name, view.text)
-    like = like_before(text, {other: graph.text for other, graph in shown.items()})
-    shown[name] = ShownGraph(text, view.writes, view.may_write, view.writes_held, bool(like))
+    like = like_before(view.statements, {other: graph.statements for other, graph in shown.items()})
+    shown[name] = ShownGraph(view.statements, view.writes, view.may_write, view.own_writes, bool(like))
     if like:
         file = graph_file(name, captured, graph.inputs, never_called(version.compilation))
         return "\n".join([*head, like, _stub(name, view.parameters, file)])
-    return "\n".join([*head, *sizes_table(view), *files_table(view), text])
+    return "\n".join([*head, *sizes_table(view), *files_table(view), view.function(name)])
 
 
 def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
@@ -276,7 +274,7 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
 def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
     writes = {legal_identifier(name): graph for name, graph in shown.items()
-              if graph.writes or graph.may_write or graph.writes_held}
+              if graph.writes or graph.may_write or graph.own_writes}
     if not any(f"{name}(" in text for name in writes):
         return text
     try:
@@ -292,10 +290,10 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
                     above.setdefault(each.lineno, []).extend(
                         f"{node.func.id} {does} {some(list(_by_layer(names)), WRITES)}"
                         for does, names in (("writes to", graph.writes), ("may write to", graph.may_write)) if names)
-                    if graph.writes_held:
+                    if graph.own_writes:
                         above[each.lineno].append(
-                            f"{node.func.id} writes to {count(len(graph.writes_held), 'tensor')} that it holds itself: "
-                            + some(list(_first_of_alike(graph.writes_held)), WRITES))
+                            f"{node.func.id} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
+                            + some(list(_first_of_alike(graph.own_writes)), WRITES))
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())

@@ -10,7 +10,6 @@ hundred lines again::
 
 from __future__ import annotations
 
-import ast
 import difflib
 import functools
 import re
@@ -38,19 +37,17 @@ _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 _COUNTED = re.compile(r"(?:_\d+)+$")
 
 
-def like_before(text: str, shown: Mapping[str, str]) -> str:
+def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
     """Return a graph by what differs from the most similar of those that are shown; empty where it differs too much.
 
     Args:
-        text: the graph as a function.
-        shown: graphs that stand above it, by name.
+        mine: the statements of the graph (:attr:`.graph_view.GraphView.statements`).
+        shown: those of the graphs above it, by name.
     """
-    mine = _statements(text) if shown else ()
     if len(mine) < SHORT:
         return ""
     best: tuple[str, _Sizes, list[str]] | None = None
-    for other, its_text in shown.items():
-        theirs = _statements(its_text)
+    for other, theirs in shown.items():
         if not _alike(theirs, mine):
             continue
         sizes, changed = _changes(theirs, mine)
@@ -82,7 +79,7 @@ class _Sizes:
     def add(self, old: str, new: str) -> None:
         """Add two statements that differ in sizes alone."""
         pairs = [(one, other) for one, other in zip(_WORD.finditer(old), _WORD.finditer(new)) if _is_size(one[0])]
-        changed = {(one[0], other[0]) for one, other in pairs if one[0] != other[0]}
+        changed = [*dict.fromkeys((one[0], other[0]) for one, other in pairs if one[0] != other[0])]
         same = {one[0] for one, other in pairs if one[0] == other[0]}
         self.count.update(changed)
         self.kept |= {pair for pair in changed if pair[0] in same}
@@ -118,43 +115,6 @@ def _around(statement: str, word: re.Match[str]) -> str:
 def _whole(line: str) -> list[str]:
     """Return a statement on as many lines as it takes: what differs may stand at its end."""
     return textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#         ", break_on_hyphens=False)
-
-
-@functools.lru_cache(maxsize=64)
-def _statements(text: str) -> Sequence[str]:
-    """Return the statements of a graph without comments, annotations and what only frees memory.
-
-    Those of functions in it behind their first lines. (They are recognised by their lines: to parse a
-    large graph takes several times as long.)
-    """
-    joined: list[str] = []
-    parts: list[str] = []
-    depth = 0
-    for line in text.split("\n"):
-        part = line.strip()
-        if not part or part.startswith("#"):
-            continue
-        depth += sum(map(part.count, "([{")) - sum(map(part.count, ")]}"))
-        parts.append(part)
-        if depth <= 0:
-            joined.append(parts[0] if len(parts) == 1 and "  #" not in part else _on_one_line(parts))
-            parts = []
-            depth = 0
-    statements = (_ANNOTATION.sub("", each).removesuffix(":") for each in joined[1:])
-    return [each for each in statements if not each.endswith(" = None")]
-
-
-#: The type of a value or parameter.
-_ANNOTATION = re.compile(r"""(?<=\w): (?P<quote>["'])[^"']*(?P=quote)""")
-
-
-def _on_one_line(parts: Sequence[str]) -> str:
-    """Return a statement that is written on several lines, or has a comment behind it, as one line."""
-    text = "\n".join(parts)
-    try:
-        return ast.unparse(ast.parse(f"{text} pass" if text.endswith(":") else text)).partition("\n")[0]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return " ".join(parts)
 
 
 def _alike(old: Sequence[str], new: Sequence[str]) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...records.model import GraphInput, GraphStage
 from ...records.stages import title
 from ...torch_text import wrapping
+from ...torch_text.size_names import SYMBOL
 from ..remembered import once
 from .graph_view import GraphView, graph_view, plain_view
 
@@ -82,7 +82,7 @@ def _symbols_table(view: GraphView) -> list[str]:
 
     (What values they take is decided after the graph is captured: the full code says it.)
     """
-    used = {word for _, size in view.sizes for word in re.findall(r"\w+", size)}
+    used = {symbol for _, size in view.sizes for symbol in SYMBOL.findall(size)}
     return [line for symbol, words in view.symbols if symbol in used
             for line in wrapping.comment(f"{symbol}: {words}", 0)]
 

@@ -1,4 +1,4 @@
-"""The arguments that a graph writes to, read off torch's print of it.
+"""The arguments that a graph writes to.
 
 A graph that was captured has the program's own operations in place::
 
@@ -14,161 +14,120 @@ Operators that are not torch's own are not known to write.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Mapping, Sequence
 
-#: A line without any of these writes to nothing. (Looking for them one by one is much faster than one pattern.)
-_SIGNS = ("_(", "_.", "] = ", "inplace", "out=", "out =", "batch_norm(", "instance_norm(",
-          *(f" {operator}= " for operator in ("+", "-", "*", "/", "//", "%", "@", "**", "&", "|", "^", "<<", ">>")))
-#: What gives a view of its first argument. (``reshape`` does where it can.)
-_VIEWS = frozenset({
-    "view", "view_as", "reshape", "flatten", "unflatten", "transpose", "t", "permute", "movedim", "swapaxes", "squeeze",
-    "unsqueeze", "expand", "expand_as", "narrow", "select", "slice", "split", "split_with_sizes", "chunk",
-    "tensor_split", "unbind", "unfold", "diagonal", "detach", "alias", "as_strided", "real", "imag", "view_as_real",
-    "view_as_complex", "getitem", "T", "mT", "H", "mH", "data"})
-#: Methods that give the tensor itself where it is of the wanted type, and in the wanted place and layout, already.
-_CONVERSIONS = frozenset({
-    "to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "short", "char", "byte", "bool",
-    "cfloat", "cdouble", "cpu", "cuda", "contiguous"})
-#: What stands before the name of a parameter that a value may be a view of, where the text does not tell.
+from ...model.graph import Graph, Node
+from ...model.operations import CONVERSIONS, PROGRAM_VIEWS, is_in_place, last_name
+from ...torch_text.parsed import parsed_expression
+
+#: The prefix of a parameter that a value may be a view of, where the graph does not say whether it is.
 _PERHAPS = "?"
 #: Functions that update running statistics: ``name: (places of these, place and name of the switch)``.
 _STATISTICS = {"batch_norm": ((1, 2), 5, "training"), "instance_norm": ((1, 2), 5, "use_input_stats")}
-#: Names of overloads behind the names of operators.
-_OVERLOADS = re.compile(r"\.(?:default|out|self|dim|int|source|Tensor\w*|Scalar\w*|Dimname\w*|Stream\w*)$")
+_NOTHING: frozenset[str] = frozenset()
 
 
-def written_arguments(
-    parameters: Sequence[str], body: Sequence[str], types: Mapping[str, str] | None = None
-) -> dict[str, bool]:
-    """Return the parameters that a graph writes to, in their order: ``True`` where it does, ``False`` where it may.
+def written_arguments(graph: Graph) -> dict[str, bool]:
+    """Return the parameters and attributes that a graph writes to: ``True`` where it does, ``False`` where it may.
 
-    Args:
-        parameters: their names.
-        body: the lines of its ``forward`` in torch's print of it.
-        types: what torch prints of the parameters: ``"f32[2][1]cpu"``.
+    Parameters come first, each by its name in the signature; an attribute by the node that reads it.
     """
-    text = "\n".join(body)
-    present = [sign for sign in _SIGNS if sign in text]
-    signs = sorted({number for sign in present for number, line in enumerate(body) if sign in line})
-    if not signs:
-        return {}
-    writes = _Writes(parameters, text, types or {})
-    for number in signs:
-        for statement in _statements(body[number]):
-            writes.statement(statement)
-    return {name: name in writes.written for name in parameters if {name, _PERHAPS + name} & writes.written}
-
-
-def _statements(line: str) -> list[ast.stmt]:
-    try:
-        return ast.parse(line.strip()).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    writes = _Writes(graph)
+    for node in graph.nodes:
+        if node.statement:
+            writes.written |= writes.named(node.inputs[0]) if node.inputs else _NOTHING
+        elif node.is_call and (is_in_place(node.target) or last_name(node.target) in _STATISTICS
+                               or any(word in node.value for word in ("inplace", "out=", "out ="))):
+            writes.seen_through(parsed_expression(node.value))
+    names = [*(given.name for given in graph.inputs), *map(str, writes.attributes)]
+    return {name: name in writes.written for name in names if {name, _PERHAPS + name} & writes.written}
 
 
 class _Writes:
-    """The writes of a graph. Of its statements only those are read that matter: parsing a large graph takes long.
+    """The writes of a graph. Only those values are parsed that matter: a large graph has tens of thousands.
 
     Attributes:
-        views: of which parameters a value is a view, by its name.
-        written: parameters that were written to.
+        attributes: nodes that read a tensor of the graph's module.
+        written: parameters and attributes that were written to.
     """
 
-    def __init__(self, parameters: Sequence[str], text: str, types: Mapping[str, str]) -> None:
-        self.views: dict[str, frozenset[str]] = {name: frozenset({name}) for name in parameters}
+    def __init__(self, graph: Graph) -> None:
+        self.nodes = {node.name: node for node in graph.nodes}
+        self.attributes = [node.name for node in graph.nodes if _is_attribute(node)]
         self.written: set[str] = set()
-        self._types = types
-        self._text = text
+        self._views = {name: frozenset({name}) for name in self.attributes} | {
+            node.name: frozenset({node.target}) for node in graph.nodes if node.op == "placeholder"}
 
     def named(self, name: str) -> frozenset[str]:
         """Return the parameters that a value is a view of."""
-        if name not in self.views:
-            self.views[name] = frozenset()
-            assignment = self.assignment(name)
-            for statement in _statements(assignment[2]) if assignment is not None else ():
-                if assignment is not None and isinstance(statement, ast.Expr):
-                    self.views[name] = self.seen_through(statement.value, assignment[1] or "")
-        return self.views[name]
+        if name not in self._views:
+            self._views[name] = _NOTHING
+            node = self.nodes.get(name)
+            if node is not None:
+                self._views[name] = self.seen_through(parsed_expression(node.value), _type(node))
+        return self._views[name]
 
-    def assignment(self, name: str) -> re.Match[str] | None:
-        """Return a match of ``(type, expression)`` of the statement that makes a value."""
-        return re.search(rf"(?m)(?:^ *|;  ){name}(?:: \"([^\"\n]*)\")? = (?!None\b)([^;\n]*)", self._text)
-
-    def type(self, value: ast.expr) -> str:
-        """Return the type that torch prints of a value."""
-        if not isinstance(value, ast.Name):
-            return ""
-        assignment = None if value.id in self._types else self.assignment(value.id)
-        if assignment is None:
-            return self._types.get(value.id, "")
-        return assignment[1] or self._types.get(assignment[2], "")
-
-    def statement(self, statement: ast.stmt) -> None:
-        if isinstance(statement, ast.AugAssign):
-            self.written |= self.seen_through(statement.target)
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
-            for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
-                if isinstance(target, ast.Subscript):
-                    self.written |= self.seen_through(target.value)
-            self.seen_through(statement.value)
-        elif isinstance(statement, ast.Expr):
-            self.seen_through(statement.value)
-
-    def seen_through(self, value: ast.expr, result: str = "") -> frozenset[str]:
+    def seen_through(self, value: ast.expr | None, result: str = "") -> frozenset[str]:
         """Return the parameters that an expression is a view of.
 
         Args:
             value: the expression.
-            result: what torch prints of its value.
+            result: what torch prints of its type.
         """
         match value:
             case ast.Name(name):
                 return self.named(name)
             case ast.Subscript(base):
                 return self.seen_through(base)
-            case ast.Attribute(base, name) if name in _VIEWS:
+            case ast.Attribute(base, name) if name in PROGRAM_VIEWS:
                 return self.seen_through(base)
             case ast.Call():
-                return self.called(value, result)
+                return self._called(value, result)
             case ast.List(items) | ast.Tuple(items):
                 return frozenset().union(*map(self.seen_through, items))
-        return frozenset()
+        return _NOTHING
 
-    def called(self, call: ast.Call, new_type: str) -> frozenset[str]:
-        name = _OVERLOADS.sub("", ast.unparse(call.func))
-        operation = name.rpartition(".")[2]
+    def _called(self, call: ast.Call, result: str) -> frozenset[str]:
+        target = ast.unparse(call.func)
+        operation, of_torch = last_name(target), target.startswith("torch.")
         arguments = list(call.args)
-        if isinstance(call.func, ast.Attribute) and not name.startswith("torch."):
+        if isinstance(call.func, ast.Attribute) and not of_torch:
             arguments.insert(0, call.func.value)
         keywords = {keyword.arg: keyword.value for keyword in call.keywords}
         if operation in _STATISTICS:
             places, switch, word = _STATISTICS[operation]
             if _is_true(keywords.get(word) or (arguments[switch] if len(arguments) > switch else None)):
                 self.written |= {name for place in places for name in self.seen_through(arguments[place])}
-        if "out" in keywords:
-            result = self.seen_through(keywords["out"])
-            self.written |= result
-            return result
+        written = keywords.get("out")
+        if written is None and arguments and (is_in_place(target) or _is_true(keywords.get("inplace"))):
+            written = arguments[0]
+        if written is not None:
+            views = self.seen_through(written)
+            self.written |= views
+            return views
         if not arguments:
-            return frozenset()
-        if operation.endswith("_") and not operation.endswith("__") or _is_true(keywords.get("inplace")) \
-                or name in ("operator.setitem", "_operator.setitem"):
-            result = self.seen_through(arguments[0])
-            self.written |= result
-            return result
-        if operation in _CONVERSIONS and not name.startswith("torch.") and not _is_true(keywords.get("copy")):
-            return self.converted(arguments[0], new_type)
-        return self.seen_through(arguments[0]) if operation in _VIEWS else frozenset()
+            return _NOTHING
+        if operation in CONVERSIONS and not of_torch and not _is_true(keywords.get("copy")):
+            return self._converted(arguments[0], result)
+        return self.seen_through(arguments[0]) if operation in PROGRAM_VIEWS else _NOTHING
 
-    def converted(self, value: ast.expr, new_type: str) -> frozenset[str]:
+    def _converted(self, value: ast.expr, result: str) -> frozenset[str]:
         """Return the parameters that a value is a view of after a conversion that gives a value of a type."""
-        views, before = self.seen_through(value), self.type(value)
-        if before and new_type and before != new_type:
-            return frozenset()
-        if before and "][" in new_type:  # (the type tells the layout and the device)
+        views = self.seen_through(value)
+        node = self.nodes.get(value.id) if isinstance(value, ast.Name) else None
+        before = _type(node) if node is not None else ""
+        if before and result and before != result:
+            return _NOTHING
+        if before and "][" in result:  # (the type has the layout and the device)
             return views
         return frozenset(name if name.startswith(_PERHAPS) else _PERHAPS + name for name in views)
+
+
+def _is_attribute(node: Node) -> bool:
+    return node.op == "get_attr" and node.type is not None and node.type.shape is not None and "." not in node.target
+
+
+def _type(node: Node) -> str:
+    return node.type.text if node.type is not None else ""
 
 
 def _is_true(value: ast.expr | None) -> bool:

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...model.graph import Node
 from ...provenance.graph_provenance import Provenance
-from ...provenance.kernel_mapping import is_view
 from ...records.model import Kernel, KernelCall
-from ...torch_text.graph_text import Node
 from ..markdown import count
 from .outline import LAYER, layer_ranges, operations, repeated
 
@@ -72,7 +71,7 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
 def _why_none(provenance: Provenance, kernel: Kernel) -> str:
     stage = provenance.kernel_stage(kernel)
     calls = [node for node in stage.graph.nodes if node.is_call] if stage is not None else []
-    if calls and all(map(is_view, calls)):
+    if calls and all(node.is_view for node in calls):
         return "none: the graph only reshapes what it takes, or takes parts of it"
     return "none that could be read"
 
@@ -88,7 +87,7 @@ def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator
             where = f"{os.path.basename(place.filename)}:{place.line}" if place is not None else "no user line"
             key = where, provenance.modules[origin.module].path if origin.module >= 0 else ""
             groups.setdefault(key, []).append(node)
-            if not is_view(node):
+            if not node.is_view:
                 computed.add(key)
     for key, nodes in groups.items():
         if key in computed or not computed:

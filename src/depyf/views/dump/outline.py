@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...model.graph import Graph, Node
+from ...model.operations import shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
-from ...torch_text.graph_text import Graph, Node, operation_of
 from ..markdown import count
 from ..remembered import Same, once
 
@@ -276,7 +277,7 @@ def _name_of(path: str) -> str:
 
 def operations(nodes: Sequence[Node]) -> str:
     """Return ``"view, (mul, add) x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
-    names = [_operation(node.target) if not node.runs else f"{_operation(node.target)}({_operation(node.runs)})"
+    names = [shown_name(node.target) if not node.runs else f"{shown_name(node.target)}({shown_name(node.runs)})"
              for node in nodes]
     shown = _joined(_folded(names))
     last = nodes[-1].type
@@ -331,12 +332,3 @@ def _joined(words: Sequence[tuple[str, int]]) -> str:
         return text
     return f"{', '.join(word for word, _ in words[:shown])}, ... ({sum(count for _, count in words)} operations)"
 
-
-@functools.lru_cache(65536)
-def _operation(target: str) -> str:
-    """Return ``mm`` for ``torch.ops.aten.mm.default``, ``softmax_backward_data`` for ``aten._softmax_backward_data``.
-
-    The underscore of an operation in place, ``add_``, stays.
-    """
-    name = operation_of(target).rpartition(".")[2]
-    return name.strip("_") if target.startswith("operator.") else name.lstrip("_")

@@ -10,12 +10,12 @@ The parameters of the backward graph tell: those that are no gradients are value
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...model.graph import Node, is_gradient
+from ...model.operations import VIEWS, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
-from ...torch_text.graph_text import Node, TensorType, is_gradient, operation_of
 from ..markdown import count, some
 from .outline import LAYER, layer_pattern, layer_ranges
 
@@ -23,11 +23,6 @@ from .outline import LAYER, layer_pattern, layer_ranges
 _ROWS = 20
 #: Names that are shown of a row.
 _NAMES = 3
-_BITS = re.compile(r"\d+")
-#: Operations that give another view of what they take.
-_VIEWS = frozenset({
-    "view", "unsafe_view", "permute", "t", "transpose", "expand", "slice", "select", "unsqueeze", "squeeze", "alias",
-    "as_strided", "detach", "split", "unbind"})
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,7 @@ def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
     parts = [f"{count(len(some), what)}{_in_all(some)}" for what, some in (
         ("value", computed), ("input", [node for node in saved if node.op == "placeholder"])) if some]
     lines = [f"saved for the backward pass: {'; and '.join(parts)}"]
-    if any(_short(node, nodes) in _VIEWS for node in computed):
+    if any(_short(node, nodes) in VIEWS for node in computed):
         lines.append("  (A view takes no memory of its own where what it is a view of is there anyway.)")
     width, wide = (max((len(text) for text in texts), default=0) for texts in (
         [row.operation for row in rows[:_ROWS]], [row.types for row in rows[:_ROWS]]))
@@ -113,7 +108,7 @@ def _short(node: Node, nodes: dict[str, Node]) -> str:
     """Return the operation that gave a value; of a part of what an operation gave, that one."""
     whole = nodes.get(node.inputs[0]) if node.operation == "getitem" and node.inputs else None
     target = whole.target if whole is not None else node.target
-    return operation_of(target).rpartition(".")[2].lstrip("_")
+    return shown_name(target)
 
 
 def _place(where: str, paths: Sequence[str]) -> str:
@@ -135,19 +130,7 @@ def _in_all(nodes: Sequence[Node]) -> str:
 
 def _bytes(node: Node) -> int | None:
     """Return the bytes of a tensor; ``None`` where a size is open or its type not known. A number takes none."""
-    if node.type is None:
-        return None
-    return 0 if node.type.shape is None else _size(node.type)
-
-
-def _size(of: TensorType) -> int | None:
-    bits = _BITS.search(of.dtype)
-    if not all(size.isdigit() for size in of.shape or ()) or bits is None and of.dtype != "bool":
-        return None
-    elements = 1
-    for size in of.shape or ():
-        elements *= int(size)
-    return elements * max(1, int(bits[0]) // 8 if bits is not None else 1)
+    return None if node.type is None else node.type.bytes
 
 
 def _in_words(size: int | None) -> str:

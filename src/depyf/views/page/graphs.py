@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ...model.graph import Graph
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import CompiledGraph, GraphStage, SourceLocation
 from ...records.stages import ADJECTIVES, direction, title
-from ...torch_text.graph_text import Graph
 from ..dump import outline
 from ..dump.graph_file import stage_view
 from ..markdown import spans

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ....model.graph_text import read_graph
 from ....records.model import Compilation, CompiledGraph, SourceLocation
 from ....records.stages import direction
-from ....torch_text.graph_text import read_graph
 from ....torch_text.resumes import resumed_function
 from ... import compile_arguments
 from ...causes import cause

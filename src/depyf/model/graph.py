@@ -1,0 +1,226 @@
+"""A graph of torch as typed values, which name nothing of the text that they may have been read from.
+
+:func:`.graph_text.read_graph` makes them of torch's print of a graph; nodes of a live ``torch.fx.Graph`` have the
+same fields. A statement of the print and its node::
+
+    # File: model.py:12 in forward, code: x = self.q(x)
+    linear: "f32[2, 8][8, 1]cpu" = torch._C._nn.linear(l_x_, l_w_, None);  l_w_ = None
+
+    Node("linear", "call_function", "torch._C._nn.linear", ("l_x_", "l_w_"), TensorType(...),
+         SourceLocation("model.py", 12, "forward", "x = self.q(x)"),
+         value="torch._C._nn.linear(l_x_, l_w_, None)")
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..records.model import SourceLocation
+from .operations import is_view, operation_of
+
+#: Torch's short names of dtypes (torch/utils/_dtype_abbrs.py). Others stay as they are.
+DTYPES = {
+    "u8": "uint8", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u16": "uint16", "u32": "uint32",
+    "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "c32": "complex32",
+    "c64": "complex64", "c128": "complex128", "bc32": "bcomplex32", "b8": "bool", "b1x8": "bits1x8",
+    "b2x4": "bits2x4", "b4x2": "bits4x2", "b8x1": "bits8", "b16x1": "bits16", "f8e5m2": "float8_e5m2",
+    "f8e4m3fn": "float8_e4m3fn", "f8e5m2fnuz": "float8_e5m2fnuz", "f8e4m3fnuz": "float8_e4m3fnuz",
+    "f8e8m0fnu": "float8_e8m0fnu", "f4e2m1fnx2": "float4_e2m1fn_x2"}
+_SHORT = {name: short for short, name in DTYPES.items()}
+_ARGUMENT = re.compile(r"(?:primals_(?P<from_one>\d+)|arg(?P<from_zero>\d+)_1)$")
+_NAME_OR_STRING = re.compile(
+    r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|(?<![\w.])[A-Za-z_]\w*')
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """The type that torch prints for a value: ``"f32[2, s27][s27, 1]cpu"``.
+
+    Attributes:
+        text: as torch prints it; ``"Sym(s27)"`` for a number.
+        dtype: ``"float32"``; empty for what is no tensor.
+        shape, stride: sizes as text, so that symbols stay: ``("2", "s27")``. ``None`` where torch says nothing.
+        device: ``"cuda:0"``, or empty.
+        number: the expression of a number: ``"s27 + 1"`` of ``"Sym(s27 + 1)"``; empty for other values.
+    """
+
+    text: str
+    dtype: str = ""
+    shape: tuple[str, ...] | None = None
+    stride: tuple[str, ...] | None = None
+    device: str = ""
+    number: str = ""
+
+    @property
+    def bytes(self) -> int | None:
+        """The bytes of the tensor; ``None`` where a size is open or its type is not known. A number takes none."""
+        if self.shape is None:
+            return 0
+        bits = 8 if self.dtype == "bool" else int((re.findall(r"\d+", self.dtype) or [0])[0])
+        if not bits or not all(size.isdigit() for size in self.shape):
+            return None
+        return math.prod(map(int, self.shape)) * max(1, bits // 8)
+
+    @property
+    def short(self) -> str:
+        """Dtype and shape in torch's form: ``"f32[2, s27]"``."""
+        return self.text if self.shape is None else f"{_SHORT.get(self.dtype, self.dtype)}[{', '.join(self.shape)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class AotValue:
+    """The role of a value, as AOTAutograd describes it: ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))``.
+
+    Attributes:
+        text: as torch prints it.
+        kind: the class: ``"GradAOTOutput"``; empty where the text has another form.
+        index: ``2`` of ``idx=2``.
+        name: ``"a.w"`` of ``target='a.w'``.
+        of: the value that it belongs to.
+    """
+
+    text: str
+    kind: str = ""
+    index: int | None = None
+    name: str = ""
+    of: AotValue | None = None
+
+
+class Node(NamedTuple):
+    """One node of a graph.
+
+    (A tuple, which is quickly made: a large model has tens of thousands of nodes.)
+
+    Attributes:
+        name: torch's.
+        op: ``"placeholder"``, ``"call_function"``, ``"call_method"``, ``"call_module"``, ``"get_attr"`` or
+            ``"output"``, as in ``torch.fx``.
+        target: what is called, ``"torch.ops.aten.mm.default"``; ``"operator.add"`` for ``a + b``; the method's name;
+            the path of a module or an attribute; the parameter's name of a placeholder.
+        inputs: names of the nodes that it takes, each once, in order.
+        type: torch's annotation, if there is one. Nodes that give tuples have none.
+        location: the user's line, if torch knows one. Nodes of one user stack share it.
+        line: line of the text that it was read from, from 1; 0 for none.
+        backward: torch says that it is of the backward pass, or in a graph of it (it does so from 2.14 on; see the
+            stage otherwise).
+        runs: the operator that a higher-order call is given: ``"torch.ops.aten.mm.default"`` of
+            ``torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.mm.default, a, b)``; empty for others.
+        value: the Python expression that gives its value, on several lines where torch breaks it; empty for a parameter
+            of the graph.
+        statement: the statement that is run before its value is read: ``"x += y"``, ``"x[0] = 1"``.
+        notes: for each line of the value the role that torch names; empty where it names none.
+        remark: more that torch says of the nodes of a user stack: ``"Annotation: {'call_id': 3}"``.
+        unused: nothing reads its value.
+    """
+
+    name: str
+    op: str
+    target: str
+    inputs: tuple[str, ...] = ()
+    type: TensorType | None = None
+    location: SourceLocation | None = None
+    line: int = 0
+    backward: bool = False
+    runs: str = ""
+    value: str = ""
+    statement: str = ""
+    notes: tuple[AotValue | None, ...] = ()
+    remark: str = ""
+    unused: bool = False
+
+    @property
+    def is_call(self) -> bool:
+        """Return whether the node calls something."""
+        return self.op[:5] == "call_"
+
+    @property
+    def is_view(self) -> bool:
+        """Return whether the node gives its input's memory in another shape."""
+        return self.is_call and is_view(self.target)
+
+    @property
+    def item(self) -> int:
+        """The index of what ``operator.getitem`` takes out of several results; -1 for others."""
+        index = self.value.rpartition("[")[2].removesuffix("]") if self.target == "operator.getitem" else ""
+        return int(index) if index.isdecimal() else -1
+
+    @property
+    def operation(self) -> str:
+        """The operation in short: ``"aten.mm"``, ``"linear"``, ``"add"``, ``"view"``."""
+        return operation_of(self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A parameter of a graph.
+
+    Attributes:
+        name: torch's, as in ``GraphInput.name``; a placeholder has it as its target.
+        text: as torch prints it, with its annotation: ``'L_x_: "f32[2]"'``.
+        type: of the annotation.
+        note: its role.
+    """
+
+    name: str
+    text: str
+    type: TensorType | None = None
+    note: AotValue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A graph, with those that it contains for ``torch.cond`` and the like.
+
+    Attributes:
+        name: of its class (``"GraphModule"``), or the attribute by which the outer graph calls it.
+        nodes: in order, placeholders first.
+        subgraphs: in order.
+        inputs: the parameters of its ``forward``, without ``self``.
+        results: names of the nodes that it returns in a tuple or a list, in order; ``""`` for what is no node.
+        unread: statements that make no node and comments, in order, as nodes with a value and without a name.
+        is_module: it was printed as the class of a module, with nothing beside it.
+    """
+
+    name: str
+    nodes: tuple[Node, ...] = ()
+    subgraphs: tuple[Graph, ...] = ()
+    inputs: tuple[Input, ...] = ()
+    results: tuple[str, ...] = ()
+    unread: tuple[Node, ...] = ()
+    is_module: bool = False
+
+    def walk(self, prefix: str = "") -> Iterator[tuple[str, Graph]]:
+        """Yield this graph and all within it, each with the prefix of its nodes' names in records: ``"body."``."""
+        yield prefix, self
+        for inner in self.subgraphs:
+            yield from inner.walk(f"{prefix}{inner.name}.")
+
+    def named_nodes(self) -> Iterator[tuple[str, Node]]:
+        """Return ``(name in records, node)`` of all nodes; those of inner graphs after the others."""
+        return ((prefix + node.name, node) for prefix, graph in self.walk() for node in graph.nodes)
+
+    def node(self, name: str) -> Node | None:
+        """Return a node by its name."""
+        return next((node for node in self.nodes if node.name == name), None)
+
+
+def is_gradient(name: str) -> bool:
+    """Return whether a name is of a gradient that a backward graph is given."""
+    return name.startswith("tangents_")
+
+
+def argument_index(name: str) -> int | None:
+    """Return the place among the captured graph's inputs of what AOTAutograd calls ``primals_3`` or ``arg2_1``."""
+    match = _ARGUMENT.match(name)
+    if match is None:
+        return None
+    return int(match["from_one"]) - 1 if match["from_one"] else int(match["from_zero"])
+
+
+def with_names(value: str, names: Mapping[str, str]) -> str:
+    """Return an expression or a statement of a node with other names of nodes."""
+    return _NAME_OR_STRING.sub(lambda match: names.get(match[0], match[0]), value) if names else value

@@ -1,0 +1,584 @@
+"""Torch's print of a graph -> its nodes.
+
+Every stage of a graph (captured, joint, forward, backward, after Inductor's passes) is recorded as the text that torch
+printed, so the nodes can be read anywhere: from a running torch, from records, from a log of ``TORCH_TRACE``. What the
+text says in comments and strings has a form of torch's own:
+
+* ``"f32[2, s27][s27, 1]cuda:0"``: dtype, shape, stride, device (``CodeGen._gen_python_code`` in torch/fx/graph.py);
+* ``# File: model.py:12 in forward, code: x = self.q(x)``: the user's line of the nodes below
+  (``_ParsedStackTrace.get_summary_str``);
+* ``# GradAOTOutput(grad_of=PlainAOTInput(idx=2))`` after a value: its role
+  (torch/_functorch/_aot_autograd/descriptors.py).
+
+The text is read statement by statement: one that was cut off, or that is not Python everywhere, gives the nodes that it
+has. Nothing here raises for any text.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ..decompiler.trees import dotted_name
+from ..records.model import SourceLocation
+from ..torch_text.wrapping import NOT_PYTHON, items, top_level
+from .graph import DTYPES, AotValue, Graph, Input, Node, TensorType
+
+_LOCATION = re.compile(
+    r"# ?(?P<remark>.*?) ?File: (?P<file>.+?):(?P<line>\d+) in (?P<function>.+?), code: ?(?P<text>.*)$")
+#: Torch found no user line for the nodes below.
+_NO_LOCATION = "No stacktrace found"
+_BACKWARD = "Backward of forward node"
+_OPERATORS: dict[type, str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "floordiv", ast.Div: "truediv", ast.Mod: "mod",
+    ast.Pow: "pow", ast.LShift: "lshift", ast.RShift: "rshift", ast.BitAnd: "and_", ast.BitOr: "or_",
+    ast.BitXor: "xor", ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.Gt: "gt",
+    ast.LtE: "le", ast.GtE: "ge", ast.UAdd: "pos", ast.USub: "neg", ast.Invert: "invert", ast.Not: "not_",
+    ast.Is: "is_", ast.IsNot: "is_not", ast.In: "contains", ast.NotIn: "not_contains"}
+_IN_PLACE = {name: "i" + name.rstrip("_") for name in _OPERATORS.values()}
+_CLASS = re.compile(r"class (?P<name>\w+)(?P<bases>\(.*\))?:")
+#: The base of a graph's class.
+_MODULE = "(torch.nn.Module)"
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_OBJECT = re.compile(r"<[^<>\n]*>")
+#: What lets go of values after a statement.
+_RELEASE = re.compile(r";  (?P<names>(?:\w+ = )+)None$")
+#: The node's name for what an operation in place has changed.
+_SECOND_NAME = re.compile(r'(?P<statement>.*);  (?P<node>\w+(?:: "[^"]*")? = \w+)$', re.S)
+_ROLE = re.compile(r"(?P<code>.*?)  # (?P<role>[A-Z]\w*(?:\(.*\))?|None)$")
+_AOT_VALUE = re.compile(r"(?P<kind>[A-Z]\w*)\((?P<key>\w+)=(?P<inner>.*)\)$")
+#: What the calls of operators begin with that run an operator which they are given.
+_HIGHER_ORDER = "torch.ops.higher_order."
+_OPERATOR = re.compile(r"(?<![\w.'])torch\.ops\.\w+\.\w+(?:\.\w+)?")
+_NUMBER = re.compile(r"Sym\((.*)\)")
+#: So often are lines joined, up to that on which all brackets are closed, that are no statement.
+_JOINS = 20
+_NOT_READ = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+@functools.lru_cache(64)
+def read_graph(text: str) -> Graph:
+    """Return the graph that a text contains; one without nodes where it contains none.
+
+    Those of a run are parsed once: who writes its files clears the cache then.
+
+    Args:
+        text: ``GraphStage.text``.
+    """
+    try:
+        return _Text(text).graph()
+    except (RecursionError, MemoryError, ValueError, AttributeError, IndexError, TypeError):
+        return Graph("")
+
+
+def locations(text: str) -> Iterator[SourceLocation]:
+    """Yield the user's lines that the comments of a graph's text name; the statements are not read for it."""
+    for line in dict.fromkeys(text.splitlines()) if "File: " in text else ():
+        match = _LOCATION.match(line.strip())
+        if match is not None:
+            yield _location(match["file"], int(match["line"]), match["function"], match["text"])
+
+
+class _Text:
+    """Reads the classes of a text, of which each is a graph."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.split("\n")
+        self.first = 0
+        if text.startswith(NOT_PYTHON):  # (then all is a comment)
+            self.lines[1:] = [line.removeprefix("# ") for line in self.lines[1:]]
+            self.first = 1
+        self.root: _Graph | None = None
+        self.open: list[_Graph] = []
+        self.is_module = True
+        self.joins = _JOINS
+
+    def graph(self) -> Graph:
+        at = self.first
+        while at < len(self.lines):
+            line = self.lines[at]
+            code = line.strip()
+            if not code:
+                at += 1
+            elif code[0] == "#":
+                self._comment(code, at + 1)
+                at += 1
+            else:
+                while self.open and len(line) - len(line.lstrip()) <= self.open[-1].indent:
+                    self.open.pop()
+                end = self._end(at)
+                after = self._statement(at, end)
+                if not after:  # (lines that were joined for nothing)
+                    self.joins -= 1
+                at = after or self._statement(at, at + 1) or at + 1
+        if self.root is None:
+            return Graph("")
+        return self.root.done(self.is_module)
+
+    def _comment(self, code: str, line: int) -> None:
+        if not self.open:
+            self.is_module = False
+        elif not self.open[-1].comment(code):
+            self.open[-1].leave_unread(code, line)
+
+    def _end(self, at: int) -> int:
+        """Return the line after the statement that begins on a line: that on which all its brackets are closed."""
+        depth, quotes = 0, ""
+        for end in range(at, len(self.lines)):
+            line = self.lines[end]
+            if quotes or "'''" in line or '"""' in line:  # (a line of such a string may look like a statement)
+                quotes = _open_quotes(line, quotes)
+            else:
+                depth += _depth(line)
+            if depth <= 0 and not quotes:
+                return end + 1
+            if self.joins <= 0:
+                break
+        self.joins = 0  # (a bracket is open up to the end of the text)
+        return at + 1
+
+    def _statement(self, at: int, end: int) -> int:
+        """Read the lines up to one as a statement; return that line, 0 where they are none."""
+        line = self.lines[at]
+        code, indent = line.strip(), len(line) - len(line.lstrip())
+        if code.startswith("class ") and (match := _CLASS.match(code)):
+            if self.root is None or self.open:
+                graph = _Graph(match["name"], indent)
+                self.is_module &= match["bases"] == _MODULE
+                if self.open:
+                    self.open[-1].inner.append(graph)
+                self.open.append(graph)
+                self.root = self.root or graph
+            else:
+                self.is_module = False
+            return end
+        if code.startswith("def "):
+            return self._function(at, end, indent)
+        if not self.open:
+            self.is_module = False
+            return end
+        return end if self.open[-1].statement(self.lines[at:end], at + 1) else 0
+
+    def _function(self, at: int, end: int, indent: int) -> int:
+        """Read a signature; the first of a class is that of its graph."""
+        if self.root is None:
+            self.root = _Graph(self.lines[at].strip()[len("def ") :].partition("(")[0], indent)
+            self.open, self.is_module = [self.root], False
+        if not self.open or self.open[-1].has_signature:
+            self.is_module = False
+            self.open.append(_Graph("", indent))  # (its statements are of no graph)
+            return end
+        return end if self.open[-1].signature(self.lines[at:end]) else 0
+
+
+def _parsed(code: str) -> list[ast.stmt]:
+    """Return the statements of a text. The ``repr`` of an object in it, ``<Mesh 2>``, counts as a constant."""
+    try:
+        return ast.parse(code).body
+    except SyntaxError:
+        return ast.parse(_OBJECT.sub("...", code)).body
+
+
+def _depth(line: str) -> int:
+    """Return how many more brackets a line opens than it closes."""
+    if sum(map(line.count, "([{")) == sum(map(line.count, ")]}")):
+        return 0
+    code = _without_role(_STRING.sub("", line))
+    return sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
+
+
+def _open_quotes(line: str, quotes: str) -> str:
+    """Return the quotes of a string over several lines that are open after a line; those before it are given."""
+    for each in ("'''", '"""'):
+        if quotes in ("", each) and line.count(each) % 2:
+            quotes = "" if quotes else each
+    return quotes
+
+
+def _without_role(code: str) -> str:
+    return code.partition("  # ")[0]
+
+
+@dataclass
+class _Graph:
+    """A graph while it is read.
+
+    Attributes:
+        name, indent: of its class.
+        inner, nodes, inputs, unread, results: as of :class:`Graph`.
+        names: of nodes.
+        arguments: parameters that no statement has renamed so far, with their annotations.
+        lists: names of argument lists -> the nodes in them.
+        in_place: ``(statement, target, inputs)`` of an operation in place whose node is named next.
+        location, remark, backward: of the nodes that follow.
+        flattened: its arguments come as a list or as trees.
+    """
+
+    name: str
+    indent: int
+    inner: list[_Graph] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
+    unread: list[Node] = field(default_factory=list)
+    results: tuple[str, ...] = ()
+    names: set[str] = field(default_factory=set)
+    arguments: dict[str, TensorType | None] = field(default_factory=dict)
+    lists: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    in_place: tuple[str, str, tuple[str, ...]] | None = None
+    location: SourceLocation | None = None
+    remark: str = ""
+    backward: bool = False
+    flattened: bool = False
+    has_signature: bool = False
+
+    def done(self, is_module: bool) -> Graph:
+        if not self.flattened:
+            # A parameter whose node has its own name is a node without a statement.
+            missing = [Node(name, "placeholder", name, (), kind) for name, kind in self.arguments.items()]
+            count = next((i for i, node in enumerate(self.nodes) if node.op != "placeholder"), len(self.nodes))
+            order = {name: index for index, name in enumerate(self.arguments)}
+            first = self.nodes[:count]
+            if missing:
+                known = {node.target for node in first}
+                first = sorted(
+                    [*first, *(node for node in missing if node.target not in known)],
+                    key=lambda node: order.get(node.target, -1))
+            self.nodes[:count] = first
+        return Graph(self.name, _with_lines_of_items(self.nodes), tuple(each.done(is_module) for each in self.inner),
+                     tuple(self.inputs), self.results, tuple(self.unread), is_module and self.has_signature)
+
+    def signature(self, lines: Sequence[str]) -> bool:
+        """Read the lines of a signature; return whether they are one."""
+        texts, notes = [], {}
+        for line in lines:
+            code, _, note = line.partition("  # ")
+            texts.append(code.strip())
+            notes[code.partition(":")[0].strip(" ,*")] = aot_value(note) if note else None
+        code = " ".join(texts)
+        marks = list(top_level(code))
+        try:
+            definition = ast.parse(f"{code} pass").body[0]
+        except _NOT_READ:
+            return False
+        closed = next((place for letter, place in marks if letter == ")"), 0)
+        if not closed or not isinstance(definition, ast.FunctionDef):
+            return False
+        arguments = definition.args
+        every = [*arguments.posonlyargs, *arguments.args, *([arguments.vararg] if arguments.vararg else []),
+                 *arguments.kwonlyargs]
+        types = {argument.arg: _type(argument.annotation) for argument in every}
+        for text in items(code[marks[0][1] + 1 : closed]):
+            match = re.match(r"\**(?P<name>\w+)", text)
+            if match and match["name"] != "self":
+                name = match["name"]
+                self.arguments[name] = types.get(name)
+                self.inputs.append(Input(name, text, types.get(name), notes.get(name)))
+        self.has_signature = True
+        return True
+
+    def comment(self, comment: str) -> bool:
+        """Read a comment; return whether it says something of the nodes below."""
+        match = _LOCATION.match(comment)
+        if match is None:
+            if _NO_LOCATION in comment:
+                self.location, self.remark, self.backward = None, "", False
+                return True
+            return False
+        place = _location(match["file"], int(match["line"]), match["function"], match["text"])
+        if place is self.location:  # (another user stack with the same innermost line)
+            place = SourceLocation(place.filename, place.line, place.function, place.text)
+        self.location, self.remark, self.backward = place, match["remark"].strip(), _BACKWARD in match["remark"]
+        return True
+
+    def leave_unread(self, code: str, line: int) -> None:
+        self.unread.append(Node("", "", "", (), None, self.location, line, value=code, remark=self.remark))
+
+    # --- statements -------------------------------------------------------------------------------
+    def statement(self, lines: Sequence[str], line: int) -> bool:
+        """Read the lines of a statement; return whether they are one."""
+        notes = []
+        parts = []
+        indent = len(lines[0]) - len(lines[0].lstrip())
+        for text in lines:
+            role = _ROLE.match(text) if "  # " in text else None
+            parts.append((text if role is None else role["code"])[indent:].rstrip())
+            notes.append(aot_value(role["role"]) if role is not None else None)
+        code = "\n".join(parts)
+        released = _RELEASE.search(code)
+        names = released["names"].replace("=", " ").split() if released is not None else []
+        code = code[: released.start()] if released is not None else code
+        second = _SECOND_NAME.match(code) if ";  " in code else None
+        known = len(self.nodes)
+        try:
+            for part in (code,) if second is None else (second["statement"], second["node"]):
+                trees = _parsed(part)
+                for tree in trees:
+                    text = part if len(trees) == 1 else ast.get_source_segment(part, tree) or ""
+                    if not self._tree(tree, text, line, names):
+                        self.leave_unread(text, line)
+        except _NOT_READ:
+            if len(lines) == 1:
+                self.leave_unread(code, line)
+            return len(lines) == 1
+        if any(notes) and len(self.nodes) > known:
+            self.nodes[-1] = self.nodes[-1]._replace(notes=tuple(notes))
+        return True
+
+    def _tree(self, statement: ast.stmt, code: str, line: int, released: Sequence[str]) -> bool:
+        """Read a statement; return whether it is of a node."""
+        if isinstance(statement, ast.Return):
+            self.results = _results(statement.value)
+            self._add(Node("output", "output", "output", self._inputs(statement.value), None, None, line,
+                           value=code.removeprefix("return ")))
+        elif isinstance(statement, ast.AugAssign):
+            name = _IN_PLACE.get(_OPERATORS.get(type(statement.op), ""), "iadd")
+            self.in_place = code, f"operator.{name}", self._inputs(statement.target, statement.value)
+        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            name, kind = statement.target.id, _type(statement.annotation)
+            if statement.value is None:
+                self._add(Node(name, "placeholder", name, (), kind, None, line, statement=code))
+                return True
+            return self._assignment(name, statement.value, kind, code, line, name in released)
+        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            if isinstance(target, ast.Subscript):
+                self.in_place = code, "operator.setitem", self._inputs(target.value, target.slice, statement.value)
+                return True
+            if isinstance(target, ast.Name):
+                return self._assignment(target.id, statement.value, None, code, line, target.id in released)
+            if isinstance(target, (ast.Tuple, ast.List)) and "tree_flatten" in code:
+                self.flattened = True
+                for item in target.elts:
+                    if isinstance(item, ast.Name):
+                        self._add(Node(item.id, "placeholder", item.id, (), None, None, line))
+                self.arguments.clear()
+            return False
+        else:
+            return _is_released(statement)
+        return True
+
+    def _assignment(
+        self, name: str, value: ast.expr, kind: TensorType | None, code: str, line: int, unused: bool,
+    ) -> bool:
+        """Read what is assigned to a name; return whether that is of a node."""
+        if isinstance(value, ast.Name):
+            return self._named(name, value.id, kind, line, unused)
+        self.in_place = None
+        if isinstance(value, ast.Constant) and value.value is None:
+            return True  # torch lets go of values that it needs no more
+        text = code.partition(" = ")[2]
+        if isinstance(value, (ast.List, ast.Tuple)):
+            self.lists[name] = self._inputs(value)  # arguments, put together before a call that empties the list
+            return False
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+            if value.func.id == "iter":
+                self.flattened = True
+                self.arguments.clear()  # the arguments come as one list
+                return False
+            if value.func.id == "next":
+                self._add(Node(name, "placeholder", name, (), kind, None, line, value=text))
+                return True
+        op, target, inputs = self._described(value)
+        if op:
+            self._call(name, op, target, inputs, kind, line, _operator_given(target, value), text, "", unused)
+        return bool(op)
+
+    def _named(self, name: str, value: str, kind: TensorType | None, line: int, unused: bool) -> bool:
+        """Give a value another name; return whether that is of a node."""
+        in_place, self.in_place = self.in_place, None
+        if in_place is not None:
+            self._call(name, "call_function", in_place[1], in_place[2], kind, line, "", value, in_place[0], unused)
+        elif value in self.arguments:
+            self._add(Node(name, "placeholder", value, (), self.arguments[value] or kind, None, line))
+        return in_place is not None or value in self.arguments
+
+    def _described(self, value: ast.expr) -> tuple[str, str, tuple[str, ...]]:
+        """Return ``(op, target, inputs)`` of an expression that torch prints for a node."""
+        if isinstance(value, ast.Call):
+            attribute = _attribute(value)
+            if attribute is not None:
+                return attribute[0], attribute[1], self._inputs(value)
+            function = value.func
+            inputs = self._inputs(function, *value.args, *(keyword.value for keyword in value.keywords))
+            if isinstance(function, ast.Attribute) and not self._is_global(function):
+                return "call_method", function.attr, inputs
+            return "call_function", dotted_name(function) or ast.unparse(function), inputs
+        inputs = self._inputs(value)
+        attribute = _attribute(value)
+        if attribute is not None:
+            return attribute[0], attribute[1], inputs
+        operator = ""
+        if isinstance(value, (ast.BinOp, ast.UnaryOp)):
+            operator = _OPERATORS.get(type(value.op), "")
+        elif isinstance(value, ast.Compare):
+            operator = _OPERATORS.get(type(value.ops[0]), "")
+        elif isinstance(value, ast.Subscript):
+            operator = "getitem"
+        elif isinstance(value, ast.Attribute):
+            return "call_function", "getattr", inputs
+        return ("call_function", f"operator.{operator}", inputs) if operator else ("", "", ())
+
+    def _call(
+        self, name: str, op: str, target: str, inputs: tuple[str, ...], kind: TensorType | None, line: int, runs: str,
+        value: str, statement: str, unused: bool,
+    ) -> None:
+        self._add(Node(name, op, target, inputs, kind, self.location, line, self.backward, runs, value, statement, (),
+                       self.remark, unused))
+
+    def _add(self, node: Node) -> None:
+        if node.name not in self.names or node.op == "output":
+            self.names.add(node.name)
+            self.nodes.append(node)
+
+    def _is_global(self, value: ast.expr) -> bool:
+        """Return a dotted name that begins with none of the nodes: ``torch.ops.aten.mm.default``."""
+        while isinstance(value, ast.Attribute):
+            value = value.value
+        return isinstance(value, ast.Name) and value.id not in self.names and value.id not in self.arguments
+
+    def _inputs(self, *expressions: ast.expr | None) -> tuple[str, ...]:
+        result: dict[str, None] = {}
+        pending: list[ast.AST] = [item for item in reversed(expressions) if item is not None]
+        while pending:
+            item = pending.pop()
+            if isinstance(item, ast.Name):
+                if item.id in self.lists:
+                    result.update(dict.fromkeys(self.lists[item.id]))
+                elif item.id in self.names or item.id in self.arguments:
+                    result[item.id] = None
+            elif isinstance(item, ast.Attribute):
+                pending.append(item.value)
+            elif not isinstance(item, ast.Constant | ast.expr_context):
+                pending.extend(reversed(list(ast.iter_child_nodes(item))))
+        return tuple(result)
+
+
+def _with_lines_of_items(nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Return the nodes; a call without a line of its own has that of the items that are taken out of what it gives.
+
+    Torch's partitioner puts a call that saves the state of the random numbers in the place of another one. It copies
+    nothing of what is known of that, but its items stay as they were.
+    """
+    lines: dict[str, SourceLocation] = {}
+    for node in reversed(nodes):
+        if node.target == "operator.getitem" and node.inputs:
+            place = node.location or lines.get(node.name)
+            if place is not None:
+                lines[node.inputs[0]] = place
+    return tuple(node._replace(location=lines[node.name])
+                 if node.is_call and node.location is None and node.name in lines else node for node in nodes)
+
+
+def _operator_given(target: str, value: ast.expr) -> str:
+    """Return the operator that a higher-order call is given, as of :attr:`Node.runs`."""
+    if not target.startswith(_HIGHER_ORDER) or not isinstance(value, ast.Call):
+        return ""
+    return next((name for argument in value.args if _OPERATOR.fullmatch(name := dotted_name(argument))), "")
+
+
+def _results(value: ast.expr | None) -> tuple[str, ...]:
+    """Return the names of the nodes that a graph returns, in order, ``""`` for what is no node."""
+    if not isinstance(value, (ast.Tuple, ast.List)):
+        return ()
+    return tuple(item.id if isinstance(item, ast.Name) else "" for item in value.elts)
+
+
+def _is_released(statement: ast.stmt) -> bool:
+    """Return whether a statement only lets go of values: ``a = b = None``."""
+    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) \
+        and statement.value.value is None
+
+
+def _attribute(value: ast.expr) -> tuple[str, str] | None:
+    """Return ``("get_attr", path)`` for ``self.a.b`` and ``getattr(self, "0").b``.
+
+    ``("call_module", path)`` where that is called; ``None`` for anything else.
+    """
+    op = "get_attr"
+    if isinstance(value, ast.Call) and _attribute_asked(value) is None:
+        value, op = value.func, "call_module"
+    parts: list[str] = []
+    while True:
+        if isinstance(value, ast.Attribute):
+            parts.append(value.attr)
+            value = value.value
+        elif isinstance(value, ast.Call) and (name := _attribute_asked(value)) is not None:
+            parts.append(name)
+            value = value.args[0]
+        else:
+            break
+    if isinstance(value, ast.Name) and value.id == "self" and parts:
+        return op, ".".join(reversed(parts))
+    return None
+
+
+def _attribute_asked(value: ast.Call) -> str | None:
+    """Return ``"0"`` of ``getattr(x, "0")``; ``None`` for other calls."""
+    if isinstance(value.func, ast.Name) and value.func.id == "getattr" and len(value.args) == 2 \
+            and isinstance(value.args[1], ast.Constant):
+        return str(value.args[1].value)
+    return None
+
+
+@functools.lru_cache(65536)
+def aot_value(text: str) -> AotValue | None:
+    """Read the role that AOTAutograd gives a value; ``None`` for ``"None"``."""
+    match = _AOT_VALUE.match(text)
+    if match is None:
+        return None if text == "None" else AotValue(text)
+    inner = match["inner"]
+    return AotValue(text, match["kind"], int(inner) if inner.isdecimal() else None,
+                    inner[1:-1] if inner[:1] in "'\"" else "", aot_value(inner) if "(" in inner else None)
+
+
+@functools.lru_cache(65536)
+def _location(filename: str, line: int, function: str, text: str) -> SourceLocation:
+    return SourceLocation(filename, line, function, text)
+
+
+def _type(annotation: ast.expr | None) -> TensorType | None:
+    if annotation is None:
+        return None
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return tensor_type(annotation.value)
+    return TensorType(ast.unparse(annotation))
+
+
+@functools.lru_cache(65536)
+def tensor_type(text: str) -> TensorType:
+    """Read torch's annotation of a value. A subclass of tensors is printed around it: ``"DTensor(f32[2], ...)"``."""
+    inner = re.fullmatch(r"[A-Za-z_]\w*\((?P<inner>\w+\[.*)\)", text)
+    core = inner["inner"] if inner is not None else text
+    begin = core.find("[")
+    dtype = core[:begin]
+    if begin <= 0 or not dtype.isidentifier():
+        number = _NUMBER.fullmatch(text)
+        return TensorType(text, number=number[1] if number is not None else "")
+    shape, end = _sizes(core, begin)
+    if shape is None:
+        return TensorType(text)
+    stride, after = _sizes(core, end) if core[end : end + 1] == "[" else (None, end)
+    device = re.match(r"[a-z]+(?::\d+)?", core[after:])
+    return TensorType(text, DTYPES.get(dtype, dtype), shape, stride, device.group(0) if device else "")
+
+
+def _sizes(text: str, begin: int) -> tuple[tuple[str, ...] | None, int]:
+    """Return the sizes in the bracket that begins there, and where it ends. Sizes may be expressions with commas."""
+    depth, item, sizes = 0, begin + 1, []
+    for index in range(begin, len(text)):
+        letter = text[index]
+        if letter in "[(":
+            depth += 1
+        elif letter in "])":
+            depth -= 1
+        if depth == 0 or (depth == 1 and letter == ","):
+            size = text[item:index].strip()
+            if size:
+                sizes.append(size)
+            item = index + 1
+        if depth == 0:
+            return tuple(sizes), index + 1
+    return None, begin
