@@ -47,8 +47,9 @@ ROLES: dict[str, tuple[str, ...]] = {
     "scan": ("the function that scan calls for each element",),
     "associative_scan": ("the function that associative_scan combines by",),
 }
-#: Where the functions are that set modes.
-_OF_MODES = ("torch._C._set_grad_enabled", "torch.amp.autocast_mode.", "torch.autograd.grad_mode.")
+#: Functions that set modes.
+_OF_MODES = frozenset(
+    "_set_grad_enabled _enter_inference_mode _exit_inference_mode _enter_autocast _exit_autocast".split())
 _QUOTE = "'"
 
 
@@ -117,7 +118,7 @@ def mode_set(target: str, call: str) -> str:
         target: what is called.
         call: the call as an expression.
     """
-    if not target.startswith(_OF_MODES):
+    if last_name(target) not in _OF_MODES:
         return ""
     tree = parsed_expression(call)
     arguments = [ast.unparse(each) for each in tree.args] if isinstance(tree, ast.Call) else []
