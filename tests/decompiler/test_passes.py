@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from depyf.cfg.stack import check_edges
+from depyf.cfg.check import check_edges
 from depyf.decompiler import decompile_code, passes
 from depyf.decompiler.bodies import Unfinished
 from depyf.decompiler.body import Body

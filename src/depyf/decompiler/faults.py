@@ -13,7 +13,8 @@ import warnings
 
 from ..bytecode.errors import Unreadable, one_line
 from ..bytecode.linetable import MalformedTable
-from ..cfg.stack import BrokenGraph, StackMismatch
+from ..cfg.check import BrokenGraph
+from ..cfg.stack import StackMismatch
 from .errors import CannotDecompile
 
 #: What says that code does not fit a form, that its text is none, or that it is too deep or too much.

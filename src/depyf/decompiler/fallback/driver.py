@@ -25,18 +25,16 @@ from typing import Protocol
 
 from ... import budgets
 from ...bytecode.code import CO_ASYNC_GENERATOR, Code
-from ...bytecode.operations import Op
-from ...bytecode.opspec import effect
 from ...cfg import graph as g
 from ...cfg.graph import Cfg
 from ..emit.literals import constant
 from ..errors import FALLBACK, CannotDecompile
 from ..trees import Transformer, nodes_of
 from . import helpers, namespaces
-from .rules import calls, control, displays, matching, operators, places, stack_operations
 from .rules.control import raise_again
 from .segments import FALL, Segment, cut
-from .writer import LASTI, PLAIN, Rule, Writer
+from .translate import translate
+from .writer import LASTI, PLAIN, Writer
 
 
 class Nested(Protocol):
@@ -304,32 +302,3 @@ def _free_prefix(graph: Cfg) -> str:
     while any(name.startswith(prefix) and not name.endswith("__") for name in names):
         prefix += "_"
     return prefix
-
-
-# --- One canonical operation -> statements on the slot variables, as text ----------------------------
-RULES: dict[str, Rule] = {
-    **places.RULES,
-    **operators.RULES,
-    **displays.RULES,
-    **calls.RULES,
-    **stack_operations.RULES,
-    **control.RULES,
-    **matching.RULES,
-}
-
-
-def translate(writer: Writer, op: Op) -> None:
-    """Write one operation.
-
-    Raises:
-        CannotDecompile: it has no form in Python source.
-    """
-    rule = namespaces.RULES.get(op.kind) if writer.namespace else None
-    rule = rule or RULES.get(op.kind)
-    if rule is None:
-        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}")
-    before = len(writer.tags)
-    rule(writer, op)
-    pops, pushes = effect(op)
-    if len(writer.tags) - before != pushes - pops:
-        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset} left {len(writer.tags)} values")

@@ -12,8 +12,8 @@ from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Special, State, folds_not, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
-from .analysis import reach
 from .frames import Construct, Cursor, Suite, outer_ends
+from .reaching import reach
 from .region_cfg import is_leave
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
-from .analysis import reach
 from .frames import Frame, outer_ends
 from .loop_places import in_loop
+from .reaching import reach
 
 if TYPE_CHECKING:
     from .analysis import Analysis

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
-from .analysis import reached
 from .evidence import INDENTATION, Evidence
+from .reaching import reached
 
 if TYPE_CHECKING:
     from .walk import Walker

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..lift import Scope, folds_not, negate
 from ..lift.spelling import begins_below, begins_statement, depth, line_of_first, spelled
 from ..nodes import line_of, part_of, suites_of, with_operands
-from .join_statements import exit_between
+from .split_guards import exit_between
 
 if TYPE_CHECKING:
     from ..body import Body
