@@ -27,9 +27,8 @@ from .dynamo.simplify import Simplification
 from .dynamo.written_out import SET_ENTRY
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
-from .errors import EMIT, CannotDecompile
+from .errors import EMIT, CannotDecompile, why
 from .fallback.scope import dispatch_loop
-from .faults import why
 from .options import Options
 from .proof.equivalence.reads import ALWAYS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE

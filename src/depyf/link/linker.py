@@ -128,7 +128,7 @@ class Linker:
 
     def _linked_now(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> CodeType | None:
         """Decompile once more what the file shows, and link it."""
-        from ..decompiler.dynamo.recorded_facts import RecordedFacts
+        from ..decompiler.dynamo.facts import RecordedFacts
         from ..finishing.frames import readable_alone
         from ..finishing.texts import decompiled_bytecode
 

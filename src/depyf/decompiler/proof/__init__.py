@@ -13,6 +13,6 @@ In comes a program of canonical operations and the code object that its text com
 
 * **equivalent** (:mod:`.equivalence`): both do the same in the same order, for code whose list juggling was removed.
 
-:mod:`.substitution` asks whether one code object may run in place of another. Nothing here knows the passes; what it
-shares with them is the reader (``bytecode``) and its table of operations, which are tested by themselves.
+:func:`.parts.first_mismatch` asks whether one code object may run in place of another. Nothing here knows the passes;
+what it shares with them is the reader (``bytecode``) and its table of operations, which are tested by themselves.
 """

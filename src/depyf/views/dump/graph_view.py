@@ -37,7 +37,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ...decompiler.free_names import free_name
+from ...decompiler.names import free_name
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...torch_text import wrapping
 from ...torch_text.resumes import plain_name
