@@ -25,8 +25,7 @@ from ..bytecode.errors import Unreadable, one_line
 from ..guarded import unwarned
 from ..reading import contents, opened
 from ..views.markdown import count
-from .status import BAD_INPUT, refused
-from .terminal import bar_on
+from .terminal import BAD_INPUT, bar_on, refused
 
 EXACT, UNPROVEN_OR_WORSE = 0, 1
 #: First words of a file that this command has written (and may write again).

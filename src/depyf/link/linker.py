@@ -20,7 +20,7 @@ from .. import budgets, reading
 from ..guarded import guarded_call
 from ..harmless import say
 from ..records.model import Bytecode, PackedCode
-from .replacing import run_when_debugging
+from .sessions import run_when_debugging
 
 if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
     from ..decompiler import Decompiled
@@ -76,7 +76,7 @@ class Linker:
         Args:
             place: of the text: path of its file, line that it begins at, all of the file.
         """
-        from .lines import remember_lines
+        from .functions import remember_lines
         from .transformed import CannotLink, linked_code
 
         path, first_line, file_text = place

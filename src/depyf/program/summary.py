@@ -22,7 +22,7 @@ from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import verdict
 from ..views.without_frame import total
-from .variables import shown
+from .start import shown
 
 WIDTH = 110
 _OURS = re.compile(rf"({RUN}|{RANK})\d+$")

@@ -19,7 +19,7 @@ from typing import Any
 from .. import budgets
 from ..reading import json_value, opened
 from ..reading import lines as lines_of
-from . import model, plain_lines
+from . import model, run_directory
 from .model import (
     Bytecode,
     Capture,
@@ -38,9 +38,9 @@ from .model import (
     UnreadEvent,
     Unwritten,
 )
-from .plain_lines import SCHEMA, first_line, last_lines, line_of
+from .run_directory import SCHEMA, first_line, last_lines, line_of
 
-FILE = plain_lines.FILE
+FILE = run_directory.FILE
 #: The note of a run whose file ends early.
 NOT_ENDED = "the run did not end: what was complete when it was killed is here"
 #: The note on records that a log of ``TORCH_TRACE`` was read into.

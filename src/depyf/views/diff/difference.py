@@ -27,8 +27,17 @@ from ..index.totals import seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
 from ..without_frame import without_frame
-from .canonical import calls, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
-from .operations import changed_operations, first_difference, times_of
+from .canonical import (
+    calls,
+    changed_operations,
+    first_difference,
+    graph_lines,
+    guard_text,
+    kernel_lines,
+    kernel_name,
+    shown_lines,
+    times_of,
+)
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, summaries
 
 #: How many of a kind are listed one by one, unless all are wanted.

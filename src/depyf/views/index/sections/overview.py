@@ -5,11 +5,10 @@ from __future__ import annotations
 from ....records.store import NOT_ENDED, UNDER_STANCE
 from ....torch_text import global_names
 from ... import cache_keys
-from ...dump.folder import TITLE
+from ...dump.folder import NOTHING, TITLE, versions
 from ...formatting import OUTCOMES, remarks, seconds
 from ...function_summary import FunctionSummary
 from ...markdown import code, count, link, prose, some
-from ...nothing import NOTHING, versions
 from ...verdict import verdict
 from ...without_frame import total
 from ..totals import Totals, seconds_by_phase
