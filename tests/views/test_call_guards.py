@@ -7,13 +7,13 @@ from depyf.model.arithmetic import plain_sums
 from depyf.model.guards import Tensor
 from depyf.records.model import Guard
 from depyf.torch_text.guard_failures import guard_failures
+from depyf.torch_text.wrapping import WIDTH
 from depyf.views.dump.graph_changes import like_before
 from depyf.views.dump.guards import versions as of_versions
 from depyf.views.dump.guards.call import LONGEST, TO_DECIDE, call_guards
 from depyf.views.dump.guards.sizes import open_sizes, range_left, symbol_table
 from depyf.views.dump.guards.versions import as_comment, deciding, of_some
 from depyf.views.dump.guards.whole import guards_file
-from depyf.views.formatting import WIDTH
 
 
 def changes(old, new):

@@ -274,7 +274,7 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
         return
     other = None
     if settings.interpreter is not None and code.version != sys.version_info[:2]:
-        from ..decompiler.proof.interpreter import Interpreter
+        from ..decompiler.proof.recompile import Interpreter
 
         other = Interpreter(settings.interpreter)
     result = decompile_code(code, verify=settings.verify, interpreter=other)

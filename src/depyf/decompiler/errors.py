@@ -9,8 +9,7 @@ import warnings
 
 from ..bytecode.errors import Unreadable, one_line
 from ..bytecode.linetable import MalformedTable
-from ..cfg.check import BrokenGraph
-from ..cfg.stack import StackMismatch
+from ..cfg.check import BrokenGraph, StackMismatch
 
 
 class Stage(enum.Enum):

@@ -32,12 +32,10 @@ from .structure.region_cfg import RegionCfg
 from .structure.spell_tests import join_statements, spell_tests, split_guards
 from .undo import match_patterns
 from .undo.cleanup_copies import outline_cleanups
-from .undo.duplicate_ends import merge_breaks, merge_ends
+from .undo.duplicate_ends import merge_breaks, merge_ends, thread_jumps
 from .undo.except_star import desugar_except_star
 from .undo.handlers import classify_handlers
-from .undo.iterator_pops import mark_iterator_pops, split_breaks
-from .undo.jump_threading import thread_jumps
-from .undo.loop_inversion import undo_loop_inversion
+from .undo.loop_inversion import mark_iterator_pops, split_breaks, undo_loop_inversion
 
 Subject = TypeVar("Subject")
 

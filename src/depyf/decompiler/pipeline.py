@@ -15,8 +15,8 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
+from ..cfg.check import StackMismatch
 from ..cfg.graph import Cfg, build
-from ..cfg.stack import StackMismatch
 from . import passes
 from .constants import name_constants
 from .dynamo.facts import Facts
@@ -33,9 +33,8 @@ from .options import Options
 from .proof.equivalence.reads import ALWAYS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
-from .proof.interpreter import ForeignError, Interpreter
 from .proof.parts import Proof, prove
-from .proof.recompile import Compiler, compile_function, compile_here
+from .proof.recompile import Compiler, ForeignError, Interpreter, compile_function, compile_here
 from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
 from .scopes import top_level

@@ -20,13 +20,12 @@ from .. import cache_keys
 from ..causes import heading
 from ..compile_arguments import in_words, of_function
 from ..findings import not_compiled_by_outcome
-from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name
+from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name, without_frame
 from ..function_summary import FunctionSummary
 from ..grouping import VALUES, kind_of_failure
 from ..index.totals import seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
-from ..without_frame import without_frame
 from .canonical import (
     calls,
     changed_operations,

@@ -11,8 +11,8 @@ from ...records.stages import ADJECTIVES, direction, title
 from ...torch_text.graph_text import Graph
 from ..dump import outline
 from ..dump.graph_file import stage_view
+from ..formatting import what_called
 from ..markdown import spans
-from ..without_frame import what_called
 from .run import Json, Run, plain_lines
 
 

@@ -6,11 +6,10 @@ from ....records.store import NOT_ENDED, UNDER_STANCE
 from ....torch_text import global_names
 from ... import cache_keys
 from ...dump.folder import NOTHING, TITLE, versions
-from ...formatting import OUTCOMES, remarks, seconds
+from ...formatting import OUTCOMES, remarks, seconds, total
 from ...function_summary import FunctionSummary
 from ...markdown import code, count, link, prose, some
 from ...verdict import verdict
-from ...without_frame import total
 from ..totals import Totals, seconds_by_phase
 from ..written import BROWSER, START, WORDS
 from .context import SectionContext
