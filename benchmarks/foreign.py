@@ -32,7 +32,7 @@ from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
 from depyf.decompiler.options import Options
 from depyf.decompiler.proof.exact import same_code
-from depyf.decompiler.proof.interpreter import ForeignError, Interpreter
+from depyf.decompiler.proof.recompile import ForeignError, Interpreter
 from depyf.decompiler.scopes import top_level
 from depyf.decompiler.tiers import Tiers
 

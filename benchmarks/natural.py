@@ -44,7 +44,7 @@ from as_written.stripped import MODES
 from roundtrip import corpus_files
 
 import foreign
-from depyf.decompiler.proof.interpreter import ForeignError, Interpreter
+from depyf.decompiler.proof.recompile import ForeignError, Interpreter
 
 HERE = pathlib.Path(__file__).parent
 SMALLEST = 3  # examples of each class

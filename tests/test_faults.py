@@ -24,7 +24,7 @@ import depyf  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, private_api, trace_events, versions  # noqa: E402
 from depyf.capture.torch_private.shared import shared_patch  # noqa: E402
-from depyf.decompiler import faults  # noqa: E402
+from depyf.decompiler import errors  # noqa: E402
 from depyf.finishing.recorded import read_records  # noqa: E402
 from depyf.records import log, store  # noqa: E402
 from depyf.report import report  # noqa: E402
@@ -277,7 +277,7 @@ def forget_results():
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()
-    faults._warned.clear()  # of which mistakes the decompiler has warned
+    errors._warned.clear()  # of which mistakes the decompiler has warned
 
 
 def fails(*args, **kwargs):

@@ -109,15 +109,14 @@ ON_VALUES = ("views", "advice", "fitting", "comparing")
 #: Their modules that may use regular expressions, with what they match.
 USE_REGULAR_EXPRESSIONS = {
     "views.markdown": "Markdown", "views.markdown_blocks": "Markdown", "views.page.assemble": "pages of ours",
-    "views.dump.guards.helpers": "Python of ours: the helpers that a file of guards calls",
+    "views.dump.guards.whole": "Python of ours: the helpers that a file of guards calls",
     "fitting.sizes": "names that the user gives", "fitting.written": "arguments that the user writes",
     "comparing.outcome": "what the program prints",
     # Graphs, equal layers, ranks and line breaks: texts that other steps of the same work replace by values.
     **dict.fromkeys((
-        "views.diff.canonical", "views.diff.difference", "views.dump.graph_changes", "views.dump.graph_file",
-        "views.dump.graph_function", "views.dump.graph_view", "views.dump.graph_writes", "views.dump.guards.layers",
-        "views.dump.guards.versions", "views.dump.inner_graphs", "views.dump.outline", "views.dump.saved",
-        "views.formatting", "views.inductor_ranges", "views.line_breaks", "views.rank_classes"), "to be replaced"),
+        "views.diff.canonical", "views.diff.difference", "views.dump.graph_changes", "views.dump.graph_view",
+        "views.dump.guards.layers", "views.dump.guards.versions", "views.dump.outline", "views.formatting",
+        "views.inductor_ranges", "views.rank_classes"), "to be replaced"),
 }
 #: Words of torch's by which a text may be told from others.
 WORDS_OF_TORCH = re.compile(

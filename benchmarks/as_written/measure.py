@@ -14,7 +14,7 @@ from _shared import TooLong, time_limit
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
-from depyf.decompiler.proof.interpreter import Interpreter
+from depyf.decompiler.proof.recompile import Interpreter
 
 from .classes import difference
 from .functions import Pair, functions, paired

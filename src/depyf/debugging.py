@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any
 from . import pausing
 from .guarded import guarded_call, warn_of
 from .harmless import say
-from .link.replacing import linked_code_runs
-from .link.sessions import DebugSession, active_session, ended_sessions, last_session
+from .link.sessions import DebugSession, active_session, ended_sessions, last_session, linked_code_runs
 from .link.transformed import of_a_tool
 
 if TYPE_CHECKING:
     from .watch.stop import BadValueFound as BadValueFound
-    from .watch.values import StopOn
+    from .watch.stop import StopOn
 
 _inside = threading.local()
 _MOST_FILES = 8

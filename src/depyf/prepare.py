@@ -289,9 +289,8 @@ class prepare_debug(contextlib.ContextDecorator):
     def _write_nothing(self) -> None:
         """Write the dump of a run in which nothing was compiled."""
         from .records.environment import environment, rank_and_world
-        from .records.plain_lines import FILE, first_line, last_lines
-        from .views.dump.folder import NOTES
-        from .views.nothing import index_of_nothing
+        from .records.run_directory import FILE, first_line, last_lines
+        from .views.dump.folder import NOTES, index_of_nothing
 
         facts = environment()
         notes = list(filter(None, [self._untested, self._trouble]))

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from depyf.capture.fact_snapshot import snapshot  # noqa: E402
 from depyf.capture.object_facts import LiveFacts  # noqa: E402
-from depyf.decompiler.dynamo.recorded_facts import RecordedFacts  # noqa: E402
+from depyf.decompiler.dynamo.facts import RecordedFacts  # noqa: E402
 
 
 class Shadowed(torch.nn.Linear):

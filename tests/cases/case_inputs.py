@@ -147,7 +147,7 @@ def _as_dynamo_writes(case: Case) -> tuple[str, str]:
     import torch
 
     from depyf.capture.fact_snapshot import snapshot
-    from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
+    from depyf.decompiler.dynamo.facts import RecordedFacts
 
     names: dict = {
         "torch": torch, "nn": torch.nn, "OrderedDict": collections.OrderedDict, "__compiled_fn_1": lambda *args: args,

@@ -20,7 +20,7 @@ from sample_records import WHOLE  # noqa: E402
 
 from depyf import budgets, reading  # noqa: E402
 from depyf.cli import main  # noqa: E402
-from depyf.records import plain_lines, store  # noqa: E402
+from depyf.records import run_directory, store  # noqa: E402
 from depyf.records.model import Compilation, CompileId, SourceFile  # noqa: E402
 from depyf.report import report  # noqa: E402
 
@@ -66,7 +66,7 @@ def nested_lists(path):
 
 
 def nested_in_a_note(path):
-    path.write_text(plain_lines.first_line({}) + '{"record":"note","text":' + '{"a":' * 200_000 + "\n")
+    path.write_text(run_directory.first_line({}) + '{"record":"note","text":' + '{"a":' * 200_000 + "\n")
 
 
 def random_bytes(path):
@@ -208,7 +208,7 @@ def test_a_name_of_3_megabytes_is_cut(folder):
 
 def test_text_of_code_is_not_cut(folder):
     text = "x = 1\n" * 100_000
-    (folder / "dump" / store.FILE).write_text(plain_lines.first_line({}) + store.line(
+    (folder / "dump" / store.FILE).write_text(run_directory.first_line({}) + store.line(
         SourceFile("a.py", text)))
     assert store.read(str(folder / "dump")).sources[0].text == text
 

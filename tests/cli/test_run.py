@@ -13,7 +13,7 @@ import pytest
 from pretended import Terminal
 
 from depyf.cli.run import PTH
-from depyf.program import variables
+from depyf.program import start as variables
 from depyf.program.options import Options
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

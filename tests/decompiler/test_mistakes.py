@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from depyf.decompiler import Fidelity, decompile_code, faults
+from depyf.decompiler import Fidelity, decompile_code, errors
 from depyf.decompiler.errors import STRUCTURE, CannotDecompile
 from depyf.decompiler.pipeline import Failed
 from depyf.decompiler.structure.fold_expressions import Reducer
@@ -22,12 +22,12 @@ def broken(self: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "_warned", set())
+    monkeypatch.setattr(errors, "_warned", set())
 
 
 def test_a_mistake_is_said_in_the_note_and_in_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Reducer, "run", broken)
-    with pytest.warns(faults.InternalError, match=r"KeyError: 'a mistake', test_mistakes.py:\d+\); please report") as seen:
+    with pytest.warns(errors.InternalError, match=r"KeyError: 'a mistake', test_mistakes.py:\d+\); please report") as seen:
         found = decompile_code(CODE)
         again = decompile_code(CODE)
     assert len(seen) == 1
@@ -48,7 +48,7 @@ def test_where_warnings_are_errors_the_result_is_the_same(monkeypatch: pytest.Mo
 def test_a_mistake_in_every_form_is_one_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("emit", "text_of"):
         monkeypatch.setattr(f"depyf.decompiler.pipeline.{name}", lambda *_: broken(None))
-    with pytest.warns(faults.InternalError), pytest.raises(Failed, match="internal error of depyf"):
+    with pytest.warns(errors.InternalError), pytest.raises(Failed, match="internal error of depyf"):
         decompile_code(CODE)
 
 

@@ -13,7 +13,7 @@ from depyf.bytecode.code import Code
 from depyf.bytecode.pyc import read_pyc
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.proof.exact import same_program
-from depyf.decompiler.proof.interpreter import ForeignError, Interpreter, compile_text
+from depyf.decompiler.proof.recompile import ForeignError, Interpreter, compile_text
 
 HERE = pathlib.Path(__file__).parent
 VERSIONS = ("3.7", "3.8", "3.9")

@@ -10,7 +10,7 @@ import weakref
 import pytest
 
 from depyf.decompiler.constants import CellOf, constant_values
-from depyf.decompiler.proof.substitution import first_mismatch
+from depyf.decompiler.proof.parts import first_mismatch
 from depyf.link import lifetimes
 from depyf.link.lifetimes import free_unused
 from depyf.link.patches import CannotPatch, with_constants, with_moves

@@ -12,7 +12,8 @@ torch = pytest.importorskip("torch")
 
 import depyf
 from depyf.capture.torch_private import cache_entries, private_api, replacements
-from depyf.link import replacing, transformed
+from depyf.link import sessions as replacing
+from depyf.link import transformed
 
 pytestmark = [
     pytest.mark.usefixtures("fresh_dynamo"),

@@ -10,8 +10,7 @@ import sys
 
 import pytest
 
-from depyf.pytest_plugin.recorder import folder_name, session_directory
-from depyf.pytest_plugin.summary import MOST, Account, summary
+from depyf.pytest_plugin.recorder import MOST, Account, folder_name, session_directory, summary
 from depyf.records import store
 
 pytest_plugins = "pytester"

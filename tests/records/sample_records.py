@@ -64,4 +64,4 @@ COMPILATION = Compilation(
     {"dynamic": "True"})
 WHOLE = Capture((CompiledFunction("f", (FRAME,), "full.py"),), (GRAPH,), ("a note", "another"), {"torch": "2.13"},
                 (COMPILATION,), (SourceFile("/a/b.py", "x = \"\udc80\"\n"),), None,
-                (UnreadEvent("compiler_collective", "[1]", IDS, "__compiled_fn_1"),))
+                (UnreadEvent("compiler_collective", "[1]", IDS, "__compiled_fn_1", 1),))

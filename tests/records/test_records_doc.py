@@ -7,7 +7,7 @@ import re
 import pytest
 
 from depyf.records import model as records
-from depyf.records import plain_lines, store
+from depyf.records import run_directory, store
 
 TEXT = (pathlib.Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
 RECORDS = [each for each in vars(records).values()
@@ -34,7 +34,7 @@ def test_every_field_is_named_in_the_section_of_its_record(record):
 def test_kinds_of_lines_and_the_schema():
     kinds = set(re.findall(r"^\| `(\w+)` \|", TEXT.split("## While the run")[0], re.M))
     assert kinds - {"record"} == {"schema", "note", "end", *store._KINDS}
-    assert f'{{"record":"schema","version":{plain_lines.SCHEMA},' in TEXT and f"**`version`** is {plain_lines.SCHEMA}" in TEXT
+    assert f'{{"record":"schema","version":{run_directory.SCHEMA},' in TEXT and f"**`version`** is {run_directory.SCHEMA}" in TEXT
     assert "store.NOT_ENDED" in TEXT
 
 

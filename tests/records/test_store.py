@@ -9,7 +9,7 @@ from sample_records import COMPILATION, GRAPH, WHOLE
 
 from depyf.bytecode.packed import packed
 from depyf.finishing.recorded import read_records
-from depyf.records import plain_lines, store
+from depyf.records import run_directory, store
 from depyf.records.model import Bytecode, CodeObject, CompileId, MeantFunction, ResumeOfBytecode
 
 
@@ -45,7 +45,7 @@ def test_every_field_of_every_record_is_in_the_sample():
 
 def killed(*records):
     python = platform.python_version()
-    return plain_lines.first_line({"torch": "2.13", "python": python}) + "".join(map(store.line, records))
+    return run_directory.first_line({"torch": "2.13", "python": python}) + "".join(map(store.line, records))
 
 
 def loop(x):
@@ -82,7 +82,7 @@ def test_a_run_that_was_killed_has_what_was_complete(tmp_path):
 @pytest.mark.parametrize("number, code", [(7, None), (0, "AAAA"), (0, "no base64")])
 def test_a_code_object_that_is_none_costs_its_function(tmp_path, number, code):
     good = packed(loop.__code__)
-    text = plain_lines.first_line({"torch": "2.13", "python": "3.11.0"}) + "".join(map(store.line, [
+    text = run_directory.first_line({"torch": "2.13", "python": "3.11.0"}) + "".join(map(store.line, [
         CodeObject(number, good if code is None else dataclasses.replace(good, data=code)),
         Bytecode(CompileId(0, 0), "loop", "__transformed_code_0_for_loop", "a.py", 0, MeantFunction("loop", 0), good,
                  {}, ())]))

@@ -9,10 +9,9 @@ from depyf.model.guards import Range, short_dtype
 from depyf.model.reading import Reader, typed
 from depyf.records.model import Guard, SourceLocation
 from depyf.torch_text.guards import is_expression, parse_guards
-from depyf.views.dump.guards.helpers import helpers, imports
+from depyf.torch_text.wrapping import WIDTH, broken
 from depyf.views.dump.guards.layers import Block, Item, fold, series, spelled, unfolded
-from depyf.views.dump.guards.whole import guard_groups, guard_lines, guards_file
-from depyf.views.line_breaks import WIDTH, broken
+from depyf.views.dump.guards.whole import guard_groups, guard_lines, guards_file, helpers, imports
 
 TREE = """
 TREE_GUARD_MANAGER:

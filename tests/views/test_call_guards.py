@@ -9,14 +9,13 @@ from depyf.model.arithmetic import plain_sums
 from depyf.model.guards import Tensor
 from depyf.records.model import Guard
 from depyf.torch_text.guard_failures import guard_failures
+from depyf.torch_text.wrapping import WIDTH
 from depyf.views.dump import graph_changes
-from depyf.views.dump.guards import changes as of_versions
+from depyf.views.dump.guards import versions as of_versions
 from depyf.views.dump.guards.call import LONGEST, TO_DECIDE, call_guards
-from depyf.views.dump.guards.changes import as_comment
 from depyf.views.dump.guards.sizes import open_sizes, range_left, symbol_table
-from depyf.views.dump.guards.versions import deciding, of_some
+from depyf.views.dump.guards.versions import as_comment, deciding, of_some
 from depyf.views.dump.guards.whole import guards_file
-from depyf.views.line_breaks import WIDTH
 
 
 def changes(old, new):

@@ -32,11 +32,11 @@ from depyf.views.causes import call_of, in_plain_python
 from depyf.views.changes import value
 from depyf.views.diff.difference import difference
 from depyf.views.findings import findings
+from depyf.views.formatting import short_names
 from depyf.views.index.index import index
 from depyf.views.index.totals import Totals
 from depyf.views.markdown import code, prose
 from depyf.views.run_index import RunIndex
-from depyf.views.short_paths import short_names
 
 FILE = "/home/me/project/model.py"
 

@@ -2,7 +2,7 @@
 
 import ast
 
-from depyf.watch.steps import find_function, graph_steps, kernel_steps
+from depyf.watch.probe import find_function, graph_steps, kernel_steps
 
 GRAPH = '''\
 class GraphModule(torch.nn.Module):

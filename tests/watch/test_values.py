@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from depyf.watch.values import Condition, described, leaves
+from depyf.watch.stop import Condition, described, leaves
 
 NAN, INF = float("nan"), float("inf")
 

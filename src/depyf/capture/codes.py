@@ -281,7 +281,7 @@ def write_and_link(
         writer, linker, attempt: of the session.
         code_objects: write code objects, too.
     """
-    from ..decompiler.dynamo.recorded_facts import RecordedFacts  # (with files="later" nothing is decompiled)
+    from ..decompiler.dynamo.facts import RecordedFacts  # (with files="later" nothing is decompiled)
     from ..finishing.frames import code_text
     from ..finishing.texts import decompiled_bytecode
 

@@ -2,7 +2,7 @@
 
 Transformed code reads objects by names and keys that stand in it. So the objects that can be asked about are those that
 these names and keys lead to from the frame's variables. What is known of each (:mod:`.object_facts`) is the text of
-:class:`~depyf.decompiler.dynamo.recorded_facts.RecordedFacts`: it answers as :class:`~.live_facts.LiveFacts` does, and
+:class:`~depyf.decompiler.dynamo.facts.RecordedFacts`: it answers as :class:`~.live_facts.LiveFacts` does, and
 nothing live is kept.
 """
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ..decompiler.free_names import free_name
+from ..decompiler.names import free_name
 from ..records.log import Recorded
 from ..records.model import (
     Caller,

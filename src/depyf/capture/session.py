@@ -454,8 +454,8 @@ class Session:
         event = events.unread_event(name, metadata, payload, ids)
 
         def record() -> None:
-            named = replace(event, graph=graph.name) if graph is not None else event
-            self.unread.append(self.recorder.append(named))
+            self.unread.append(self.recorder.append(replace(
+                event, graph=graph.name if graph is not None else "", number=len(self.unread) + 1)))
 
         if graph is None:
             record()

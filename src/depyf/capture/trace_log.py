@@ -113,7 +113,8 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
         if name or payload is None or not has_frame:
             if name:
                 unread_events.append(unread_event(name, metadata, payload, reader.compile_id(
-                    metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)) if has_frame else None))
+                    metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)) if has_frame else None,
+                    len(unread_events) + 1))
             return
         ids = reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
         key = ids.key

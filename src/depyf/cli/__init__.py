@@ -20,9 +20,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from .status import INTERRUPTED, refused
-from .terminal import harmless_streams
-from .time_limit import TooSlow, time_limit
+from .terminal import INTERRUPTED, TooSlow, harmless_streams, refused, time_limit
 
 #: In the order in which ``depyf --help`` shows them.
 COMMANDS = ("run", "explain", "fix", "diff", "check", "fits", "repro", "open", "report", "decompile", "doctor")

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from .status import DONE, refused
+from .terminal import DONE, refused
 
 BEYOND = 1
 #: Options, with the kinds of budgets that they are for (``depyf.views.findings.KINDS``; a help need not import that).

@@ -25,8 +25,7 @@ from ..bytecode.errors import Unreadable, one_line
 from ..guarded import unwarned
 from ..reading import contents, opened
 from ..views.markdown import count
-from .status import BAD_INPUT, refused
-from .terminal import bar_on
+from .terminal import BAD_INPUT, bar_on, refused
 
 EXACT, UNPROVEN_OR_WORSE = 0, 1
 #: First words of a file that this command has written (and may write again).
@@ -275,7 +274,7 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
         return
     other = None
     if settings.interpreter is not None and code.version != sys.version_info[:2]:
-        from ..decompiler.proof.interpreter import Interpreter
+        from ..decompiler.proof.recompile import Interpreter
 
         other = Interpreter(settings.interpreter)
     result = decompile_code(code, verify=settings.verify, interpreter=other)

@@ -8,8 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .status import DONE, refused
-from .terminal import add_color, console_on
+from .terminal import DONE, add_color, console_on, refused
 
 if TYPE_CHECKING:
     from ..views.diff.difference import Difference

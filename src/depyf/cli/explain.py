@@ -8,8 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .. import guarded
-from .status import DONE, refused
-from .terminal import add_color, console_on
+from .terminal import DONE, add_color, console_on, refused
 
 if TYPE_CHECKING:
     from ..views.rank_classes import RankClass

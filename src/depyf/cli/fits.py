@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from .status import DONE, refused
+from .terminal import DONE, refused
 
 NOT_SERVED, UNDECIDED = 1, 3
 

@@ -7,8 +7,7 @@ import os
 import sys
 from typing import Any
 
-from .status import DONE, refused
-from .terminal import bar_on
+from .terminal import DONE, bar_on, refused
 
 DIFFERENT = 1
 

@@ -8,7 +8,7 @@ import pathlib
 import sys
 from typing import Any
 
-from .status import DONE, refused
+from .terminal import DONE, refused
 
 
 def add(commands: Any) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Any
 
-from .status import DONE, refused
+from .terminal import DONE, refused
 
 
 def add(commands: Any) -> None:

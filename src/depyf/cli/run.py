@@ -15,8 +15,8 @@ import sys
 from collections.abc import MutableMapping
 from typing import Any
 
-from ..program import options, variables
-from .status import refused
+from ..program import options, start
+from .terminal import refused
 
 DIRECTORY = "depyf_output"
 #: Installed beside the package: starts depyf where the environment asks for it.
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
               "       depyf run [options] -m module [arguments ...]",
         description="Runs a program as python does, with its arguments, and writes what torch.compile did with it; a "
                     "summary goes to standard error. The program need not be changed. For programs that others start "
-                    f"(torchrun, pytest, a server), set {variables.DIRECTORY}=DIR instead, and {variables.OPTIONS} to "
+                    f"(torchrun, pytest, a server), set {start.DIRECTORY}=DIR instead, and {start.OPTIONS} to "
                     "the options below.",
         epilog="Exit status: that of the program. 2: the directory cannot be used.")
     command.add_argument("-o", "--output", metavar="DIR", default=DIRECTORY,
@@ -51,9 +51,9 @@ def run(given: argparse.Namespace) -> int:
     if os.path.exists(given.output) and not os.path.isdir(given.output):
         return refused(f"{given.output} is a file; give the name of a directory: depyf run -o DIR ...")
     environment = dict(os.environ)
-    environment[variables.DIRECTORY] = os.path.abspath(given.output)
-    environment[variables.OPTIONS] = options.Options.of(given).text
-    variables.new_launch(environment, run=True)
+    environment[start.DIRECTORY] = os.path.abspath(given.output)
+    environment[start.OPTIONS] = options.Options.of(given).text
+    start.new_launch(environment, run=True)
     start_with(environment)
     command = [sys.executable, *(["-m"] if given.module else []), given.program, *given.arguments]
     sys.stdout.flush()

@@ -6,10 +6,15 @@ import argparse
 import contextlib
 import os
 import shutil
+import signal
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from .. import budgets, reading
 from ..harmless import harmless
 
 if TYPE_CHECKING:
@@ -92,3 +97,58 @@ def harmless_streams() -> Iterator[None]:
 def below(stream: TextIO) -> TextIO:
     """Return the stream itself, for text that is escaped already and has our colours."""
     return stream.stream if isinstance(stream, HarmlessStream) else stream
+
+
+# --- Exit statuses that the commands share -----------------------------------------------------------
+#: Done, and nothing to say against it.
+DONE = 0
+#: What was given cannot be read or used, or the result cannot be written.
+BAD_INPUT = 2
+#: Ended by Ctrl-C.
+INTERRUPTED = 130
+
+
+def refused(why: object) -> int:
+    """Say on standard error why a command does nothing, and return its exit status.
+
+    Raises:
+        BrokenPipeError: that is why: the reader of the output has seen enough (:func:`depyf.cli.main` ends quietly).
+    """
+    if isinstance(why, BrokenPipeError):
+        raise why
+    print(f"depyf: {why}", file=sys.stderr)
+    return BAD_INPUT
+
+
+# --- A limit on the processor time of a command -------------------------------------------------------
+# Hostile records may cost much more than their size.
+class TooSlow(BaseException):
+    """The command took too long; the message says what to do.
+
+    No ``except Exception`` that goes on after an error catches it.
+    """
+
+
+@contextlib.contextmanager
+def time_limit() -> Iterator[None]:
+    """Raise :class:`TooSlow` in the code inside when it takes longer than what was read accounts for.
+
+    Without signals (on Windows, in another thread than the main one) there is no limit.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    begun = time.process_time()
+
+    def look(number: int, frame: FrameType | None) -> None:
+        budget = budgets.seconds_for(reading.opened_bytes())
+        if why := budget.exceeded(int(time.process_time() - begun)):
+            raise TooSlow(f"stopped: {why}")
+
+    before = signal.signal(signal.SIGVTALRM, look)
+    signal.setitimer(signal.ITIMER_VIRTUAL, 1, 1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

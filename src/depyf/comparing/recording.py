@@ -16,8 +16,7 @@ from ..link.functions import functions_of
 from ..records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from ..torch_text.generated import read_module
 from ..torch_text.wrapping import legal_graph
-from ..watch.probe import CannotWatch, observe
-from ..watch.steps import Step
+from ..watch.probe import CannotWatch, Step, observe
 from ..watch.stop import kernel_groups
 from .tensors import kept
 

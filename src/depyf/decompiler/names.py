@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import keyword
 import unicodedata
+from collections.abc import Container
 from functools import lru_cache
 from typing import Any
 
@@ -214,3 +216,20 @@ def checked_text(node: ast.expr) -> str:
         return ast.unparse(node)
     except ValueError as error:  # (a number of more digits than are converted, an f-string without quotes left)
         raise CannotDecompile(EMIT, str(error)) from error
+
+
+# --- Names that are not taken yet --------------------------------------------------------------------
+def free_name(wanted: str, taken: Container[str], first: int = 1) -> str:
+    """Return a name that is not taken: the wanted one, or that with a number behind it.
+
+    Args:
+        wanted: the name.
+        taken: names that others have.
+        first: the number that is tried first.
+    """
+    name = wanted
+    for number in itertools.count(first):
+        if name not in taken:
+            break
+        name = f"{wanted}_{number}"
+    return name

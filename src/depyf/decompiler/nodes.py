@@ -133,7 +133,7 @@ def offset_of(expr: ast.expr) -> int:
 class Literal:
     """An expression that stands for one constant of the program: ``(1, -2)`` for ``CONST (1, -2)``.
 
-    The compiler folds it with others beside it: see :mod:`depyf.decompiler.lift.fold_barriers`.
+    The compiler folds it with others beside it: see :mod:`depyf.decompiler.lift.operators`.
     """
 
     literal: Any

@@ -28,18 +28,14 @@ from .dynamo import readable as words
 from .dynamo import simplify
 from .structure import fold_expressions, walk
 from .structure.arrange import arrange
-from .structure.join_statements import join_statements
 from .structure.region_cfg import RegionCfg
-from .structure.spell_tests import spell_tests
-from .structure.split_guards import split_guards
+from .structure.spell_tests import join_statements, spell_tests, split_guards
 from .undo import match_patterns
 from .undo.cleanup_copies import outline_cleanups
-from .undo.duplicate_ends import merge_breaks, merge_ends
+from .undo.duplicate_ends import merge_breaks, merge_ends, thread_jumps
 from .undo.except_star import desugar_except_star
 from .undo.handlers import classify_handlers
-from .undo.iterator_pops import mark_iterator_pops, split_breaks
-from .undo.jump_threading import thread_jumps
-from .undo.loop_inversion import undo_loop_inversion
+from .undo.loop_inversion import mark_iterator_pops, split_breaks, undo_loop_inversion
 
 Subject = TypeVar("Subject")
 

@@ -15,8 +15,8 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
+from ..cfg.check import StackMismatch
 from ..cfg.graph import Cfg, build
-from ..cfg.stack import StackMismatch
 from . import passes
 from .constants import name_constants
 from .dynamo.facts import Facts
@@ -27,16 +27,14 @@ from .dynamo.simplify import Simplification
 from .dynamo.written_out import SET_ENTRY
 from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
-from .errors import EMIT, CannotDecompile
+from .errors import EMIT, CannotDecompile, why
 from .fallback.scope import dispatch_loop
-from .faults import why
 from .options import Options
 from .proof.equivalence.reads import ALWAYS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
-from .proof.interpreter import ForeignError, Interpreter
 from .proof.parts import Proof, prove
-from .proof.recompile import Compiler, compile_function, compile_here
+from .proof.recompile import Compiler, ForeignError, Interpreter, compile_function, compile_here
 from .renamed import renamed
 from .result import Decompiled, Fidelity, Part
 from .scopes import top_level

@@ -25,8 +25,7 @@ from .body import Body
 from .compiled import CompiledScope
 from .dynamo.simplify.naming import is_torch_name
 from .emit.literals import constant
-from .errors import LIFT, STRUCTURE, CannotDecompile
-from .faults import why
+from .errors import LIFT, STRUCTURE, CannotDecompile, why
 from .generics import TypeAlias
 from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor
 from .names import legal

@@ -25,8 +25,7 @@ from ..bytecode.errors import Unreadable
 from ..bytecode.instructions import decode
 from ..bytecode.packed import unpacked
 from ..decompiler import Decompiled, Fidelity, decompile_code
-from ..decompiler.dynamo.facts import NoFacts
-from ..decompiler.dynamo.recorded_facts import RecordedFacts
+from ..decompiler.dynamo.facts import NoFacts, RecordedFacts
 from ..guarded import guarded_call
 from ..records.model import Bytecode, CodeText
 from .frames import code_text

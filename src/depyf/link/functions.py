@@ -10,14 +10,15 @@ holds it sees the change, and what it computes cannot change.
 from __future__ import annotations
 
 import inspect
+import linecache
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from .graph_code import GraphCode, same_graph
 from .identical import identical_code, named_like, nested_codes, qualified_name
-from .lines import remember_lines
 from .releases import numbers, running_graph
 
 _assigning = threading.Lock()
@@ -139,3 +140,21 @@ def _replace(function: FunctionType, code: CodeType) -> None:
     running = function.__code__
     with _assigning:
         function.__code__ = named_like(code, running).replace(co_flags=running.co_flags)
+
+
+# --- Tracebacks and debuggers find the dumped text, even when the file is gone -----------------------
+def remember_lines(path: str, text: str, owner: Any) -> None:
+    """Make ``linecache`` answer for ``path`` with ``text`` as long as ``owner`` lives: what runs with these lines.
+
+    The entry has no time stamp, so ``linecache.checkcache`` leaves it alone: running code keeps showing
+    the lines that it was compiled from, whatever happens to the file afterwards. Without this entry
+    (``linecache.clearcache()``) Python reads the file as usual.
+    """
+    entry = (len(text), None, text.splitlines(keepends=True), path)
+    linecache.cache[path] = entry
+    weakref.finalize(owner, _forget, path, entry).atexit = False
+
+
+def _forget(path: str, entry: Any) -> None:
+    if linecache.cache.get(path) is entry:
+        del linecache.cache[path]

@@ -20,7 +20,7 @@ from .. import budgets, reading
 from ..guarded import guarded_call
 from ..harmless import say
 from ..records.model import Bytecode, PackedCode
-from .replacing import run_when_debugging
+from .sessions import run_when_debugging
 
 if TYPE_CHECKING:  # (what is watched and not debugged needs no decompiler)
     from ..decompiler import Decompiled
@@ -76,7 +76,7 @@ class Linker:
         Args:
             place: of the text: path of its file, line that it begins at, all of the file.
         """
-        from .lines import remember_lines
+        from .functions import remember_lines
         from .transformed import CannotLink, linked_code
 
         path, first_line, file_text = place
@@ -128,7 +128,7 @@ class Linker:
 
     def _linked_now(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> CodeType | None:
         """Decompile once more what the file shows, and link it."""
-        from ..decompiler.dynamo.recorded_facts import RecordedFacts
+        from ..decompiler.dynamo.facts import RecordedFacts
         from ..finishing.frames import readable_alone
         from ..finishing.texts import decompiled_bytecode
 

@@ -24,12 +24,11 @@ from ..bytecode.linetable import relocate
 from ..decompiler import Fidelity
 from ..decompiler.constants import constant_values
 from ..decompiler.dynamo.global_names import CONSTANT_PREFIX
-from ..decompiler.proof.substitution import first_mismatch
+from ..decompiler.proof.parts import first_mismatch
 from ..decompiler.trees import copied, nodes_of
 from .identical import global_names, named_like, nested_codes
 from .lifetimes import free_unused
-from .marks import add_marks, flag_modules
-from .patches import CannotPatch, with_constants, with_moves
+from .patches import CannotPatch, add_marks, flag_modules, with_constants, with_moves
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled

@@ -5,7 +5,6 @@
 
     depyf.explain.interactive("dump")    view.py: HTML with a text beside it, for front ends that show none
 
-``earlier`` finds what was compiled before the cell, ``cells`` names cells, ``files`` gives dumps a place for a while.
 (``pip install depyf[notebook]``)
 """
 

@@ -8,22 +8,28 @@ exceptions, ``await``, the value of the last expression, variables and line numb
 from __future__ import annotations
 
 import argparse
+import ast
 import os
+import re
 import shlex
 import traceback
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType, MethodType
+from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 from IPython.display import display
 
+from ..capture.live import capture_of
+from ..capture.torch_private import cache_entries, compiled_callables
+from ..capture.user_function import Meant, of_function
 from ..harmless import say
 from ..prepare import prepare_debug
 from ..records import store
+from ..records.model import Capture
 from ..views.markdown import count
 from .view import HEIGHT, View, temporary
-
-if TYPE_CHECKING:
-    from .earlier import Compiled
 
 NAME = "depyf"
 _MARK = f"%%{NAME}"
@@ -67,9 +73,7 @@ class Watched:
         self.earlier = self._compiled()
 
     def _compiled(self) -> list[Compiled]:
-        from . import earlier
-
-        return earlier.compiled(earlier.names_in(self.cell), self.namespace)
+        return compiled(names_in(self.cell), self.namespace)
 
     def end(self) -> View:
         """Write the dump, and return its view."""
@@ -77,14 +81,12 @@ class Watched:
         capture = store.read(self.block.path)
         notes = []
         if self.earlier:
-            from . import earlier
-
             names = ", ".join(f"{one.name} ({count(one.versions, 'version')})" for one in self.earlier)
             notes.append(f"Compiled before this cell, so torch did not compile it again: {names}. To see all of it "
                          "compiled, run torch.compiler.reset() first.")
             if not capture.compilations and not capture.functions:
                 notes.append("What torch still holds of it is shown (graphs only where the backend kept them).")
-                return View.of(earlier.merged(self.earlier), notes=notes, height=self.options.height)
+                return View.of(merged(self.earlier), notes=notes, height=self.options.height)
         return View.of(capture, self.block.path, notes=notes, height=self.options.height)
 
 
@@ -187,3 +189,104 @@ def _say(error: Exception, consequence: str) -> None:
     where = traceback.extract_tb(error.__traceback__)
     place = f" ({os.path.basename(where[-1].filename)}:{where[-1].lineno})" if where else ""
     say(f"depyf: {consequence}: {type(error).__name__}: {error}{place}")
+
+
+# --- Code that was compiled before a cell ran: it does not compile again, so the cell's own records lack it ---
+#: What `%time f(x)` becomes: a call with the text.
+_MAGICS = ("run_line_magic", "run_cell_magic")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A function that has compiled versions.
+
+    Attributes:
+        name: as the notebook calls it.
+        code: the code object that the versions stand for.
+        namespace: the globals among which its graphs and resume functions are.
+        versions: their number.
+        meant: the function that the user means by it.
+    """
+
+    name: str
+    code: CodeType
+    namespace: dict[str, Any]
+    versions: int
+    meant: Meant
+
+
+def names_in(cell: str) -> list[str]:
+    """Return the names in a cell, in order; none if it is no Python.
+
+    Args:
+        cell: its text, as IPython transformed it.
+    """
+    try:
+        tree = ast.parse(cell)
+    except (SyntaxError, ValueError):
+        return []
+    result: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            result[node.id] = None
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAGICS:
+            result |= dict.fromkeys(word for text in node.args if isinstance(text, ast.Constant)
+                                   for word in re.findall(r"\w+", str(text.value)))
+    return list(result)
+
+
+def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compiled]:
+    """Return functions with compiled versions that the names stand for.
+
+    Those that functions of the same namespace name belong to them.
+    """
+    result: dict[int, Compiled] = {}
+    pending, seen = list(names), set()
+    while pending:
+        name = pending.pop(0)
+        if name in seen or name not in namespace:
+            continue
+        seen.add(name)
+        for function, this in functions_of(namespace[name]):
+            code = function.__code__
+            if function.__globals__ is namespace:
+                pending += code.co_names
+            if (versions := len(cache_entries.cache_entries(code))) and id(code) not in result:
+                result[id(code)] = Compiled(
+                    name, code, function.__globals__, versions,
+                    of_function(function, this))
+    return list(result.values())
+
+
+def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
+    """Return the Python functions that run when a value is called, each with the object that it is a method of.
+
+    Those are the value itself, what is behind ``torch.compile``, a module's ``forward``.
+
+    Other objects are left alone: to ask them for attributes can run code of theirs.
+    """
+    import torch
+
+    if not isinstance(value, (FunctionType, MethodType, torch.nn.Module)):
+        return []
+    inner = compiled_callables.innermost_function(value)
+    candidates, this = [inner], None
+    if isinstance(inner, torch.nn.Module):  # (an instance's own first: `model.forward = torch.compile(model.forward)`)
+        candidates, this = [vars(inner).get("forward"), type(inner).forward], inner
+    result: dict[FunctionType, Any] = {}
+    for candidate in candidates:
+        candidate = compiled_callables.innermost_function(candidate)
+        owner = candidate.__self__ if isinstance(candidate, MethodType) else this
+        candidate = getattr(candidate, "__func__", candidate)
+        if isinstance(candidate, FunctionType):
+            result.setdefault(candidate, owner)
+    return list(result.items())
+
+
+def merged(functions: Iterable[Compiled]) -> Capture:
+    """Return the records of these functions, as far as torch keeps them."""
+    captures = [capture_of(one.code, one.namespace, one.meant) for one in functions]
+    return Capture(
+        tuple(function for capture in captures for function in capture.functions),
+        tuple({graph.name: graph for capture in captures for graph in capture.graphs}.values()),
+        (), captures[0].environment if captures else {})

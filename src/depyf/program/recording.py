@@ -70,7 +70,7 @@ class Recording(prepare_debug):
         """Say nothing: the summary names the directory."""
 
     def _shown(self, path: str) -> str:
-        from .variables import shown
+        from .start import shown
 
         return shown(path)
 

@@ -7,10 +7,10 @@ torch's is imported here.
 from __future__ import annotations
 
 import os
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING
 
 from ..harmless import say
-from . import variables
 
 if TYPE_CHECKING:
     from .watch import Watch
@@ -25,20 +25,76 @@ def begin() -> None:
     Whatever goes wrong is said in one line; called twice, it does nothing.
     """
     global watch
-    directory = os.environ.get(variables.DIRECTORY, "")
+    directory = os.environ.get(DIRECTORY, "")
     if watch is not None or not directory:
         return
     try:
         from .options import Options
         from .watch import Watch
 
-        launch = os.environ.get(variables.LAUNCH, "")
-        first, run = variables.role_in_launch(launch)
+        launch = os.environ.get(LAUNCH, "")
+        first, run = role_in_launch(launch)
         if not launch:
-            variables.new_launch(os.environ)
+            new_launch(os.environ)
         # The program may go elsewhere, and so may those that it starts.
-        directory = os.environ[variables.DIRECTORY] = os.path.abspath(directory)
-        watch = Watch(directory, Options.read(os.environ.get(variables.OPTIONS, "")), first, run)
+        directory = os.environ[DIRECTORY] = os.path.abspath(directory)
+        watch = Watch(directory, Options.read(os.environ.get(OPTIONS, "")), first, run)
         watch.arm()
     except Exception as error:
-        say(f"depyf: {variables.DIRECTORY} is set, but the program cannot be watched: {error or type(error).__name__}")
+        say(f"depyf: {DIRECTORY} is set, but the program cannot be watched: {error or type(error).__name__}")
+
+
+# --- The environment variables by which a program is watched, and the message after one whose files are made later ---
+#: Where the dump goes. Unset or empty: nothing is watched.
+DIRECTORY = "DEPYF_DUMP_DIR"
+#: Options, as on the command line of ``depyf run``.
+OPTIONS = "DEPYF_DUMP_OPTIONS"
+#: Set by the first process of a program for those that it starts, and by ``depyf run``. It names the launch.
+LAUNCH = "DEPYF_DUMP_LAUNCH"
+_RUN = "run"
+
+
+def new_launch(environment: MutableMapping[str, str], run: bool = False) -> None:
+    """Set :data:`LAUNCH` to a name that no other launch has.
+
+    Args:
+        environment: of the process and of those that it starts.
+        run: called by ``depyf run``, which becomes (or starts) the first process of the program.
+    """
+    environment[LAUNCH] = ":".join((_RUN if run else "", str(os.getpid()), os.urandom(6).hex()))
+
+
+def role_in_launch(launch: str) -> tuple[bool, bool]:
+    """Return whether this is the first process of the program, and whether ``depyf run`` started it.
+
+    Both by what :data:`LAUNCH` held when this process began.
+    """
+    if not launch:
+        return True, False
+    kind, _, rest = launch.partition(":")
+    # On Unix ``depyf run`` becomes the program; elsewhere it starts it.
+    run = os.getpid() if os.name == "posix" else os.getppid()
+    mine = kind == _RUN and rest.partition(":")[0] == str(run)
+    return mine, mine
+
+
+# --- after a program whose files are still to be made ------------------------------------------------
+def shown(path: str) -> str:
+    """Return the path as it is shortest from here."""
+    try:
+        near = os.path.relpath(path)
+    except (ValueError, OSError):  # on another drive, or here is no more
+        return path
+    return path if near.startswith(os.pardir) else near
+
+
+def kept_lines(number: int, path: str) -> list[str]:
+    """Return what is said of a run of which only records were written.
+
+    Args:
+        number: of compilations of the first process.
+        path: its folder.
+    """
+    return [f"depyf: {number} compilation{'' if number == 1 else 's'} recorded in {shown(path)}{os.sep}",
+            f"  its files are made when they are wanted: depyf explain {shown(path)}, depyf open {shown(path)}, or "
+            f"depyf report {shown(path)}"]

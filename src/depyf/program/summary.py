@@ -15,14 +15,13 @@ from ..records.model import Capture
 from ..records.run_directory import MARK, RANK, RUN
 from ..views.causes import cause
 from ..views.dump.folder import INDEX, PAGE
-from ..views.formatting import OUTCOMES
+from ..views.formatting import OUTCOMES, total
 from ..views.grouping import breaks_by_place, breaks_by_reason
 from ..views.index.totals import Totals
 from ..views.markdown import count, one_line, unmarked
 from ..views.run_index import RunIndex
 from ..views.verdict import verdict
-from ..views.without_frame import total
-from .variables import shown
+from .start import shown
 
 WIDTH = 110
 _OURS = re.compile(rf"({RUN}|{RANK})\d+$")

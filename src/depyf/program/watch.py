@@ -23,8 +23,8 @@ from ..capture.torch_private import first_compilation
 from ..guarded import unwarned
 from ..harmless import say
 from ..termination import postponed
-from . import variables
 from .options import STAGES, Options
+from .start import LAUNCH
 
 if TYPE_CHECKING:
     from .recording import Recording
@@ -46,7 +46,7 @@ class Watch:
         self.first = first
         self.run = run
         self._moment = first_compilation.CALL if options.check else first_compilation.FRAME
-        self.launch = os.environ.get(variables.LAUNCH, "")
+        self.launch = os.environ.get(LAUNCH, "")
         self._recording: Recording | None = None
         self._left: Recording | None = None  # that of this process, once it is over
         self._trouble = ""
@@ -164,7 +164,7 @@ class Watch:
     def _tell(self, interrupted: bool) -> None:
         if not self.run and "torch" not in sys.modules and not os.path.isdir(self.directory):
             return  # nobody asked about this process, and it had nothing to do with torch
-        from .variables import kept_lines, shown
+        from .start import kept_lines, shown
 
         try:
             sys.stdout.flush()  # what the program printed stands above what we say

@@ -4,8 +4,7 @@
     @pytest.mark.compiles(breaks=0, recompiles=1)   fails the test beyond that (with ``--depyf`` or without)
 
 This module is loaded at each start of pytest, so it has hooks alone and imports nothing else of ours. Where ``--depyf``
-or the marker is used, ``recorder`` watches test by test, ``marker`` reads and judges, ``folders`` names; ``summary``
-tells what the ``account`` of each test says.
+or the marker is used, ``recorder`` watches test by test, judges and reports.
 """
 
 from __future__ import annotations

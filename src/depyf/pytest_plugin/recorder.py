@@ -11,18 +11,36 @@ import itertools
 import logging
 import os
 import re
+import shutil
 import sys
-from collections.abc import Generator
-from typing import Any
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ..capture.import_hook import when_imported
 from ..capture.torch_private import first_compilation
 from ..capture.torch_private.trace_events import TRACE_LOGGER
-from ..views.budgets import BudgetError
-from .marker import Marked
-from .summary import Account, summary
-from .watch import CompileWatch
+from ..guarded import unwarned
+from ..program.summary import shown
+from ..records.model import Capture
+from ..views.budgets import Budget, BudgetError, budgets, exceeded, judge
+from ..views.causes import cause
+from ..views.findings import findings
+from ..views.index.totals import Totals
+from ..views.markdown import count, one_line
+from ..views.run_index import RunIndex
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ..program.recording import Recording
+    from ..records.model import Capture
+
 
 #: The key by which workers of xdist get and give what is ours.
 _KEY = "depyf"
@@ -224,3 +242,241 @@ def session_directory(wanted: str) -> str:
 
 def _holds_something(path: str) -> bool:
     return os.path.isdir(path) and bool(os.listdir(path))
+
+
+# --- ``@pytest.mark.compiles(...)``: budgets of a test, and what is said where they are not kept -----
+NOTHING = ("Nothing was compiled while this test ran, so its budgets say nothing about it. (It is marked `compiles`; "
+           "leave the marker out, or call what torch.compile returned.)")
+STALE = " With reset=False, what an earlier test compiled is not compiled again."
+
+
+@dataclass(frozen=True)
+class Marked:
+    """The markers of a test, the nearest first: of each kind that counts which is nearest.
+
+    Attributes:
+        reset: torch forgets what it compiled before the test begins.
+    """
+
+    budgets: tuple[Budget, ...]
+    reset: bool = True
+
+    @classmethod
+    def of(cls, item: pytest.Item) -> Marked | None:
+        """Return the markers of a test; ``None`` where it has none.
+
+        Raises:
+            BudgetError: one has arguments that mean nothing.
+        """
+        given: dict[str, object] = {}
+        markers = list(item.iter_markers("compiles"))
+        for marker in markers:
+            if marker.args:
+                raise BudgetError("compiles takes its budgets by name: @pytest.mark.compiles(breaks=0)")
+            given = {**marker.kwargs, **given}
+        if not markers:
+            return None
+        reset = given.pop("reset", True)
+        if not isinstance(reset, bool):
+            raise BudgetError(f"reset={reset!r} is not known; give True or False")
+        return cls(tuple(budgets(given)), reset)
+
+    def complaint(self, capture: Capture | None, failed: bool) -> str:
+        """Return what is beyond the budgets, as ``depyf check`` says it; empty where all were kept.
+
+        Args:
+            capture: what the test compiled.
+            failed: the test failed by itself, perhaps before it came to compile anything.
+        """
+        if capture is None or not capture.compilations:
+            return "" if failed else NOTHING + ("" if self.reset else STALE)
+        if not self.budgets:
+            return ""
+        try:
+            return "\n".join(exceeded(judge({"": capture}, self.budgets)))
+        except BudgetError as error:
+            return "" if failed else str(error)
+
+
+# --- What each test compiled, in numbers, and the lines at the end of ``pytest --depyf`` -------------
+#: Tests that are listed one by one.
+MOST = 20
+
+
+def summary(accounts: Sequence[Account], directory: str, troubles: Sequence[str]) -> list[str]:
+    """Return what the tests compiled: in all, then each test in which something broke or was compiled again.
+
+    Args:
+        accounts: of tests that compiled something.
+        directory: of their folders.
+        troubles: what could not be recorded, and why.
+    """
+    lines = [f"not recorded: {trouble}" for trouble in dict.fromkeys(troubles)]
+    if not accounts:
+        return lines or ["no test compiled anything, so nothing was written"]
+    lines.append(f"{count(len(accounts), 'test')} compiled something: " + _numbers(
+        sum(each.graphs for each in accounts), sum(each.breaks for each in accounts),
+        sum(each.recompiles for each in accounts), sum(each.skipped for each in accounts))
+        + f", {sum(each.seconds for each in accounts):.1f} s of compiling")
+    worth = [each for each in accounts if not each.well]
+    for each in worth[:MOST]:
+        first = f" ({each.first})" if each.first else ""
+        lines.append(f"  {each.name}: {_numbers(each.graphs, each.breaks, each.recompiles, each.skipped)}{first}")
+    if len(worth) > MOST:
+        lines.append(f"  ... and {len(worth) - MOST} more")
+    example = (worth or accounts)[0]
+    return [*lines, f"written to {shown(directory)}, a folder for each test: depyf explain {shown(example.folder)}"]
+
+
+def _numbers(graphs: int, breaks: int, recompiles: int, skipped: int) -> str:
+    parts = [count(graphs, "graph")]
+    parts += [count(number, word) for number, word in ((breaks, "graph break"), (recompiles, "recompile")) if number]
+    return ", ".join([*parts, f"{skipped} skipped"] if skipped else parts)
+
+
+# --- the account of one test -------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Account:
+    """What a test compiled.
+
+    Attributes:
+        name: of the test, or of the file that was collected.
+        folder: where its dump is.
+        first: the first of what went wrong, in words; empty where nothing did.
+    """
+
+    name: str
+    folder: str
+    graphs: int
+    breaks: int
+    recompiles: int
+    skipped: int
+    seconds: float
+    first: str = ""
+
+    @classmethod
+    def of(cls, name: str, folder: str, capture: Capture) -> Account:
+        """Return the account of what was recorded."""
+        run = RunIndex(capture)
+        totals, skipped = Totals.of(run), findings(run, "skipped")
+        broken = next((each for c in capture.compilations for each in c.breaks), None)
+        first = ""
+        if broken is not None:
+            where = broken.location
+            first = (f"{run.short_place(where)}: " if where else "") + one_line(cause(broken), 100)
+        return cls(name, folder, totals.graphs, totals.breaks, totals.recompiles, len(skipped), totals.seconds, first)
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Account:
+        """Return the account that :meth:`plain` was of."""
+        return cls(**values)
+
+    def plain(self) -> dict[str, Any]:
+        """Return it as numbers and text alone."""
+        return asdict(self)
+
+    @property
+    def well(self) -> bool:
+        """Return whether nothing broke, was compiled again or was left out."""
+        return not (self.breaks or self.recompiles or self.skipped)
+
+
+# --- What is compiled between two moments, recorded from the first compilation on --------------------
+# Nothing is done, written or imported before the first frame is compiled, so that a test which compiles nothing runs as
+# it would without.
+@dataclass(frozen=True)
+class Recorded:
+    """What was compiled.
+
+    Attributes:
+        capture: ``None`` if nothing was, or if it could not be recorded.
+        folder: of the dump; empty where none is kept.
+        trouble: why it could not be recorded.
+    """
+
+    capture: Capture | None = None
+    folder: str = ""
+    trouble: str = ""
+
+
+class CompileWatch:
+    """Records what is compiled between :meth:`begin` and :meth:`end`, as often as wanted."""
+
+    def __init__(self) -> None:
+        self._module: ModuleType | None = None  # of torch's, once it is imported
+        self._undo: Callable[[], None] | None = None  # while it waits for the first compilation
+        self._open = False
+        self._folder: str | None = None
+        self._temporary = ""
+        self._recording: Recording | None = None
+        self._trouble = ""
+        self._lock = threading.RLock()
+        when_imported(first_compilation.FRAME.module, self._imported)
+
+    def begin(self, folder: str | None) -> None:
+        """Wait for the first compilation.
+
+        Args:
+            folder: where the dump goes; ``None``: it is not kept.
+        """
+        self.end()
+        with self._lock:
+            self._folder, self._open = folder, True
+            self._wait()
+
+    def end(self) -> Recorded:
+        """Write and return what was compiled since :meth:`begin`; called again, nothing."""
+        with self._lock:
+            recording, self._recording = self._recording, None
+            self._open = False
+            temporary, self._temporary = self._temporary, ""
+            trouble, self._trouble = self._trouble, ""
+        if recording is None:
+            return Recorded(trouble=trouble)
+        try:
+            recording.__exit__(None, None, None)
+            return Recorded(recording.capture, "" if temporary else recording.path)
+        except Exception as error:  # ours: the test is not to see it
+            return Recorded(trouble=f"{type(error).__name__}: {error}")
+        finally:
+            if temporary:
+                shutil.rmtree(temporary, ignore_errors=True)
+
+    def close(self) -> None:
+        """Leave torch as it was."""
+        self.end()
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo()
+
+    def _imported(self, module: ModuleType) -> None:
+        self._module = module
+        with self._lock:
+            self._wait()
+
+    def _wait(self) -> None:
+        if self._open and self._module is not None and self._undo is None:
+            try:
+                self._undo = first_compilation.before_next(first_compilation.FRAME, self._module, self._first)
+            except AttributeError as error:  # another torch
+                self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
+
+    def _first(self) -> None:
+        """Enter the recording: the first frame is about to be compiled."""
+        with self._lock:
+            self._undo = None
+            if not self._open or self._recording is not None:
+                return
+            try:
+                from ..program.recording import Recording
+
+                if self._folder is None:
+                    self._temporary = tempfile.mkdtemp(prefix="depyf-")
+                recording = Recording(self._folder or self._temporary, (), "pytest", first=False, page=False,
+                                      link=None if self._folder is not None else False, files="now")
+                with unwarned():
+                    # What torch's own modules warn of while we import them is not the test's doing.
+                    recording.__enter__()
+                self._recording = recording
+            except Exception as error:  # ours: the test goes on
+                self._trouble = f"{error or type(error).__name__}"

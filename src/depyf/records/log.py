@@ -17,7 +17,7 @@ from typing import TypeAlias, TypeVar
 from . import store
 from .environment import environment
 from .model import EndOfRecording
-from .plain_lines import first_line, line_of
+from .run_directory import first_line, line_of
 
 R = TypeVar("R")
 #: So many bytes of what was appended last are records in memory, too: what is asked for is mostly new.

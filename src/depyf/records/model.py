@@ -410,12 +410,14 @@ class UnreadEvent:
         text: its payload; its metadata, as JSON, where it has none.
         compile_id: of the compilation in which it came.
         graph: the name of the graph, or of the piece of one, that was being compiled; empty where none was.
+        number: its place among such events of the run, from 1.
     """
 
     name: str
     text: str = ""
     compile_id: CompileId | None = None
     graph: str = ""
+    number: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from .. import budgets
 from ..reading import CannotRead
 from ..reading import text as text_of
 from .environment import launch, rank_and_world
-from .plain_lines import FILE
 
 #: A directory of ours holds this file; it names the version that wrote it.
 MARK = ".depyf"
@@ -128,3 +129,28 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
             return text == mark
         time.sleep(0.02)  # another rank is writing it, where there are no links
     return False
+
+
+# --- The lines of ``records.jsonl`` that are no records: the first one, notes, the last one ----------
+# They make the file of a run in which nothing was compiled, for which the model of records need not be imported.
+#: Counted up when a line of an older file would be misread.
+SCHEMA = 1
+FILE = "records.jsonl"
+
+
+def line_of(value: dict[str, Any]) -> str:
+    """Return a value of JSON as a line."""
+    # Lone surrogates, which names may hold, are escaped and come back as they were. (No record holds itself.)
+    return json.dumps(value, ensure_ascii=True, check_circular=False, separators=(",", ":")) + "\n"
+
+
+def first_line(environment: dict[str, str]) -> str:
+    """Return the first line of a file of records: the version of its schema, and the run's environment."""
+    return line_of({"record": "schema", "version": SCHEMA, "environment": environment})
+
+
+def last_lines(notes: Iterable[str]) -> Iterator[str]:
+    """Yield the notes on the run and the line that ends the file."""
+    for note in notes:
+        yield line_of({"record": "note", "text": note})
+    yield line_of({"record": "end"})

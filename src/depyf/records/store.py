@@ -19,7 +19,7 @@ from typing import Any
 from .. import budgets
 from ..reading import json_value, opened
 from ..reading import lines as lines_of
-from . import model, plain_lines
+from . import model, run_directory
 from .model import (
     Bytecode,
     Capture,
@@ -38,9 +38,9 @@ from .model import (
     UnreadEvent,
     Unwritten,
 )
-from .plain_lines import SCHEMA, first_line, last_lines, line_of
+from .run_directory import SCHEMA, first_line, last_lines, line_of
 
-FILE = plain_lines.FILE
+FILE = run_directory.FILE
 #: The note of a run whose file ends early.
 NOT_ENDED = "the run did not end: what was complete when it was killed is here"
 #: The note on records that a log of ``TORCH_TRACE`` was read into.
@@ -276,15 +276,12 @@ def _put_together(by_kind: Mapping[str, Mapping[Any, Any]]) -> Callable[[Compile
 
 
 def _identity(record: Any, text: bytes) -> Any:
-    """Lines of the same record: the last one counts (a compilation gets its backward later).
-
-    Equal lines count once, but for events.
-    """
+    """Lines of the same record: the last one counts (a compilation gets its backward later); equal lines count once."""
     if isinstance(record, CompiledGraph):
         return record.name
     if isinstance(record, Compilation):
         return record.compile_id.key
-    return object() if isinstance(record, UnreadEvent) else hash(text)
+    return hash(text)
 
 
 # --- JSON -> records ---------------------------------------------------------------------------------

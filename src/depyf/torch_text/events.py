@@ -123,12 +123,12 @@ def is_known(kind: str, artifact: str = "") -> bool:
 
 
 def unread_event(
-    name: str, metadata: Mapping[str, Any], payload: Any, compile_id: CompileId | None, graph: str = "",
+    name: str, metadata: Mapping[str, Any], payload: Any, compile_id: CompileId | None, number: int = 0,
 ) -> UnreadEvent:
     """Return the record of an event that depyf does not read."""
     kind = next((key for key in metadata if key not in _GENERAL), "")
     text = payload if isinstance(payload, str) and payload else json.dumps(metadata.get(kind), default=str)
-    return UnreadEvent(name, text, compile_id, graph)
+    return UnreadEvent(name, text, compile_id, number=number)
 
 
 def unread_note(events: Iterable[UnreadEvent]) -> str:

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
-from ..records.model import Branch, Compilation, Failure, GraphStage, SourceLocation
+from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
 from ..records.stages import ADJECTIVES, direction
 from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
 from .markdown import code, count
@@ -145,3 +145,77 @@ def place_in_torch(place: SourceLocation) -> str:
 def seconds(value: float) -> str:
     """Return a time: ``1.50 s``."""
     return f"{value:.2f} s"
+
+
+# --- Short names of files: as much of each path as tells the files of a run from each other ----------
+def short_names(files: Iterable[str]) -> dict[str, str]:
+    """Return the shortest ends of paths that tell the files from each other.
+
+    A path that torch cut has the name of the file that it is the end of.
+    """
+    paths = dict.fromkeys(files)
+    whole = {path: [other for other in paths if other.endswith(("/" + path, "\\" + path))] for path in paths}
+    parts = {path: path.replace("\\", "/").split("/") for path in paths if len(whole[path]) != 1}
+    named = {}
+    for path in parts:
+        depth = 1
+        while depth < len(parts[path]) and any(
+                other != path and parts[other][-depth:] == parts[path][-depth:] for other in parts):
+            depth += 1
+        named[path] = "/".join(parts[path][-depth:])
+    return {path: named[path] if path in named else named.get(whole[path][0], path) for path in paths}
+
+
+def files_of(capture: Capture) -> Iterable[str]:
+    """Yield the paths that the records of a run name, as often as they do."""
+    for compilation in capture.compilations:
+        places = [compilation.location, compilation.failure and compilation.failure.location]
+        if compilation.user_function is not None:
+            places += [compilation.user_function.location, *compilation.user_function.wrappers]
+        places += [place for broken in compilation.breaks for place in broken.stack]
+        places += [failure.cause for failure in compilation.guard_failures]
+        places += [decision.location for decision in compilation.symbols]
+        yield from (place.filename for place in places if place)
+    yield from (graph.call.filename for graph in capture.graphs if graph.call is not None)
+    for function in capture.functions:
+        for frame in function.frames:
+            yield from (place.filename for place in (frame.location, *frame.wrappers) if place)
+
+
+# --- Graphs without a Dynamo frame, in words: ``compiled by `compile_fx` at `app.py:12``` ------------
+def what_called(graph: CompiledGraph) -> str:
+    """Return what called or was called, in Markdown; ``""`` for a graph of a frame."""
+    if graph.call is None:
+        return ""
+    if not graph.by_compiler:
+        return f"shown by {code(graph.call.function)} in a thread that compiled nothing,"
+    # (Without generated code it is unknown whether the call returned.)
+    return f"{'compiled by' if graph.kernels else 'given to'} {code(graph.call.function)}"
+
+
+def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None = None) -> list[str]:
+    """Return the sentence on the call that a graph was compiled by, in Markdown; none where torch compiled a frame.
+
+    Args:
+        graph: its records.
+        place: the words for the line that called; ``None``: its path.
+    """
+    call = graph.call
+    if call is None:
+        return []
+    where = place(call) if place is not None else code(f"{call.filename}:{call.line}")
+    return [f"{what_called(graph)} at {where}" if call.filename else what_called(graph)]
+
+
+def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
+    """Return the graphs that were compiled, or only shown, without a Dynamo frame.
+
+    (A call that raised before there was a graph has none.)
+    """
+    return [graph for graph in graphs if graph.call is not None and (graph.stages or graph.kernels)]
+
+
+def total(graphs: Iterable[CompiledGraph]) -> str:
+    """Return ``2 graphs by direct calls of a compiler``; ``""`` for none."""
+    number = sum(graph.by_compiler for graph in without_frame(graphs))
+    return f"{count(number, 'graph')} by direct calls of a compiler" if number else ""

@@ -1,7 +1,7 @@
 """Classes of ranks that did the same, and in what a class differs from the others.
 
 Of a thousand ranks nearly all do the same. Their files of records are held against each other as text
-(:mod:`depyf.records.alike`); of those that hold the same one is read, and stands for all::
+(:class:`AlikeFiles`); of those that hold the same one is read, and stands for all::
 
     RankClass(numbers=(0, 1, 2, 4, ... 1023), ...)     1022 ranks
     RankClass(numbers=(3,), ...)                       differs in the graph breaks of `f`
@@ -21,10 +21,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .. import budgets
 from ..finishing.recorded import read_records
-from ..records import alike, store
+from ..reading import lines
+from ..records import store
 from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, Guard, Kernel
-from ..records.run_directory import RANK
+from ..records.run_directory import FILE, RANK
 from ..torch_text.resumes import plain_name, resumed_function
 from .formatting import stage_name
 from .markdown import code, some
@@ -100,7 +102,7 @@ def read_ranks(directory: str, folders: Mapping[int, str], index: str) -> list[R
         folders: of the ranks, by number.
         index: the name of a rank's own index.
     """
-    files = alike.AlikeFiles()
+    files = AlikeFiles()
     groups: dict[object, list[Member]] = {}
     for number, name in folders.items():
         path = os.path.join(directory, name)
@@ -141,7 +143,7 @@ def merged(classes: Iterable[RankClass]) -> list[RankClass]:
 
 def in_words(numbers: Sequence[int]) -> str:
     """Return ``rank 3``, ``ranks 0-2, 4``; of many spans the first few."""
-    spans = alike.numbers(numbers).split(", ")
+    spans = listed_numbers(numbers).split(", ")
     return ("rank " if len(numbers) == 1 else "ranks ") + some(spans, 8)
 
 
@@ -262,3 +264,108 @@ def _compared(value: Any) -> Any:
 @functools.cache
 def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in _NOT_COMPARED)
+
+
+# --- Files of records that hold the same, found without reading most of them: thousands of ranks do the same ---
+# Two processes that do the same write lines that differ in times, addresses, ids, numbers of devices::
+#
+#     {"record":"compilation", ... "seconds":0.92495, ... "expression":"___check_obj_id(L['f'], 140084081999072)" ...}
+#     {"record":"compilation", ... "seconds":1.09615, ... "expression":"___check_obj_id(L['f'], 139784071912096)" ...}
+#
+# The first line becomes a *template*: the pieces between what differs. Of each further line it is asked whether it has
+# these pieces, which costs hardly more than to read it.
+#: Parts of a line of records that differ between processes which do the same.
+_VARIES = re.compile(
+    rb'(?<="start":)[-+.\deE]+|(?<="seconds":)[-+.\deE]+|(?<="guard_microseconds":)\d+|(?<="date":)"[^"]*"'
+    rb'|(?<="rank":)"\d+"|(?<="path":)"[^"]*torchinductor_[^"]*"|0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+'
+    rb"|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?|(?<=/rank_)\d+"
+    # (ids of objects; not the digits of a fraction)
+    rb"|(?<![\d.])\d{9,}(?:_\d{9,})*(?:_c\w+)?(?!\d|\.\d)")
+#: How long a compilation took; only its first: spans of its timeline follow.
+_SECONDS = re.compile(rb'"start":[-+.\deE]+,"seconds":([-+.\deE]+)')
+_COMPILATION = b'{"record":"compilation",'
+#: How many templates of a line are tried, the latest first.
+_TRIED = 16
+
+
+class _Template:
+    """A line without what differs.
+
+    Attributes:
+        number: of the template; two lines that hold the same have one.
+    """
+
+    def __init__(self, line: bytes, number: int) -> None:
+        self.number = number
+        self.line = line
+
+    @functools.cached_property
+    def _pieces(self) -> tuple[list[bytes], bytes]:
+        pieces, at = [], 0
+        for part in _VARIES.finditer(self.line):
+            pieces.append(self.line[at : part.start()])
+            at = part.end()
+        return pieces, self.line[at:]
+
+    def fits(self, line: bytes) -> bool:
+        """Return whether a line holds the same."""
+        if line == self.line:
+            return True
+        pieces, last = self._pieces
+        at, varies = 0, _VARIES.match
+        for piece in pieces:
+            if not line.startswith(piece, at):
+                return False
+            part = varies(line, at + len(piece))
+            if part is None:
+                return False
+            at = part.end()
+        return line[at:] == last
+
+
+class AlikeFiles:
+    """Tells which files of records hold the same; files are added one by one."""
+
+    def __init__(self) -> None:
+        self._templates: dict[int, list[_Template]] = {}  # by the number of the line in its file
+        self._count = 0
+
+    def add(self, directory: str) -> tuple[tuple[int, ...], float]:
+        """Return a key that files share which hold the same, and how many seconds its compilations took.
+
+        Args:
+            directory: of a run.
+
+        Raises:
+            OSError: there is no file of records, or it cannot be read.
+        """
+        key = []
+        took: dict[bytes, float] = {}
+        for number, line in enumerate(lines(os.path.join(directory, FILE), budgets.RUN)):
+            key.append(self._number(number, line))
+            if line.startswith(_COMPILATION) and (seconds := _SECONDS.search(line)) is not None:
+                # (A compilation is written again when its backward graph was compiled: the last line counts.)
+                took[line[: line.find(b"}")]] = float(seconds[1])
+        return tuple(key), sum(took.values())
+
+    def _number(self, at: int, line: bytes) -> int:
+        known = self._templates.setdefault(at, [])
+        for template in reversed(known[-_TRIED:]):
+            if template.fits(line):
+                return template.number
+        self._count += 1
+        known.append(_Template(line, self._count))
+        return self._count
+
+
+def listed_numbers(of: Sequence[int]) -> str:
+    """Return numbers in order as people write them: ``0-2, 4, 6, 7``."""
+    spans: list[list[int]] = []
+    for number in of:
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(
+        f"{first}-{last}" if last > first + 1 else f"{first}, {last}" if last > first else str(first)
+        for first, last in spans)

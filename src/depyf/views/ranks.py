@@ -20,14 +20,13 @@ from . import rank_classes
 from .causes import heading
 from .changes import changes
 from .dump.folder import Folder
-from .formatting import OUTCOME_OF_ONE, seconds
+from .formatting import OUTCOME_OF_ONE, seconds, short_names
 from .grouping import recompiles
 from .index.index import FILE, index
 from .index.written import stamped
 from .markdown import code, count, fenced, link, prose, table
 from .rank_classes import IDS, RankClass, in_words
 from .run_index import RunIndex
-from .short_paths import short_names
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
 FEW = 4
@@ -376,7 +375,7 @@ def _graphs(rank: RankClass, compilations: Sequence[Compilation]) -> list[GraphS
 
 
 def _difference_of_graphs(one: GraphStage, other: GraphStage) -> list[str]:
-    from .diff.operations import changed_operations, first_difference  # (most runs have one rank)
+    from .diff.canonical import changed_operations, first_difference  # (most runs have one rank)
 
     changed = changed_operations(one, other)
     if changed:

@@ -30,11 +30,10 @@ from ..torch_text.user_expressions import user_expression
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
-from .formatting import on_branch
+from .formatting import files_of, on_branch, short_names
 from .function_summary import FunctionSummary, tell_apart
 from .inductor_ranges import condition_of_inductor
 from .markdown import code
-from .short_paths import files_of, short_names
 from .user_source import UserSource
 from .version_differences import Difference, as_row, keywords, version_differences
 

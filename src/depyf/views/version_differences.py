@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 from ..model.guards import is_internal_of_object
 from ..model.reading import is_literal, keys_in
 from .changes import in_words, value
-from .dump.guards.changes import Side, changes
-from .dump.guards.versions import Version
+from .dump.guards.versions import Side, Version, changes
 from .markdown import code
 
 #: Differences that are listed one by one.

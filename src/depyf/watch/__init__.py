@@ -3,9 +3,8 @@
     __compiled_fn_1.Forward_graph.0.py:12:  log: "f32[4]" = torch.ops.aten.log.default(sub)
     log: float32[4], 1 of 4 elements, the first at [2]
 
-``steps``       the text of a graph or of a generated module -> its lines that compute something
-``probe``       a running function, given a check after each such line, and its own code back afterwards
-``values``      is there a NaN in it?
+``probe``       the lines of a graph or of a generated module that compute something; a running function, given a check
+                after each of them, and its own code back afterwards
 ``origins``     a line of a dumped file -> nodes, kernel, the user's lines
 ``stop``        the first line whose result is bad while what it took is good
 """

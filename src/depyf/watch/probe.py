@@ -11,12 +11,13 @@ from __future__ import annotations
 import ast
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from ..link.identical import named_like, nested_codes
-from .steps import Group, Step, find_function
+from ..link.releases import node_groups
 
 #: Name of the local variable that holds the call's observation.
 LOCAL = "__depyf_watch__"
@@ -175,3 +176,272 @@ def _at_line(statement: ast.stmt, line: int) -> ast.stmt:
             node.lineno = node.end_lineno = line
             node.col_offset = node.end_col_offset = 0
     return statement
+
+
+# --- The text of a graph, or of a generated module -> its lines that compute something ---------------
+# A *step* is such a line: what it reads and what it writes. Only the form of torch's texts is used here:
+#
+# * of a graph, a statement computes one node; what runs then lets go of what is needed no more (``x = None``, see
+#   :mod:`depyf.link.releases`). In-place operations are ``x += 1`` and ``x[0] = 2``, with ``y = x`` behind them;
+# * in ``call`` of a generated module, buffers are allocated (their memory holds anything), kernels write to them, and
+#   library calls write to ``out=`` or give a result.
+#: ``"input"`` the line binds what the function was given, or an attribute of the module;
+#: ``"empty"`` memory that nothing was written to; ``"call"`` anything that computes.
+Kind = Literal["input", "empty", "call"]
+
+#: They give memory that holds anything (``torch.empty_like``, ``aten.new_empty.default``).
+_EMPTY = frozenset(
+    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ empty_quantized".split())
+#: In-place operations that read nothing of what they write to.
+_OVERWRITE = frozenset(
+    "copy_ fill_ zero_ normal_ uniform_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_".split())
+#: A view, written out where it is used; to write it out once more changes nothing.
+_REPEATABLE = frozenset({"reinterpret_tensor"})
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line that binds or computes something.
+
+    Attributes:
+        line, end_line: where it stands, from 1.
+        kind: what it does.
+        reads: expressions for what it takes, mostly names.
+        writes: for what it makes.
+        changes: those of the reads that it writes to, where the text tells so (an in-place kernel).
+        opaque: an operation of which torch's version counters may not tell that it writes to what it takes.
+        literals: ``{"inf", "nan"}``, as far as they stand in the line as constants.
+        target: what is called, as in the text.
+    """
+
+    line: int
+    end_line: int
+    kind: Kind
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    opaque: bool = False
+    literals: frozenset[str] = frozenset()
+    target: str = ""
+
+
+@dataclass
+class Group:
+    """Statements of one step. The check goes in before ``index`` and after ``last`` of ``body``."""
+
+    step: Step
+    body: list[ast.stmt]
+    index: int
+    last: int
+
+
+def find_function(tree: ast.AST, line: int) -> ast.FunctionDef | None:
+    """Return the function that begins at a line (a decorator's counts)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            if line in (first, node.lineno):
+                return node
+    return None
+
+
+# --- graphs ---------------------------------------------------------------------------------------
+def graph_steps(function: ast.FunctionDef) -> list[Group]:
+    """Return the steps of ``forward`` of a graph, in order."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    known = {each.arg for each in every if each.arg != "self"}
+    result: list[Group] = []
+    body = function.body
+    for index, last in node_groups(body):
+        end = last
+        while end >= index and _lets_go(body[end]):
+            end -= 1
+        if end >= index:
+            step = _graph_step(body[index : end + 1], known)
+            if step is not None:
+                result.append(Group(step, body, index, end))
+                known.update(step.writes)
+    return result
+
+
+def _lets_go(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) \
+        and statement.value.value is None
+
+
+def _graph_step(statements: Sequence[ast.stmt], known: Collection[str]) -> Step | None:
+    if isinstance(statements[0], (ast.Return, ast.Expr, ast.FunctionDef, ast.ClassDef, ast.Pass)):
+        return None
+    writes = list(dict.fromkeys(
+        name.id for statement in statements for name in ast.walk(statement)
+        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)))
+    in_place = [statement for statement in statements if not isinstance(_target(statement), ast.Name)
+                or isinstance(statement, ast.AugAssign)]
+    reads = list(dict.fromkeys(
+        name.id for statement in statements for name in _names(statement)
+        if name.id in known and (isinstance(name.ctx, ast.Load) or statement in in_place)))
+    value = statements[0].value if isinstance(statements[0], (ast.Assign, ast.AnnAssign)) else None
+    target = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+    if in_place and isinstance(_target(statements[0]), (ast.Tuple, ast.List)):
+        in_place = []  # what the function was given, unpacked
+        target = "tree_flatten"
+    overwritten = _overwritten(value, set(target.split(".")))
+    return Step(
+        statements[0].lineno, statements[-1].end_lineno or statements[-1].lineno,
+        _kind_of(target, value, bool(in_place)),
+        tuple(name for name in reads if name not in overwritten), tuple(writes),
+        opaque=target.startswith("torch.ops.") and not target.startswith(("torch.ops.aten.", "torch.ops.prims.")),
+        literals=_literals(statements), target=target)
+
+
+def _kind_of(target: str, value: ast.expr | None, in_place: bool) -> Kind:
+    """Return the kind of a step of a graph.
+
+    Args:
+        target: what it calls; empty where it calls nothing.
+        value: what it assigns.
+        in_place: it changes something.
+    """
+    if target in ("next", "iter") or "tree_flatten" in target:
+        return "input"
+    if value is not None and not isinstance(value, ast.Call) and not in_place and _is_place(value):
+        return "input"
+    return "empty" if _EMPTY.intersection(target.split(".")) else "call"
+
+
+def _target(statement: ast.stmt) -> ast.expr | None:
+    if isinstance(statement, ast.Assign):
+        return statement.targets[0]
+    return statement.target if isinstance(statement, (ast.AnnAssign, ast.AugAssign)) else None
+
+
+def _is_place(value: ast.expr) -> bool:
+    """Return ``l_x_``, ``self.weight``, ``getattr(self, "0").weight``."""
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id == "getattr" and not value.keywords
+    while isinstance(value, ast.Attribute):
+        value = value.value
+    return isinstance(value, ast.Name) or (isinstance(value, ast.Call) and _is_place(value))
+
+
+def _overwritten(value: ast.expr | None, names: Collection[str]) -> set[str]:
+    """Return the names whose values the operation writes to without reading them."""
+    if not isinstance(value, ast.Call):
+        return set()
+    written = {name.id for keyword in value.keywords if keyword.arg == "out" for name in _names(keyword.value)}
+    if _OVERWRITE & set(names):
+        first = value.args[0] if value.args and ast.unparse(value.func).startswith("torch.") else value.func
+        written.update(name.id for name in _names(first))
+    return written - {name.id for argument in value.args[1:] for name in _names(argument)}
+
+
+def _literals(statements: Sequence[ast.AST]) -> frozenset[str]:
+    result = {name.id for statement in statements for name in _names(statement) if name.id in ("inf", "nan")}
+    for statement in statements:
+        for constant in ast.walk(statement):
+            if isinstance(constant, ast.Constant) and constant.value in ("inf", "-inf", "nan"):
+                result.add(str(constant.value).lstrip("-"))  # float('-inf')
+    return frozenset(result)
+
+
+def _names(tree: ast.AST) -> Iterator[ast.Name]:
+    return (name for name in ast.walk(tree) if isinstance(name, ast.Name))
+
+
+# --- generated modules ----------------------------------------------------------------------------
+def kernel_steps(
+    function: ast.FunctionDef, launches: Collection[int], parameters: Mapping[str, Sequence[str]]
+) -> list[Group]:
+    """Return the steps of ``call``, or of a part of it, in order.
+
+    Args:
+        function: its definition.
+        launches: lines at which kernels are called.
+        parameters: how a kernel of the module uses its buffers, by its name: ``("in", "out", "in_out")``. What is
+            not known of an argument counts as both.
+    """
+    result: list[Group] = []
+    arguments: set[str] = set()
+
+    def visit(body: list[ast.stmt]) -> None:
+        for index, statement in enumerate(body):
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Name) \
+                    and statement.value.id == "args":
+                names = tuple(name.id for target in statement.targets for name in _names(target))
+                arguments.update(names)
+                result.append(Group(Step(
+                    statement.lineno, statement.end_lineno or statement.lineno, "input", (), names),
+                    body, index, index))
+            elif statement.lineno in launches:
+                step = _launch(statement, parameters, arguments)
+                if step is not None:
+                    result.append(Group(step, body, index, index))
+            else:
+                for inner in ("body", "orelse", "finalbody"):
+                    nested = getattr(statement, inner, None)
+                    if isinstance(nested, list) and not isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+                        visit(nested)
+
+    visit(function.body)
+    return result
+
+
+def _launch(
+    statement: ast.stmt, parameters: Mapping[str, Sequence[str]], arguments: Collection[str]
+) -> Step | None:
+    value = statement.value if isinstance(statement, (ast.Assign, ast.Expr, ast.AnnAssign)) else None
+    if not isinstance(value, ast.Call):
+        return None
+    target = ast.unparse(value.func)
+    results = [name.id for each in getattr(statement, "targets", ()) for name in _names(each)]
+    given = [argument.value if isinstance(argument, ast.Starred) else argument for argument in value.args]
+    named = {keyword.arg: keyword.value for keyword in value.keywords if keyword.arg not in ("stream", "grid")}
+    uses = parameters.get(target.removesuffix(".run"))
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = dict.fromkeys(results)
+    changes: dict[str, None] = {}
+    if uses is None:
+        out = named.pop("out", None)
+        writes.update(dict.fromkeys(_places([out] if out is not None else [])))
+        parts = target.removesuffix(".default").split(".")
+        in_place = any(part.endswith("_") and not part.startswith("_") for part in parts[1:])
+        taken = _places([*given, *named.values()])
+        if not results and out is None and (in_place or given):
+            first = _places(given[:1])
+            writes.update(dict.fromkeys(first))
+            changes.update(dict.fromkeys(first))
+        reads.update(dict.fromkeys(taken))
+    else:
+        buffers = [*given, *named.values()]
+        for argument, use in zip(buffers, [*uses, *["in_out"] * (len(buffers) - len(uses) if not uses else 0)]):
+            for place in _places([argument]):
+                if use != "in":
+                    writes[place] = None
+                # Who writes to an argument of the graph may write to a part of it.
+                if use != "out" or place in arguments:
+                    reads[place] = None
+                    if use != "in":
+                        changes[place] = None
+    if not writes:
+        return None
+    return Step(statement.lineno, statement.end_lineno or statement.lineno, "call", tuple(reads), tuple(writes),
+                tuple(changes), target=target.removesuffix(".run"))
+
+
+def _places(expressions: Sequence[ast.expr]) -> list[str]:
+    """Return the names of values in arguments; views of them as they are written out."""
+    result = []
+    for expression in expressions:
+        if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name) \
+                and expression.func.id in _REPEATABLE:
+            result.append(ast.unparse(expression))
+        elif isinstance(expression, ast.Call):
+            result += _places([*expression.args, *(keyword.value for keyword in expression.keywords)])
+        elif isinstance(expression, ast.Name):
+            result.append(expression.id)
+        elif isinstance(expression, ast.Attribute):
+            continue  # torch.float32
+        else:
+            result += _places([each for each in ast.iter_child_nodes(expression) if isinstance(each, ast.expr)])
+    return result

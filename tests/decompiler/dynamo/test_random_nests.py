@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 from depyf.capture.fact_snapshot import snapshot
 from depyf.capture.object_facts import LiveFacts
 from depyf.decompiler import decompile_code
-from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
+from depyf.decompiler.dynamo.facts import RecordedFacts
 
 FIELDS = ("norm", "proj", "items", "layers", "keys", "weight", "s")
 

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from depyf.decompiler.dynamo.facts import NoFacts
-from depyf.decompiler.dynamo.recorded_facts import RecordedFacts
+from depyf.decompiler.dynamo.facts import NoFacts, RecordedFacts
 
 SELF = (("local", "self"),)
 LAYERS = (*SELF, ("attr", "_modules"), ("item", "layers"))

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..free_names import free_name
+from ..names import free_name
 from . import forms
 from .global_names import GRAPH_RESULT
 

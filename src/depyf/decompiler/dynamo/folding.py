@@ -27,7 +27,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..free_names import free_name
+from ..names import free_name
 from ..trees import Transformer, nodes_of
 from .alike import Comparison, Index, every, expression, graph_item, loop_over, sliced
 from .folded_blocks import fold_blocks

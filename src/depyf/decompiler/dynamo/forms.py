@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from ...bytecode import operations as o
 from ...bytecode.operations import Op
-from ..free_names import free_name
+from ..names import free_name
 from .facts import Facts
 
 #: Makes an object again.

@@ -1,7 +1,7 @@
 """The dispatch loop: any graph as a loop over block numbers, right by construction.
 
 In comes a graph, reducible or not; out come statements. Every block becomes a case of ``while True``, every stack
-slot a local, every operation a statement on those (:mod:`.translate`, by ``rules/``); a jump sets the number::
+slot a local, every operation a statement on those (:func:`.driver.translate`, by ``rules/``); a jump sets the number::
 
     __block = 0
     while True:

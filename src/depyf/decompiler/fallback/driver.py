@@ -25,16 +25,18 @@ from typing import Protocol
 
 from ... import budgets
 from ...bytecode.code import CO_ASYNC_GENERATOR, Code
+from ...bytecode.operations import Op
+from ...bytecode.opspec import effect
 from ...cfg import graph as g
 from ...cfg.graph import Cfg
 from ..emit.literals import constant
 from ..errors import FALLBACK, CannotDecompile
 from ..trees import Transformer, nodes_of
 from . import helpers, namespaces
+from .rules import control, places
 from .rules.control import raise_again
 from .segments import FALL, Segment, cut
-from .translate import translate
-from .writer import LASTI, PLAIN, Writer
+from .writer import LASTI, PLAIN, Rule, Writer
 
 
 class Nested(Protocol):
@@ -302,3 +304,29 @@ def _free_prefix(graph: Cfg) -> str:
     while any(name.startswith(prefix) and not name.endswith("__") for name in names):
         prefix += "_"
     return prefix
+
+
+# --- One canonical operation -> statements on the slot variables, as text ----------------------------
+# ``RULES[kind]`` is a function of a :class:`~depyf.decompiler.fallback.writer.Writer` and the op. The writer
+# knows the depth of the stack and, for the few operations that need it, what kind of value a slot holds.
+RULES: dict[str, Rule] = {
+    **places.RULES,
+    **control.RULES,
+}
+
+
+def translate(writer: Writer, op: Op) -> None:
+    """Write one operation.
+
+    Raises:
+        CannotDecompile: it has no form in Python source.
+    """
+    rule = namespaces.RULES.get(op.kind) if writer.namespace else None
+    rule = rule or RULES.get(op.kind)
+    if rule is None:
+        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset}")
+    before = len(writer.tags)
+    rule(writer, op)
+    pops, pushes = effect(op)
+    if len(writer.tags) - before != pushes - pops:
+        raise CannotDecompile(FALLBACK, f"{op!r} at offset {op.offset} left {len(writer.tags)} values")

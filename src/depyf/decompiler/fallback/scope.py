@@ -10,8 +10,7 @@ from ...bytecode.canonical import canonicalise
 from ...bytecode.code import CO_ASYNC_GENERATOR, CO_COROUTINE, Code
 from ...bytecode.opspec import ON_CELLS, ON_GLOBALS, ON_NAMES
 from ...cfg.graph import build
-from ..errors import LIFT, CannotDecompile
-from ..faults import why
+from ..errors import LIFT, CannotDecompile, why
 from ..generics import HIDDEN, TypeAlias
 from ..lift import ClassExpr, FunctionExpr, Iter, SymbolicExecutor, definition
 from ..names import legal

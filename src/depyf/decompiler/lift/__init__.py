@@ -13,15 +13,14 @@ Code must be as CPython compiles it: a value stays on the stack across a stateme
 compiler has (chained assignment, swap of tuples). Anything else raises :class:`CannotDecompile`, and the code object
 takes another form.
 
-:mod:`.executor` has what all operations share, :mod:`.stack` what may lie on the stack, :mod:`.copies` when two values
-are copies of one; each of the other modules has a table ``RULES`` of the operations of one part of the language.
+:mod:`.executor` has what all operations share, :mod:`.stack` what may lie on the stack, and when two values are
+copies of one; each of the other modules has a table ``RULES`` of the operations of one part of the language.
 """
 
-from .copies import same_node
 from .definitions import definition
 from .executor import SymbolicExecutor
-from .negation import folds_not, negate
 from .scope import Scope
+from .spelling import folds_not, negate
 from .stack import (
     COMPREHENSIONS,
     LOAD,
@@ -43,6 +42,7 @@ from .stack import (
     State,
     Target,
     is_value,
+    same_node,
     values,
 )
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode import operations as o
 from ..errors import LIFT, CannotDecompile
 from ..generics import GenericBase, with_parameters
-from ..nodes import BuildClassName
+from ..names import is_name
+from ..nodes import BuildClassName, NumberedAnnotation, at_line, line_of
 from ..rules import registrar
-from .rule import Rule
-from .stack import ClassExpr, FunctionExpr, Special, State
+from .stack import STORE, ClassExpr, FunctionExpr, ImportedModule, ImportedName, Rule, Special, State, is_none
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -67,3 +67,135 @@ def definition(executor: SymbolicExecutor, name: str, value: ast.expr) -> ast.st
         inner.node.decorator_list = decorators
         return with_parameters(inner.node, inner.type_parameters)
     return None
+
+
+# --- ``name: annotation`` in modules and classes -----------------------------------------------------
+@rule(o.SETUP_ANNOTATIONS)
+def _(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    pass
+
+
+def as_annotation(executor: SymbolicExecutor, state: State, stmt: ast.Assign) -> bool:
+    """Write ``__annotations__["x"] = T`` as ``x: T``, and return whether ``stmt`` is such a store."""
+    target = stmt.targets[0]
+    if not (
+        len(stmt.targets) == 1 and type(target) is ast.Subscript and type(target.value) is ast.Name
+        and target.value.id == "__annotations__" and isinstance(target.slice, ast.Constant)
+        and isinstance(target.slice.value, str) and is_name(target.slice.value)
+    ):
+        return False
+    annotate(executor, state, executor.scope.plain_name(target.slice.value), executor.scope.annotation(stmt.value))
+    return True
+
+
+def annotate(
+    executor: SymbolicExecutor, state: State, name: str, annotation: ast.expr, number: int | None = None
+) -> None:
+    """Write ``name: annotation``, with the value if that was assigned right before on the same line."""
+    last = state.stmts[-1] if state.stmts else None
+    value = None
+    if (
+        type(last) is ast.Assign and len(last.targets) == 1 and type(last.targets[0]) is ast.Name
+        and last.targets[0].id == name and line_of(last) == executor.line
+    ):
+        value = last.value
+        state.stmts.pop()
+    target = ast.Name(name, STORE)
+    if number is None:
+        statement = ast.AnnAssign(target, annotation, value, 1)
+    else:
+        statement = NumberedAnnotation(target, annotation, value, number)
+    state.stmts.append(at_line(statement, executor.line))
+
+
+def reached(executor: SymbolicExecutor, state: State, number: ast.expr) -> bool:
+    """Replace the set of ``__conditional_annotations__.add(number)`` by the annotation that this means (3.14).
+
+    It is written when it is popped.
+
+    Returns:
+        Whether there is such an annotation.
+    """
+    owner = state.stack[-1] if state.stack else None
+    if not isinstance(owner, ast.Name) or not isinstance(number, ast.Constant):
+        return False
+    annotation = executor.scope.conditional_annotation(owner.id, number.value)
+    if annotation is None:
+        return False
+    state.stack[-1] = Special("annotation", annotation)
+    return True
+
+
+# --- Import statements -------------------------------------------------------------------------------
+@rule(o.IMPORT_NAME)
+def _(executor: SymbolicExecutor, state: State, name: str) -> None:
+    level, names = executor.popn(state, 2)
+    if not isinstance(level, ast.Constant) or type(level.value) is not int:
+        raise CannotDecompile(LIFT, "an import of a level that is no number")
+    state.stack.append(ImportedModule(name, level.value, names))
+
+
+@rule(o.IMPORT_FROM)
+def _(executor: SymbolicExecutor, state: State, name: str) -> None:
+    module = state.stack[-1] if state.stack else None
+    if not isinstance(module, (ImportedModule, ImportedName)):
+        raise CannotDecompile(LIFT, "IMPORT_FROM of something else")
+    state.stack.append(ImportedName(module, name))
+
+
+@rule(o.IMPORT_STAR)
+def import_star(executor: SymbolicExecutor, state: State, _: Any) -> None:
+    """Write ``from module import *``."""
+    module = state.pop()
+    if not isinstance(module, ImportedModule):
+        raise CannotDecompile(LIFT, "import * of something else")
+    executor.emit(state, ast.ImportFrom(module.name or None, [ast.alias("*", None)], module.level))
+
+
+def finish_import(executor: SymbolicExecutor, state: State, module: ImportedModule) -> None:
+    """Write the import of a module that is dropped."""
+    if module.statement is not None:
+        executor.emit(state, module.statement)
+        return
+    if not module.bound:
+        top = state.stack[-1] if state.stack else None
+        if isinstance(top, ImportedName) and top.module is module:
+            return
+        raise CannotDecompile(LIFT, "an import that binds nothing")
+    names = [ast.alias(name, shown) for name, shown in module.bound]
+    executor.emit(state, ast.ImportFrom(module.name or None, names, module.level))
+
+
+def store_import(executor: SymbolicExecutor, state: State, target: ast.expr, entry: Special) -> bool:
+    """Write the import that a store of a module, or of a name of one, belongs to; return whether it is an import."""
+    if not isinstance(target, ast.Name):
+        return False
+    if isinstance(entry, ImportedModule):
+        if not is_none(entry.names) or entry.level:
+            return False
+        top = entry.name.partition(".")[0]
+        executor.emit(state, ast.Import([ast.alias(entry.name, None if top == target.id else target.id)]))
+        return True
+    return isinstance(entry, ImportedName) and _store_name(executor, state, target.id, entry)
+
+
+def _store_name(executor: SymbolicExecutor, state: State, shown: str, entry: ImportedName) -> bool:
+    """Write or note ``from module import name``, or ``import a.b as c``; return whether it is one of them."""
+    path = [entry.name]
+    module = entry.module
+    while isinstance(module, ImportedName):
+        path.append(module.name)
+        module = module.module
+    below = state.stack[-1] if state.stack else None
+    is_whole = is_none(module.names) and module.name.split(".")[1:] == path[::-1]
+    if below is module and is_whole:
+        # the store has changed places with the POP of the module
+        module.statement = ast.Import([ast.alias(module.name, shown)])
+    elif below is module and len(path) == 1:
+        module.bound.append((entry.name, None if executor.scope.plain_name(entry.name) == shown else shown))
+    elif is_whole:
+        # ``import a.b.c as d``: IMPORT_FROM b; SWAP 2; POP; IMPORT_FROM c; STORE d; POP
+        executor.emit(state, ast.Import([ast.alias(module.name, shown)]))
+    else:
+        return False
+    return True

@@ -9,10 +9,9 @@ from ...bytecode import operations as o
 from ..errors import LIFT, CannotDecompile
 from ..nodes import BuiltTuple, JoinedTuple, LiteralSet, LiteralTuple, MergedDict, refined
 from ..rules import registrar
-from . import fold_barriers
-from .annotated import reached
-from .rule import Rule
-from .stack import LOAD, Accumulator, Iter, State
+from .definitions import reached
+from .operators import display_barrier, sequence_barrier
+from .stack import LOAD, Accumulator, Iter, Rule, State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -24,21 +23,21 @@ rule = registrar(RULES)
 @rule(o.BUILD_TUPLE)
 def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, count)
-    fold_barriers.display(executor, items)
+    display_barrier(executor, items)
     return BuiltTuple(items, LOAD)
 
 
 @rule(o.BUILD_LIST)
 def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, count)
-    fold_barriers.sequence(executor, items)
+    sequence_barrier(executor, items)
     return ast.List(items, LOAD)
 
 
 @rule(o.BUILD_SET)
 def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, count)
-    fold_barriers.sequence(executor, items)
+    sequence_barrier(executor, items)
     return ast.Set(items)
 
 
@@ -47,7 +46,7 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
     items = executor.popn(state, 2 * count)
     keys = items[::2]
     if executor.scope.has_constant_keys():
-        fold_barriers.display(executor, keys, 2)
+        display_barrier(executor, keys, 2)
     return ast.Dict([*keys], items[1::2])
 
 

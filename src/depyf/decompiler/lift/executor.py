@@ -10,26 +10,18 @@ from ..errors import LIFT, CannotDecompile
 from ..generics import TypeAlias, TypeParameter
 from ..nodes import Comprehension, TemporaryName, at_line, from_ops, order_of
 from . import (
-    annotated,
     calls,
     control,
     definitions,
     displays,
-    imports,
-    intrinsics,
     matching,
     operators,
     places,
     short_circuits,
-    stack_operations,
     strings,
 )
-from .annotated import as_annotation
-from .copies import same_target
-from .definitions import definition
-from .imports import store_import
+from .definitions import as_annotation, definition, store_import
 from .operators import BINARY_OPS
-from .rule import Rule
 from .scope import Scope
 from .stack import (
     AS_THEY_ARE,
@@ -46,6 +38,7 @@ from .stack import (
     FunctionExpr,
     Iter,
     PendingTarget,
+    Rule,
     Special,
     StackParameter,
     State,
@@ -54,6 +47,7 @@ from .stack import (
     Unpack,
     Value,
     is_value,
+    same_target,
 )
 
 
@@ -346,10 +340,6 @@ _RULES: dict[str, Rule] = {
     **strings.RULES,
     **calls.RULES,
     **definitions.RULES,
-    **imports.RULES,
-    **intrinsics.RULES,
-    **annotated.RULES,
-    **stack_operations.RULES,
     **control.RULES,
     **matching.RULES,
     **short_circuits.RULES,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
 from ..rules import registrar
-from .rule import Rule
-from .stack import CaseTest, State, Subject
+from .stack import CaseTest, Rule, State, Subject
 
 if TYPE_CHECKING:
     from ..undo.match_patterns import Case, Value

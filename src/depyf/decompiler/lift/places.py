@@ -9,9 +9,7 @@ from ...bytecode import operations as o
 from ...bytecode.code import Code
 from ..nodes import AssertionErrorName, Comprehension, LiteralConstant, as_literal
 from ..rules import registrar
-from . import fold_barriers
-from .copies import deduplicated, operand, same_target
-from .rule import Rule
+from .operators import binary_barrier
 from .stack import (
     DEL,
     LOAD,
@@ -20,11 +18,15 @@ from .stack import (
     Duplicate,
     Iter,
     PendingTarget,
+    Rule,
     Special,
     StackParameter,
     State,
     Unpack,
+    deduplicated,
     is_none,
+    operand,
+    same_target,
 )
 
 if TYPE_CHECKING:
@@ -171,7 +173,7 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
 @rule(o.GETITEM)
 def _(executor: SymbolicExecutor, state: State, _: Any) -> ast.expr:
     index = operand(executor, state.pop())
-    value = fold_barriers.binary(executor, "[]", operand(executor, state.pop()), index)
+    value = binary_barrier(executor, "[]", operand(executor, state.pop()), index)
     return ast.Subscript(value, index, LOAD)
 
 

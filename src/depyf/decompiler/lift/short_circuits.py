@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING
 from ..errors import LIFT, CannotDecompile
 from ..nodes import FoldedBool
 from ..rules import registrar
-from .copies import deduplicated, same_duplicate
-from .fold_barriers import tested_later
-from .negation import negate
-from .rule import Rule
-from .spelling import spelled
-from .stack import Duplicate, Entry, State
+from .operators import tested_later
+from .spelling import negate, spelled
+from .stack import Duplicate, Entry, Rule, State, deduplicated, same_duplicate
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor

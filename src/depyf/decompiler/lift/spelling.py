@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import ast
 
-from ..nodes import FoldedBool, offset_of, with_operands
-from .negation import folds_not, negate
+from ..nodes import FoldedBool, Formatted, offset_of, with_operands
 from .scope import Scope
-from .spans import end_of, start_of
-from .stack import is_none
+from .stack import CaseTest, is_none
 
 #: From how many operands on a ``not`` before all of them is likelier than one before each.
 _MANY = 3
@@ -242,3 +240,117 @@ def _jumping(test: ast.expr) -> ast.expr:
             test = test.values[-1]
         else:
             return test
+
+
+# --- The negation of a test, as people write it ------------------------------------------------------
+# A condition is compiled as jumps alone, whose sense costs nothing (``compiler_jump_if`` in compile.c): ``not`` turns
+# round the jumps of what it stands before, so ``not (a and b)`` is the program of ``not a or not b``. Only a ``not``
+# before one comparison with ``is`` or ``in`` is an operation of its own, ``is not`` or ``not in`` (``fold_unaryop`` in
+# ast_opt.c); a comparison with ``None`` is a jump again.
+#
+# Example: the contrary of ``x is None or b`` is ``x is not None and not b``.
+_CONTRARY: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}
+
+
+def contrary_comparison(test: ast.expr) -> ast.Compare | None:
+    """Return ``a is not b`` for ``a is b`` and so on; ``None`` for what is no such comparison."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        contrary = _CONTRARY.get(type(test.ops[0]))
+        if contrary is not None:
+            result = ast.Compare(test.left, [contrary()], test.comparators)
+            return ast.copy_location(result, test)
+    return None
+
+
+def folds_not(test: ast.expr) -> bool:
+    """Return whether the contrary of a test is another program, ``a not in b``, or there is none (a case)."""
+    if isinstance(test, ast.BoolOp):
+        test = test.values[0]
+        return isinstance(test, CaseTest)
+    return isinstance(test, CaseTest) or (
+        isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _CONTRARY
+        and not is_none(test.comparators[0]))
+
+
+def negate(test: ast.expr) -> ast.expr:
+    """Return the contrary of a test: another program only where it :func:`folds_not`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand
+    if isinstance(test, ast.BoolOp) and not any(map(folds_not, test.values)) and not (
+        isinstance(test, FoldedBool) and test.merged
+    ):
+        op = ast.Or() if isinstance(test.op, ast.And) else ast.And()
+        values: list[ast.expr] = []
+        for value in map(negate, test.values):
+            # (``not (b or c in d)`` in it: its operands become some of these)
+            values += value.values if isinstance(value, FoldedBool) and type(value.op) is type(op) and not (
+                value.merged) else [value]
+        return ast.copy_location(FoldedBool(op, values), test)
+    return contrary_comparison(test) or ast.UnaryOp(ast.Not(), test)
+
+
+# --- Where expressions stand in the source: facts from the positions of operations (3.11 and later) ---
+# The compiler gives an operation the span of the node that it is made for. Exceptions:
+#
+# * an attribute on a line of its own has the span of its name, as has a method's call (3.11:
+#   ``update_start_location_to_match_attr`` in compile.c), so the start of what stands left of it counts, too;
+# * ``and``, ``or``, ``x if c else y`` and chained comparisons are jumps: they begin where their first part does;
+# * ``x is None`` in a condition is a jump, whose span is that of the statement;
+# * two loads in one instruction (3.13) have the span of the first.
+#
+# Example: in ``if a.b and not c:`` the operation of ``a.b`` has the span ``3-6``, and that of ``c`` ``15-16``.
+#: Line and column.
+Place = tuple[int, int]
+
+
+def start_of(scope: Scope, expr: ast.expr) -> Place | None:
+    """Return where an expression begins, without parentheses around it; ``None`` where that is not known."""
+    place: Place | None = None
+    while True:
+        inner, jumps = _first_part(expr)
+        if not jumps:
+            own = _own_span(scope, expr)
+            if own is None:
+                return None
+            place = own[0] if place is None else min(place, own[0])
+        if inner is None:
+            return place
+        expr = inner
+
+
+def end_of(scope: Scope, expr: ast.expr) -> Place | None:
+    """Return where an expression ends, without parentheses around it; ``None`` where that is not known."""
+    while isinstance(expr, (ast.BoolOp, ast.IfExp)):
+        expr = expr.values[-1] if isinstance(expr, ast.BoolOp) else expr.orelse
+    if isinstance(expr, ast.Compare):
+        return None if is_none(expr.comparators[-1]) else end_of(scope, expr.comparators[-1])
+    own = _own_span(scope, expr)
+    return None if own is None else own[1]
+
+
+def _first_part(expr: ast.expr) -> tuple[ast.expr | None, bool]:
+    """Return the part that an expression begins with, and whether its own operations are jumps."""
+    if isinstance(expr, ast.BoolOp):
+        return expr.values[0], True
+    if isinstance(expr, ast.IfExp):
+        return expr.body, True
+    if isinstance(expr, ast.Compare):
+        return expr.left, len(expr.ops) > 1 or is_none(expr.comparators[0])
+    if isinstance(expr, (ast.Attribute, ast.Subscript)):
+        return expr.value, False
+    if isinstance(expr, ast.Call):
+        return expr.func, False
+    return None, False
+
+
+def _own_span(scope: Scope, expr: ast.expr) -> tuple[Place, Place] | None:
+    if isinstance(expr, Formatted):
+        return None
+    position = scope.position(offset_of(expr))
+    if position is None or position.column is None or position.end_column is None:
+        return None
+    if isinstance(expr, ast.Name) and position.end_column - position.column != len(expr.id):
+        return None
+    return (position.line, position.column), (position.end_line, position.end_column)

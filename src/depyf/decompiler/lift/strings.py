@@ -11,9 +11,8 @@ from ..emit.new_syntax import Interpolation, template
 from ..errors import LIFT, CannotDecompile
 from ..nodes import Formatted, FormattedText, PercentText
 from ..rules import registrar
-from .rule import Rule
-from .spans import start_of
-from .stack import State
+from .spelling import start_of
+from .stack import Rule, State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor

@@ -1,7 +1,7 @@
 """Proofs that a text is the program it was made of, whoever made it and how.
 
-In comes a program of canonical operations and the code object that its text compiles to (:mod:`.recompile`, or
-:mod:`.interpreter` for code of another version); out comes a verdict for each code object (:mod:`.parts`):
+In comes a program of canonical operations and the code object that its text compiles to (:mod:`.recompile`,
+also for code of another version); out comes a verdict for each code object (:mod:`.parts`):
 
 * **exact** (:mod:`.exact`): both are the same operations, but for layout. A walk through both at once, which also gives
   the line map. ``not a`` tested one way is ``a`` tested the other way::
@@ -13,6 +13,6 @@ In comes a program of canonical operations and the code object that its text com
 
 * **equivalent** (:mod:`.equivalence`): both do the same in the same order, for code whose list juggling was removed.
 
-:mod:`.substitution` asks whether one code object may run in place of another. Nothing here knows the passes; what it
-shares with them is the reader (``bytecode``) and its table of operations, which are tested by themselves.
+:func:`.parts.first_mismatch` asks whether one code object may run in place of another. Nothing here knows the passes;
+what it shares with them is the reader (``bytecode``) and its table of operations, which are tested by themselves.
 """

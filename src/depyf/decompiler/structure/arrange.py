@@ -25,8 +25,16 @@ from typing import TYPE_CHECKING
 
 from ..lift import folds_not, negate
 from ..nodes import all_statements, at_line, compound_places, line_of, suites_of
-from .arrange_loops import break_at_end, break_branch, break_in_loop, leave_by_break
-from .arrange_tries import arrange_loop, arrange_try, arrange_with, join_copies
+from .arrange_tries import (
+    arrange_loop,
+    arrange_try,
+    arrange_with,
+    break_at_end,
+    break_branch,
+    break_in_loop,
+    join_copies,
+    leave_by_break,
+)
 from .evidence import Evidence
 from .suites import (
     LEAVES,

@@ -13,8 +13,7 @@ from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Special, State, folds_not, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
 from .frames import Construct, Cursor, Suite, outer_ends
-from .reaching import reach
-from .region_cfg import is_leave
+from .region_cfg import is_leave, reach
 
 if TYPE_CHECKING:
     from .walk import Walker

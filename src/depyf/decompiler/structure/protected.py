@@ -13,8 +13,7 @@ from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
 from .frames import Construct, Cursor, Frame, outer_ends
-from .reaching import reach
-from .region_cfg import handler_steps
+from .region_cfg import handler_steps, reach
 
 if TYPE_CHECKING:
     from .walk import Walker

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block, Cfg
+
+if TYPE_CHECKING:
+    from .walk import Walker
+
 
 #: The end of a block that control never comes to: an edge into a ``finally`` that never ends.
 NOWHERE = "nowhere"
@@ -112,3 +118,25 @@ def copied_op(a: Op, b: Op) -> bool:
 def same_op(a: Op, b: Op) -> bool:
     """Return whether two operations are copies of one, as far as that can be known without their context."""
     return a.kind == b.kind and (a.arg is b.arg or type(a.arg) is type(b.arg) and bool(a.arg == b.arg))
+
+
+# --- Which blocks control can come to ----------------------------------------------------------------
+def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[int]:
+    """Return the blocks that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
+    return set(reached(walker, starts, avoid))
+
+
+def reached(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> Iterator[int]:
+    """Yield them, each once and the nearest first: for those who may know enough after a few."""
+    seen: set[int] = set()
+    work = deque(id for id in starts if id not in avoid)
+    blocks = walker.cfg.blocks
+    while work:
+        id = work.popleft()
+        if id in seen:
+            continue
+        seen.add(id)
+        if len(seen) % 8 == 0:
+            walker.spend(1)
+        yield id
+        work.extend(succ for succ in blocks[id].successors if succ not in seen and succ not in avoid)

@@ -177,3 +177,34 @@ def _running_handlers(cfg: RegionCfg) -> dict[int, tuple[int, ...]]:
             running = (*running, id) if step > 0 else running[:-1]
         work.extend((succ, running) for succ in block.successors)
     return result
+
+
+# --- Jump threading: edges lead straight through empty blocks ----------------------------------------
+# Before::
+#
+#     B1 jump B2;  B2 (nothing) jump B3
+#
+# After::
+#
+#     B1 jump B3
+def thread_jumps(cfg: RegionCfg) -> None:
+    """Lead edges straight through blocks that do nothing."""
+    blocks = cfg.blocks
+    empty = [id for id, block in blocks.items() if block.end == "jump" and not block.ops]
+    if not empty:
+        return
+    final: dict[int, int] = {}
+    for id in empty:
+        at = id
+        trail = []
+        while at not in final and blocks[at].end == "jump" and not blocks[at].ops and at not in trail:
+            trail.append(at)
+            at = blocks[at].successors[0]
+        at = final.get(at, at)
+        for seen in trail:
+            final[seen] = at
+    for block in blocks.values():
+        for succ in block.successors:
+            if succ in final:
+                block.successors = [final.get(each, each) for each in block.successors]
+                break

@@ -22,7 +22,7 @@ from ...bytecode.operations import Op
 from ...cfg.graph import Block, Region
 from ..errors import STRUCTURE, CannotDecompile
 from ..structure.region_cfg import RegionCfg
-from .jump_threading import thread_jumps
+from .duplicate_ends import thread_jumps
 
 #: What follows CHECK_EG_MATCH: whether anything matched.
 _MATCHED = ["COPY", "CONST", "IS"]

@@ -23,12 +23,12 @@ from ..budgets import Budget, Judgement, Result, sentences
 from ..compile_arguments import of_function
 from ..diff.difference import Difference, FunctionDifference, Number, items
 from ..findings import Finding, findings, is_lost
+from ..formatting import without_frame
 from ..index.sections.context import SectionContext
 from ..index.sections.first import first_changes
 from ..index.totals import Totals, seconds_by_phase
 from ..markdown import plain, unmarked
 from ..verdict import verdict, why_plain
-from ..without_frame import without_frame
 
 #: Counted up when a field goes or means something else. New fields do not change it.
 VERSION = 1

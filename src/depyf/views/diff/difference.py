@@ -21,15 +21,23 @@ from .. import cache_keys
 from ..causes import heading
 from ..compile_arguments import in_words, of_function
 from ..findings import not_compiled_by_outcome
-from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name
+from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name, without_frame
 from ..function_summary import FunctionSummary
 from ..grouping import kind_of_failure
 from ..index.totals import seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
-from ..without_frame import without_frame
-from .canonical import calls, graph_lines, guard_text, kernel_lines, kernel_name, shown_lines
-from .operations import changed_operations, first_difference, times_of
+from .canonical import (
+    calls,
+    changed_operations,
+    first_difference,
+    graph_lines,
+    guard_text,
+    kernel_lines,
+    kernel_name,
+    shown_lines,
+    times_of,
+)
 from .pairing import Place, base_name, entries, frames, paired, places, source_lines, summaries
 
 #: How many of a kind are listed one by one, unless all are wanted.

@@ -9,10 +9,13 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Mapping, Sequence
 
 from ...harmless import harmless, is_plain_name, say
 from ...records import store
-from ...records.plain_lines import FILE
+from ...records.environment import versions_and_rank
+from ...records.run_directory import FILE
+from ..markdown import prose
 
 #: The page of a run; its index; the file of notes on it (there is none where there are no notes).
 PAGE, INDEX, NOTES = "index.html", "index.md", "notes.txt"
@@ -111,3 +114,27 @@ class Folder:
             if FILE in self.files or store.is_unwritten(self.path) and not self._records_lack else
             "the records are incomplete, too: run the program again with a directory that can be written")
         say(f"depyf: missing in {self.path}: {', '.join(lost[:_NAMED])}{more} ({self.lost[lost[0]]}); {remedy}")
+
+
+# --- The index of a run in which nothing was compiled. It is written often, so this imports next to nothing ---
+NOTHING = "Nothing was compiled: no function under `torch.compile` was called while depyf watched."
+
+
+def versions(environment: Mapping[str, str]) -> str:
+    """Return what the run took place in, as one phrase, for Markdown."""
+    return prose(versions_and_rank(environment))
+
+
+def index_of_nothing(environment: Mapping[str, str], notes: Sequence[str], trouble: str = "") -> str:
+    """Return the text of ``index.md``.
+
+    Args:
+        environment: of the run.
+        notes: on the run.
+        trouble: why the run was not watched, where that failed.
+    """
+    lines = [TITLE, "", f"{f'depyf did not watch this run: {prose(trouble)}' if trouble else NOTHING} "
+                        f"({versions(environment)})"]
+    if notes:
+        lines += ["", "## Notes", "", *(f"* {prose(note, 300)}" for note in notes)]
+    return "\n".join(lines) + "\n"

@@ -16,7 +16,7 @@ from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
 from ...torch_text.resumes import resumed_function
-from ...torch_text.wrapping import comment
+from ...torch_text.wrapping import WIDTH, broken, comment
 from ..causes import sentences
 from ..compile_arguments import with_backend
 from ..formatting import (
@@ -31,16 +31,14 @@ from ..formatting import (
     on_stack,
     remarks,
 )
-from ..line_breaks import WIDTH, broken
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .guards.call import call_guards
-from .guards.changes import MOST_LINES, as_comment
-from .guards.helpers import helpers, stands
 from .guards.layers import Item, fold, unfolded
 from .guards.sizes import symbol_table
-from .guards.versions import Version, by_compile_id, deciding, nearest, of_some, versions
+from .guards.versions import MOST_LINES, Version, as_comment, by_compile_id, deciding, nearest, of_some, versions
+from .guards.whole import helpers, stands
 from .source_copy import with_short_lines
 
 PREAMBLE = '''\

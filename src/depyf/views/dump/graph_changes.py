@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..line_breaks import WIDTH
+from ...torch_text.wrapping import WIDTH
 from ..markdown import some
 
 #: Of the statements, how many may differ in more than a size.

@@ -55,7 +55,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
-from ...decompiler.free_names import free_name
+from ...decompiler.names import free_name
 from ...model.graph import AotValue, Graph, Input, Node, TensorType, argument_index, with_names
 from ...model.graph_text import read_graph
 from ...model.operations import ROLES, last_name, mode_set

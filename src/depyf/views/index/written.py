@@ -12,7 +12,7 @@ import os
 from collections.abc import Sequence
 
 from ... import __version__, budgets, reading
-from ...records.plain_lines import FILE as RECORDS
+from ...records.run_directory import FILE as RECORDS
 from ..dump.folder import INDEX
 from ..markdown_blocks import Block, Bullets, Heading, Paragraph
 

@@ -11,8 +11,8 @@ from ...records.model import CompiledGraph, GraphStage, SourceLocation
 from ...records.stages import ADJECTIVES, direction, title
 from ..dump import outline
 from ..dump.graph_file import stage_view
+from ..formatting import what_called
 from ..markdown import spans
-from ..without_frame import what_called
 from .run import Json, Run, plain_lines
 
 

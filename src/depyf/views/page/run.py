@@ -10,10 +10,10 @@ from ...records.model import Capture, Compilation, SourceFile, SourceLocation
 from ...torch_text.resumes import plain_name, resumed_function
 from .. import ranks as index
 from ..advice import Adviser
+from ..formatting import short_names
 from ..markdown import prose, spans
 from ..rank_classes import RankClass
 from ..run_index import RunIndex
-from ..short_paths import short_names
 from .lines import Statuses
 
 Json = dict[str, Any]

@@ -24,14 +24,13 @@ from collections.abc import Mapping, Sequence
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....cfg import graph as g
+from ....cfg.check import StackMismatch, entry_depths
 from ....cfg.graph import Block, Cfg, reachable
-from ....cfg.stack import StackMismatch, entry_depths
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES, Facts, NoFacts
 from ..forms import NEW
-from .cleanup import forget_under_cleanups
 from .evaluate import PartialEvaluator
-from .loop_invariant_slots import loop_invariant_slots
+from .loop_invariant_slots import forget_under_cleanups, loop_invariant_slots
 from .naming import Namer, is_torch_name
 from .reentered import ordinary_with
 from .updates import as_one_call, with_telling_names

@@ -13,7 +13,7 @@ from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, Path
 from ..global_names import GRAPH_PREFIX, GRAPH_RESULT, OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
-from . import modules, objects
+from . import objects
 from .values import BlockPlan, Const, Container, Local, SsaValue, State, Value
 
 if TYPE_CHECKING:
@@ -428,7 +428,7 @@ class PartialEvaluator:
         if path is None or type(index.value) not in (str, int, bool):
             return False
         path = (*path, ("item", index.value))
-        return (modules.entry(self, op, owner, path) or modules.member(self, op, owner, path)
+        return (objects.entry(self, op, owner, path) or objects.member(self, op, owner, path)
                 or self._instead(2, op, [owner, index], path))
 
     def _instead(self, count: int, op: Op, operands: Sequence[Value], path: Path) -> bool:

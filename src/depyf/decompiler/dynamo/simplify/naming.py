@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeGuard
 
 from ....bytecode import operations as o
-from ...free_names import free_name
+from ...names import free_name
 from ..forms import ENTRIES, NEW, SIDE_BY_SIDE
 from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, MODULE_DICTIONARIES
 from .values import Const, Local, SsaValue, Value

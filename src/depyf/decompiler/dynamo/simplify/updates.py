@@ -18,7 +18,7 @@ from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg
-from ...free_names import free_name
+from ...names import free_name
 from ..forms import UPDATE
 from .naming import is_torch_name
 

@@ -3,7 +3,7 @@
 In come two programs, out comes a :class:`Verdict`. Both run from their entries. Each goes on unobserved while it only
 moves values about: constants, bound locals, the stack, lists and tuples that it built and that nobody else has seen
 (:mod:`.unobservable`, which has the assumptions). It stops at the next *event*: something that another part of the
-program, or its user, can observe (:mod:`.events`). Events must come in the same order with equal operands; both edges
+program, or its user, can observe (:mod:`.states`). Events must come in the same order with equal operands; both edges
 of each branch, and each exception handler, are followed (:mod:`.prover`)::
 
     original: ``t = [f, x]; t[0](t[1])``    text: ``f(x)``
@@ -28,8 +28,7 @@ from ....bytecode.code import Code
 from ....bytecode.operations import Program
 from ...dynamo.facts import Facts
 from ..exact import MEANINGFUL_FLAGS, Pair, Verdict, conflated, docstring
-from .analyses import cells_used, without_private_cells
-from .prover import Prover
+from .prover import Prover, cells_used, without_private_cells
 from .states import Different
 
 

@@ -28,9 +28,8 @@ from ....bytecode.operations import Op
 from ...dynamo.global_names import OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
 from ...rules import registrar
 from . import objects
-from .events import event_of
 from .reads import item_key, read
-from .states import Different, Event, State
+from .states import Different, Event, State, event_of
 from .values import (
     UNBOUND,
     Allocation,

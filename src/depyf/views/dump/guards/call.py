@@ -16,9 +16,8 @@ from ....model import guards
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, Tensor, is_loose
 from ....model.reading import keys_in
 from ....torch_text.user_expressions import stack_value
-from ....torch_text.wrapping import comment
+from ....torch_text.wrapping import WIDTH, broken, comment
 from ...formatting import COMPUTED
-from ...line_breaks import WIDTH, broken
 from ...markdown import count
 from .layers import Block, Item, fold, spelled, unfolded
 from .sizes import symbol_names

@@ -11,11 +11,10 @@ from ....torch_text.resumes import resumed_function
 from ... import compile_arguments
 from ...causes import cause
 from ...compile_arguments import is_among
-from ...formatting import OUTCOMES, WITHOUT_CODE, seconds, stage_name
+from ...formatting import OUTCOMES, WITHOUT_CODE, by_call, seconds, stage_name, without_frame
 from ...function_summary import FunctionSummary
 from ...grouping import path_to
 from ...markdown import code, count, link, prose, some, table
-from ...without_frame import by_call, without_frame
 from ..written import IN_ORDER
 from .context import ROWS, SectionContext, left_out
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from ....records.store import NOT_ENDED, UNDER_STANCE
 from ....torch_text import global_names
 from ... import cache_keys
-from ...dump.folder import TITLE
-from ...formatting import OUTCOMES, remarks, seconds
+from ...dump.folder import NOTHING, TITLE, versions
+from ...formatting import OUTCOMES, remarks, seconds, total
 from ...function_summary import FunctionSummary
 from ...markdown import code, count, link, prose, some
-from ...nothing import NOTHING, versions
 from ...verdict import verdict
-from ...without_frame import total
 from ..totals import Totals, seconds_by_phase
 from ..written import BROWSER, START, WORDS
 from .context import SectionContext
