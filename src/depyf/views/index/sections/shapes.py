@@ -196,9 +196,11 @@ def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation)
 def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> bool:
     """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision.
 
-    (Torch makes one of each number that it comes by, and of the sizes of tensors of its own.)
+    (Torch makes one of each number that it comes by, and of the sizes of tensors of its own, or of a backend's.)
     """
-    if decision.kind == "created" and is_of_torchs_own(decision.source):
+    named = SYMBOL.findall(decision.symbol)
+    own = {each.symbol for each in compilation.symbols if each.kind == "created" and is_of_torchs_own(each.source)}
+    if named and own.issuperset(named):
         return False
     version = run.version(compilation)
     if version is None or decision.kind not in ("created", "unbacked"):
