@@ -201,3 +201,15 @@ def test_what_differs_between_two_runs(tmp_path):
     (changed,) = difference(sine, cosine).changed
     assert changed.state == "changed" and changed.name == "aot_function_1"
     assert any("sin" in line for line in changed.lines)
+
+
+def test_strict_export_is_no_unfinished_compilation(tmp_path):
+    """Dynamo traces for the call, without a frame: torch reports neither begin nor end of a compilation."""
+    with depyf.prepare_debug(str(tmp_path)):
+        torch.export.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), strict=True)  # (export)
+    capture = store.read(str(tmp_path))
+    graph, = capture.graphs
+    assert capture.compilations == () and stages_of(graph) == ["Captured_Graph"]
+    assert (graph.name, graph.call.function, graph.call.line) == ("export_1", "export", line_of("# (export" + ")"))
+    text = (tmp_path / "index.md").read_text()
+    assert "Given to `export`" in text and "not finished" not in text

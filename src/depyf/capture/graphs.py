@@ -125,7 +125,8 @@ class Graphs:
         self._taken: set[str] = set()
         #: By AOTAutograd's number of a compilation: a backward graph that is compiled later has the same.
         self._of_aot: dict[int, GraphBuilder] = {}
-        #: Those without a frame, by the function that showed a graph.
+        #: Those without a frame: by the numbers under which torch traces them, and by the function that showed a graph.
+        self._of_call: dict[tuple[int, int, int], GraphBuilder] = {}
         self._shown: dict[tuple[str, str, int], GraphBuilder] = {}
         self._mark = f"depyf {id(self)}"
 
@@ -136,6 +137,10 @@ class Graphs:
         Args:
             new: one begins, unless the last one was not captured yet.
         """
+        if new:
+            self._of_call.pop(ids.key, None)
+        elif ids.key in self._of_call:
+            return self._of_call[ids.key]
         builders = self._builders.setdefault(ids.key, [])
         if builders and not builders[-1].name and builders[-1].ids.attempt != ids.attempt:
             builders.pop()  # tracing started again: what it had is void
@@ -166,6 +171,10 @@ class Graphs:
             whole.pieces = {**whole.pieces, name: builder}
             whole.when_named(lambda: self._name(builder, f"{whole.name}.{legal_identifier(name)}"))
         return builder
+
+    def traced_for_call(self, ids: CompileId, call: current_compilation.CompilerCall) -> GraphBuilder:
+        """Return the graph that Dynamo traces for a call, not for a frame, under these numbers."""
+        return self._of_call.setdefault(ids.key, self.of_call(call))
 
     def of_call(self, call: current_compilation.CompilerCall) -> GraphBuilder:
         """Return the graph that a call of a compiler works on; begin one where there is none."""

@@ -281,7 +281,13 @@ class Session:
     def _before_backend(self, gm: Any, backend: Any) -> None:
         if self.caches == "separate" and "caches" in self.on:
             self.attempt(lambda: torch_caches.separate_caches_of_lines(gm), None)
-        graph = self._graph(new=True)
+        current = current_compilation.compile_id()
+        if current is not None and current_compilation.is_without_frame():
+            ids = self.events.compile_id(*current)
+            self.events.without_frame(ids)
+            graph = self.graphs.traced_for_call(ids, current_compilation.current())
+        else:
+            graph = self._graph(new=True)
         graph.torch_name = current_compilation.name_of_graph(gm)
         graph.backend = compiled_callables.backend_name(backend)
         nothing: list[tuple[str, str]] = []

@@ -253,6 +253,8 @@ class EventReader:
         self._known_functions: dict[_Function, _Function] = {}
         #: The functions of compilations that torch has behind wrappers, by ``CompileId.key``.
         self._behind_wrappers: dict[tuple[int, int, int], tuple[str, SourceLocation | None]] = {}
+        #: Those that torch traces for a call, not for a frame: they are no compilations of a function.
+        self._without_frame: set[tuple[int, int, int]] = set()
         self._resets = 0
         self._latest = CompileId(-1, -1)
         #: Files of the user's that the records which the spill took name, in their order.
@@ -269,7 +271,7 @@ class EventReader:
     def compilations(self) -> tuple[Compilation, ...]:
         """In the order in which they began."""
         return tuple(self._record(self._builders[key]) if key in self._builders else self._read(key)
-                     for key in self._recorded)
+                     for key in self._recorded if key not in self._without_frame)
 
     def _read(self, key: tuple[int, int, int]) -> Compilation:
         assert self._spill is not None
@@ -292,7 +294,8 @@ class EventReader:
     def all_ended(self) -> None:
         """Keep the records of all compilations, as far as the run has come."""
         for key, builder in list(self._builders.items()):
-            if self._spill is not None and (builder.changed or self._recorded[key] is None):
+            if self._spill is not None and key not in self._without_frame and (
+                    builder.changed or self._recorded[key] is None):
                 self._append(key, builder)
 
     def _append(self, key: tuple[int, int, int], builder: _Builder) -> None:
@@ -323,6 +326,10 @@ class EventReader:
         """Return the record of a compilation so far; ``None`` if there is none."""
         builder = self._known(compile_id.key)
         return None if builder is None else self._record(builder)
+
+    def without_frame(self, compile_id: CompileId) -> None:
+        """Take it that what torch traces is not a frame: there is no record of it as a compilation."""
+        self._without_frame.add(compile_id.key)
 
     def goes_on(self, compile_id: CompileId) -> None:
         """Take it that a compilation outlives the run."""
@@ -420,9 +427,14 @@ class EventReader:
     def _builder(self, metadata: Mapping[str, Any]) -> _Builder:
         frame, recompile = metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)
         builder = self._known(self.compile_id(frame, recompile).key)
-        if builder is not None and builder.finished and isinstance(metadata.get("dynamo_start"), dict):
-            self._resets += 1  # torch counts anew: these numbers are another compilation's
-            builder = None
+        if isinstance(metadata.get("dynamo_start"), dict):
+            key = self.compile_id(frame, recompile).key
+            if builder is not None and builder.finished:
+                self._resets += 1  # torch counts anew: these numbers are another compilation's
+                builder = None
+            elif key in self._without_frame:  # (and here, after what was traced for a call)
+                self._without_frame.discard(key)
+                builder = None
         ids = self.compile_id(frame, recompile, int(metadata.get("attempt") or 0))
         if builder is None:
             builder = self._builders[ids.key] = _Builder(ids)

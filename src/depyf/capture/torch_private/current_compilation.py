@@ -46,6 +46,14 @@ def last_unique_id() -> int:
     return int(repr(private_api.UNIQUE_IDS.get()).strip("count()")) - 1
 
 
+def is_without_frame() -> bool:
+    """Return whether Dynamo traces for a call, not for a frame: ``torch.export.export(strict=True)`` does.
+
+    (No frame is replaced then, and torch reports neither the begin nor the end of the compilation.)
+    """
+    return private_api.COMPILED_FRAME.present() and not _given_to_compile(private_api.COMPILED_FRAME)
+
+
 def arguments() -> dict[str, str] | None:
     """Return the arguments of ``torch.compile`` for the frame being compiled that are not at their default.
 
@@ -207,14 +215,16 @@ class CompilerCall(NamedTuple):
 
 
 def current() -> CompilerCall:
-    """Return the outermost call of a compiler of torch's on the stack of this thread."""
+    """Return the outermost call of a compiler of torch's, or of what has Dynamo trace, on the stack of this thread."""
     frame: Any = sys._getframe(1)
     innermost, compiler = None, None
+    tracer = private_api.CAPTURED_GRAPH.module if private_api.CAPTURED_GRAPH.present() else ""
     while frame is not None:
         module = _module(frame)
         if innermost is None and not _is_of_torch(module) and not _is_between(module):
             innermost = frame
-        if module.startswith(private_api.COMPILING_MODULES) and not module.startswith(private_api.RUNNING_MODULES):
+        if module.startswith(private_api.COMPILING_MODULES) and not module.startswith(private_api.RUNNING_MODULES) \
+                or module == tracer:
             compiler = frame
         frame = frame.f_back
     if compiler is None:

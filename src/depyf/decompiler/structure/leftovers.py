@@ -101,10 +101,6 @@ class Leftovers:
         """Return whether nothing is left behind the last instruction that something leads to."""
         return offset == self.last
 
-    def is_left_behind(self, offset: int) -> bool:
-        """Return whether something is left straight behind the instruction at a byte offset."""
-        return self._index.get(offset, len(self._instructions)) + 1 in self._unreached
-
     def words(self) -> dict[int, str]:
         """Return the lines that end in a jump or ``return``, and the one-word statement that this is there.
 
