@@ -97,6 +97,15 @@ def test_the_same_graphs_and_guards(both):
     assert store.FROM_LOG in log.notes
 
 
+def test_inputs_of_graphs_have_the_names_of_the_captured_graph(both):
+    live, log = both
+
+    def names(capture):
+        return {str(graph.compile_id): [each.name for each in graph.inputs] for graph in capture.graphs}
+
+    assert names(live) == names(log) and any(names(log).values())
+
+
 def test_files_stand_in_the_records(both, tmp_path):
     live, _ = both
     for graph in live.graphs:

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .. import budgets
+from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance
 from ..reading import json_value, lines
 from ..records import stages
@@ -28,6 +29,7 @@ from ..records.model import (
     CompiledGraph,
     CompileId,
     Frame,
+    GraphInput,
     GraphStage,
     Kernel,
     TransformedCode,
@@ -234,4 +236,19 @@ class _Graph:
         name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
         if self.ids.resets:  # (torch counts anew)
             name += f"_after_reset_{self.ids.resets}"
-        return CompiledGraph(name, name, self.ids, "", tuple(self.stages), tuple(self.kernels))
+        return CompiledGraph(name, name, self.ids, "", _with_inputs(self.stages), tuple(self.kernels))
+
+
+def _with_inputs(stages: Sequence[GraphStage]) -> tuple[GraphStage, ...]:
+    """Return the stages with the inputs of the captured graph, by torch's names of its parameters.
+
+    Only where AOTAutograd compiled that graph as a whole, and gave it no other inputs: they are known by their number.
+    """
+    captured, forward = ([each for each in stages if each.stage == wanted]
+                         for wanted in ("Captured_Graph", "Forward_graph"))
+    if len(captured) == len(forward) == 1:
+        inputs = read_graph(captured[0].text).inputs
+        if len(inputs) == len(read_graph(forward[0].text).inputs):
+            whole = replace(captured[0], inputs=tuple(GraphInput(each.name) for each in inputs))
+            return tuple(whole if each is captured[0] else each for each in stages)
+    return tuple(stages)
