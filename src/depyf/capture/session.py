@@ -319,7 +319,8 @@ class Session:
         return legal_graph(printed)
 
     def _before_aot(self, stages: frozenset[str]) -> None:
-        self._graph().printed_later = stages
+        if private_api.READABLE_GRAPH.present():  # (otherwise there is torch's own print, in its trace)
+            self._graph().printed_later = stages
 
     def _on_aot_graph(self, stage: str, gm: Any, compiled: Any) -> None:
         graph = self._graph()
