@@ -254,7 +254,7 @@ def test_the_form_with_nothing_simplified_is_one_file_away(tmp_path):
 
 
 def test_names_with_ids_are_shown_without_them():
-    from depyf.capture.shown_names import names_without_ids
+    from depyf.capture.codes import names_without_ids
 
     code = compile("___module_collections_140365297653120_c3.x\nf_140365297653120_c1\nf_140365297653999_c1\n"
                    "g_140365297653120_c1_0\ng\nkept_123_c1\n_140458098974592_c0", "", "exec")

@@ -21,7 +21,7 @@ from depyf.views.dump.files import write_views
 from depyf.views.markdown import spans
 from depyf.views.page import assemble as building
 from depyf.views.page.data import run_data, shares
-from depyf.views.page.failed import failed
+from depyf.views.page.functions import failed
 from depyf.views.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 
 DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")

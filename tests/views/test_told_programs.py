@@ -20,7 +20,7 @@ torch = pytest.importorskip("torch")
 import told_programs
 
 import depyf
-from depyf.fitting.recorded import NoSuchFunction, frame_of
+from depyf.fitting.given import NoSuchFunction, frame_of
 from depyf.notebook import View
 from depyf.program.summary import summary
 from depyf.provenance.graph_provenance import Provenance

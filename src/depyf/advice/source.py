@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
+from ..torch_text.global_names import is_resume
 from ..torch_text.libraries import is_library
 from ..torch_text.met import met
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.resumes import is_resume
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While

@@ -23,8 +23,8 @@ from ..records.naming import FunctionNames, function_identifier
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import parse_guards
 from ..torch_text.wrapping import legal_graph
+from .codes import names_without_ids
 from .object_facts import LiveFacts
-from .shown_names import names_without_ids
 from .torch_private import cache_entries, graph_modules, resume_code
 from .user_function import Meant, of_frame
 

@@ -40,13 +40,12 @@ from ..torch_text import events
 from ..torch_text.modules import callers, module_calls
 from . import apart
 from .caches import bypass_poor_caches, watch_caches
-from .codes import Codes
+from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
 from .graphs import GraphBuilder, Graphs
 from .import_hook import when_imported
 from .own_sources import own_sources
 from .recorder import DumpWriter, Linker, Recorder
-from .shown_names import names_without_ids
 from .torch_private import (
     compiled_callables,
     current_compilation,

@@ -37,9 +37,8 @@ from ..records.model import (
 )
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
 from ..torch_text.events import EventReader, unread_event, unread_name, unread_note
-from ..torch_text.global_names import without_ids
+from ..torch_text.global_names import resumed_function, without_ids
 from ..torch_text.guards import GuardReader
-from ..torch_text.resumes import resumed_function
 from ..torch_text.wrapping import legal_graph
 
 #: What reading raises where a number, a text or a list stands for something else.

@@ -27,7 +27,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..records.model import SourceLocation, UserFunction
-from ..torch_text.resumes import plain_name, resumed_function
+from ..torch_text.global_names import plain_name, resumed_function
 from .static_lookup import class_entry, is_module, own_attributes
 from .torch_private import private_api
 

@@ -39,9 +39,8 @@ def add(commands: Any) -> None:
 
 def fits(given: argparse.Namespace) -> int:
     """Run ``depyf fits``."""
-    from ..fitting.given import described_call, known_names, known_state
+    from ..fitting.given import NoSuchFunction, described_call, frame_of, known_names, known_state
     from ..fitting.oracle import fit, over_sizes, with_sizes
-    from ..fitting.recorded import NoSuchFunction, frame_of
     from ..fitting.sizes import NotGiven
     from ..fitting.text import advice
     from ..fitting.written import NotAValue, arguments, numbers

@@ -18,7 +18,7 @@ import torch
 from ..capture.apart import ChildFailed, in_child
 from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline, resume_code
 from ..records.model import Guard
-from ..torch_text.changing_parts import without_numbers_of_objects
+from ..torch_text.generated import without_numbers_of_objects
 from ..torch_text.guards import parse_guards
 from ..torch_text.wrapping import legal_graph
 from ..watch.origins import UserLine

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..bytecode.code import CO_VARARGS, CO_VARKEYWORDS, Code
 from ..records.model import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
-from ..torch_text.resumes import is_resume, plain_name
+from ..torch_text.global_names import is_resume, plain_name
 
 if TYPE_CHECKING:  # (texts that are kept, and those that the user has, need no decompiler)
     from ..decompiler import Decompiled

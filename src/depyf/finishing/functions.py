@@ -29,8 +29,8 @@ from ..records.model import (
     Unwritten,
 )
 from ..records.naming import function_identifier
+from ..torch_text.global_names import is_resume, offset_in, resumed_function
 from ..torch_text.guards import GuardReader, unread_guards
-from ..torch_text.resumes import is_resume, offset_in, resumed_function
 from ..torch_text.wrapping import legal_graph
 from .frames import Meaning, make_frame
 from .stack_values import expressions_on_stack, text_at

@@ -26,7 +26,7 @@ from ..bytecode.operations import CONST, LOAD_FAST, Op
 from ..bytecode.opspec import effect
 from ..cfg.graph import BRANCH, FOR_ITER, JUMP, Block, Cfg, build
 from ..reading import source_lines
-from ..torch_text.resumes import offset_in
+from ..torch_text.global_names import offset_in
 
 #: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
 _Stack = tuple[int | None, ...]

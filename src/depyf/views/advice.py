@@ -12,9 +12,9 @@ from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
+from ..torch_text.global_names import resumed_function
 from ..torch_text.met import bound_method, in_order, is_fundamental, met
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.resumes import resumed_function
 from ..torch_text.user_expressions import is_global
 from .changes import Change
 from .circumstances import Circumstances

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ..advice.cache_keys import on_key
 from ..model.graph_text import read_graph
+from ..model.guards import Type
+from ..model.reading import condition_of
 from ..records.model import CacheLookup, Capture, CompileId
 from ..torch_text.guard_failures import are_numbers
 from ..torch_text.size_names import symbolic_number
@@ -149,3 +151,23 @@ def _advice(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> li
     advice = on_key(names, before.options, after.options)
     return ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
             f"* cost: {prose(advice.cost)}"]
+
+
+# --- Functions with an ``lru_cache`` that torch traces: it leaves the cache aside (``WrapperUserFunctionVariable``) ---
+#: What the cache wraps, where torch did trace that.
+_WRAPPED = ".__wrapped__.__code__"
+
+
+def ignored_caches(capture: Capture) -> str:
+    """Return a sentence on the user's functions of which torch leaves the cache aside; ``""`` where there is none."""
+    names: dict[str, None] = {}
+    for entry in (entry for function in capture.functions for frame in function.frames for entry in frame.entries):
+        for one in (condition_of(guard) for guard in entry.guards if guard.kind == "TYPE_MATCH"):
+            if isinstance(one, Type) and one.name == "functools._lru_cache_wrapper" and (
+                    one.of.partition(".")[0] != "torch") and any(
+                    guard.source.startswith(f"{one.source}{_WRAPPED}") for guard in entry.guards):
+                names[code(one.of)] = None
+    if not names:
+        return ""
+    return (f"torch leaves the `lru_cache` of {some(list(names), 3)} aside and traces what it wraps wherever that is "
+            "called, so what is computed there is a part of each graph that needs it")

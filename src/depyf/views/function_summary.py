@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..records.model import Compilation, CompiledFunction, SourceLocation
+from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_of_dynamo
-from ..torch_text.resumes import plain_name
 from .grouping import recompiles
 
 

@@ -27,7 +27,7 @@ from ..reading import lines
 from ..records import store
 from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, Guard, Kernel
 from ..records.run_directory import FILE, RANK
-from ..torch_text.resumes import plain_name, resumed_function
+from ..torch_text.global_names import plain_name, resumed_function
 from .formatting import stage_name
 from .markdown import code, some
 

@@ -15,7 +15,7 @@ from ..finishing.recorded import read_records
 from ..records import store
 from ..records.model import Capture, Compilation, GraphStage
 from ..records.run_directory import RANK, rank_folders
-from ..torch_text.resumes import resumed_function
+from ..torch_text.global_names import resumed_function
 from . import rank_classes
 from .causes import heading
 from .changes import changes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..advice.source import Loop, Sources, blocks, loops_around
 from ..records.model import SourceFile, SourceLocation
-from ..torch_text.resumes import plain_name
+from ..torch_text.global_names import plain_name
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..records.store import WRONG_RESULTS
 from ..torch_text.events import graph_break
+from ..torch_text.global_names import resumed_function
 from ..torch_text.libraries import enters_compiled_code, is_library, wrapper_class
 from ..torch_text.met import entered_contexts, met, what_blocks
-from ..torch_text.resumes import resumed_function
 from .causes import cause, statement
 from .function_summary import FunctionSummary
 from .grouping import path_to

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal
 
-from ...torch_text.resumes import RESUME_CODE as RESUME_CODE_PREFIX
+from ...torch_text.global_names import RESUME_CODE as RESUME_CODE_PREFIX
 
 State = Literal["present", "changed", "missing"]
 #: Says what is other than expected of the object; ``""``: nothing.

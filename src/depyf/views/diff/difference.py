@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from ...model.graph_text import read_graph
 from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ...records.store import NOT_ENDED
-from ...torch_text.changing_parts import without_values
-from ...torch_text.resumes import plain_name
+from ...torch_text.generated import without_values
+from ...torch_text.global_names import plain_name
 from .. import cache_keys
 from ..causes import heading
 from ..compile_arguments import in_words, of_function

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ...records.model import CacheEntry, Capture, CompiledFunction, Frame, SourceLocation
-from ...torch_text.resumes import plain_name, resumed_function
+from ...torch_text.global_names import plain_name, resumed_function
 from ..function_summary import FunctionSummary
 
 Item = TypeVar("Item")

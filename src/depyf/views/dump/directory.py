@@ -11,7 +11,7 @@ from typing import Any
 from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ...records.naming import FileNames, legal_identifier
 from ...torch_text import global_names
-from ...torch_text.resumes import resumed_function
+from ...torch_text.global_names import resumed_function
 from ...torch_text.wrapping import comment
 from ..causes import sentences
 from ..formatting import COMPUTED, after_break, called_through, notes_of, on_stack

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
-from ...torch_text.resumes import resumed_function
+from ...torch_text.global_names import resumed_function
 from ...torch_text.wrapping import WIDTH, broken, comment
 from ..causes import sentences
 from ..compile_arguments import with_backend

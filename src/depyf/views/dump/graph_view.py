@@ -62,8 +62,8 @@ from ...model.operations import ROLES, last_name, mode_set
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...records.naming import legal_identifier
 from ...torch_text import wrapping
+from ...torch_text.global_names import plain_name
 from ...torch_text.parsed import parsed_expression
-from ...torch_text.resumes import plain_name
 from ...torch_text.size_names import SYMBOL, in_words, size_names, with_size_names
 from ...torch_text.subscripts import with_slices
 from ...torch_text.user_expressions import user_expression

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...records.model import Capture
+from ..cache_keys import ignored_caches
 from ..dump.folder import INDEX
-from ..ignored_caches import ignored_caches
 from ..markdown import code, count, link, prose, some
 from .sections.breaks import breaks
 from .sections.compiled import by_calls, functions, pieces, timeline

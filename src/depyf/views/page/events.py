@@ -6,7 +6,7 @@ from typing import Any
 
 from ...records.model import Compilation, GraphBreak, GuardFailure
 from ...torch_text import events
-from ...torch_text.changing_parts import without_addresses
+from ...torch_text.generated import without_addresses
 from ...torch_text.met import in_order
 from ..causes import cause, heading
 from ..changes import in_words, row

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...model.reading import in_words
 from ...records.model import Frame, GuardFailure
-from ...torch_text.changing_parts import without_addresses
-from ...torch_text.resumes import resumed_function
+from ...torch_text.generated import without_addresses
+from ...torch_text.global_names import resumed_function
+from ...torch_text.guard_failures import is_of_tensor
 from ...torch_text.user_expressions import path_steps
 from ..changes import in_words as shape_in_words
 from ..dump.guards.versions import Version, by_compile_id, nearest, versions
 from ..dump.guards.whole import guard_groups, guard_lines
 from ..formatting import on_branch
 from ..function_summary import FunctionSummary
-from .failed import failed
 from .run import Json, Run
 
 
@@ -124,3 +124,49 @@ def _differences(failures: Sequence[GuardFailure]) -> list[str]:
         else:
             seen.setdefault(without_addresses(failure.text), [])
     return [text + ", ".join(dict.fromkeys(values)) for text, values in seen.items()]
+
+
+# --- The conditions of a version that failed when a call did not match it ----------------------------
+#: The failures of each condition of an object, by its number.
+Failed = dict[int, list[GuardFailure]]
+
+
+def failed(
+    groups: Sequence[tuple[str, Sequence[str]]], failures: Sequence[GuardFailure], plain: Callable[[str], str]
+) -> tuple[list[Failed], list[GuardFailure]]:
+    """Return for each object its conditions that failed, and the failures that fit no condition.
+
+    Torch names the condition, or the object and what differs of it.
+
+    Args:
+        groups: each object with its conditions.
+        failures: those of the version.
+        plain: makes two ways to write an expression one.
+    """
+    result: list[Failed] = [{} for _ in groups]
+    rest = []
+    for failure in failures:
+        text, source = plain(failure.text), plain(failure.source)
+        # (What torch says of a tensor is no condition.)
+        hits = [] if is_of_tensor(failure) else [
+            (group, at) for group, (_, conditions) in enumerate(groups) for at, condition in enumerate(conditions)
+            if plain(condition) == text]
+        if not hits and source:
+            hits = [(group, condition_of(failure, conditions)) for group, (subject, conditions) in enumerate(groups)
+                    if plain(subject) == source and conditions]
+        for group, at in hits:
+            result[group].setdefault(at, []).append(failure)
+        if not hits:
+            rest.append(failure)
+    return result, rest
+
+
+def condition_of(failure: GuardFailure, conditions: Sequence[str]) -> int:
+    """Return which condition on its object failed.
+
+    That on the tensor, that with the value that was expected, else the first.
+    """
+    tests: tuple[Callable[[str], bool], ...] = (
+        lambda text: is_of_tensor(failure) and "tensor" in text.lower(),
+        lambda text: bool(failure.expected) and failure.expected in text)
+    return next((at for test in tests for at, text in enumerate(conditions) if test(text)), 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...provenance import sources
 from ...records.model import Capture, Compilation, SourceFile, SourceLocation
-from ...torch_text.resumes import plain_name, resumed_function
+from ...torch_text.global_names import plain_name, resumed_function
 from .. import ranks as index
 from ..advice import Adviser
 from ..formatting import short_names

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from ....records.model import SourceLocation
-from ....torch_text.resumes import resumed_function
+from ....torch_text.global_names import resumed_function
 from ....torch_text.wrapping import WIDTH, broken, comment, prose
 from ...formatting import no_version, short_names
 from ...markdown import count

@@ -6,9 +6,9 @@ import ast
 
 from ....advice.branches import unparsed
 from ....records.model import Compilation, GraphBreak, SourceLocation
+from ....torch_text.global_names import plain_name, resumed_function
 from ....torch_text.libraries import is_library
 from ....torch_text.met import is_computation, met, places_of_computation
-from ....torch_text.resumes import plain_name, resumed_function
 from ...causes import call_of, cause, heading, in_plain_python, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to

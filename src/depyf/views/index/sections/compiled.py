@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ....model.graph_text import read_graph
 from ....records.model import Compilation, CompiledGraph, SourceLocation
 from ....records.stages import direction
-from ....torch_text.resumes import resumed_function
+from ....torch_text.global_names import resumed_function
 from ... import compile_arguments
 from ...causes import cause
 from ...compile_arguments import is_among

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....records.model import Capture, Compilation, SourceLocation
-from ....torch_text.resumes import resumed_function
+from ....torch_text.global_names import resumed_function
 from ...advice import Adviser
 from ...function_summary import FunctionSummary
 from ...markdown import code, count

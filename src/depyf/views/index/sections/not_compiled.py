@@ -5,8 +5,8 @@ from __future__ import annotations
 from ....advice.source import is_own
 from ....records.model import Compilation, Frame
 from ....torch_text.events import graph_break
+from ....torch_text.global_names import resumed_function
 from ....torch_text.met import in_order
-from ....torch_text.resumes import resumed_function
 from ...causes import cause, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import not_compiled as groups_not_compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....records.model import Compilation, GuardFailure
-from ....torch_text.resumes import resumed_function
+from ....torch_text.global_names import resumed_function
 from ...changes import Change, row, value
 from ...grouping import kind_of_failure
 from ...inductor_ranges import how_made
