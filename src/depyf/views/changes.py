@@ -224,8 +224,8 @@ def _cell(subject: str) -> ast.expr | None:
 
 
 def in_words(expression: str, names: Mapping[str, str]) -> str:
-    """Return an expression of torch's in the user's words, on one line."""
-    return one_line(in_words_of_frame(expression, names))
+    """Return an expression of torch's in the user's words; what torch has is on one line."""
+    return in_words_of_frame(one_line(expression), names)
 
 
 def value(text: str) -> str:

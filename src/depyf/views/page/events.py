@@ -12,7 +12,7 @@ from ..causes import cause, heading
 from ..changes import in_words, row
 from ..function_summary import FunctionSummary
 from ..grouping import breaks_by_place, failures_by_kind, path_to
-from ..index.sections.shapes import is_used, range_of
+from ..index.sections.shapes import is_of_program, is_used, range_of
 from ..index.totals import Totals
 from ..markdown import prose, spans, web_address
 from ..verdict import why_given_up, why_plain
@@ -120,7 +120,7 @@ def symbols_data(run: Run) -> list[Json]:
     for number, summary in enumerate(run.index.summaries):
         for compilation in summary.compilations:
             for symbol in compilation.symbols:
-                if not is_used(run.index, symbol, compilation):
+                if not is_used(run.index, symbol, compilation) or not is_of_program(symbol, compilation):
                     continue
                 key = (number, symbol.kind, symbol.symbol, symbol.source, symbol.value, symbol.reason)
                 known = result.setdefault(key, {

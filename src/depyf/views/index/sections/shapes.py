@@ -32,16 +32,19 @@ def shapes(run: SectionContext) -> list[str]:
                      for decision in compilation.symbols if is_used(run, decision, compilation)]
         if not decisions:
             continue
-        lines += ["", f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}:", ""]
         used = {_key(*decision) for decision in decisions}
         fixed = [(decision, compilation) for compilation in summary.compilations
                  for decision in fixed_symbols(compilation, run.version(compilation))
                  if _key(decision, compilation) in used]
         # What was fixed matters most: it makes for recompiles.
-        lines += _at_most(_fixed(run, fixed), "size")
         known = {_key(*decision) for decision in fixed}
-        lines += _at_most(_open(run, decisions, known), "symbol")
-        lines += _at_most(_conditions(run, decisions, known), "condition")
+        of_program = [decision for decision in decisions if is_of_program(*decision)]
+        texts = _at_most(_fixed(run, [decision for decision in fixed if is_of_program(*decision)]), "size")
+        texts += _at_most(_open(run, of_program, known), "symbol")
+        texts += _at_most(_conditions(run, of_program, known), "condition")
+        if texts:
+            head = f"{link(run.name_in_text(summary), summary.file)}, {run.place(summary.location)}:"
+            lines += ["", head, "", *texts]
     if not lines:
         return []
     return ["## Dynamic shapes", "", "Sizes and numbers that torch keeps open, so that one version fits many of them; "
@@ -193,14 +196,19 @@ def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation)
     return f" with {code(as_python(in_words(found.text, run.stack_names(compilation))))}" if found is not None else ""
 
 
+def is_of_program(decision: SymbolDecision, compilation: Compilation) -> bool:
+    """Return whether a decision is on a size or number that is not of a tensor of torch's own, or of a backend's."""
+    named = SYMBOL.findall(decision.symbol)
+    own = {each.symbol for each in compilation.symbols if each.kind == "created" and is_of_torchs_own(each.source)}
+    return not named or not own.issuperset(named)
+
+
 def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> bool:
     """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision.
 
-    (Torch makes one of each number that it comes by, and of the sizes of tensors of its own, or of a backend's.)
+    (Torch makes one of each number that it comes by, and of the sizes of tensors of its own.)
     """
-    named = SYMBOL.findall(decision.symbol)
-    own = {each.symbol for each in compilation.symbols if each.kind == "created" and is_of_torchs_own(each.source)}
-    if named and own.issuperset(named):
+    if decision.kind == "created" and is_of_torchs_own(decision.source):
         return False
     version = run.version(compilation)
     if version is None or decision.kind not in ("created", "unbacked"):
