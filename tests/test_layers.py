@@ -116,7 +116,7 @@ USE_REGULAR_EXPRESSIONS = {
     **dict.fromkeys((
         "views.diff.canonical", "views.diff.difference", "views.dump.graph_changes", "views.dump.graph_view",
         "views.dump.guards.layers", "views.dump.guards.versions", "views.dump.outline", "views.formatting",
-        "views.inductor_ranges", "views.rank_classes"), "to be replaced"),
+        "views.rank_classes"), "to be replaced"),
 }
 #: Words of torch's by which a text may be told from others.
 WORDS_OF_TORCH = re.compile(

@@ -213,3 +213,15 @@ def test_strict_export_is_no_unfinished_compilation(tmp_path):
     assert (graph.name, graph.call.function, graph.call.line) == ("export_1", "export", line_of("# (export" + ")"))
     text = (tmp_path / "index.md").read_text()
     assert "Given to `export`" in text and "not finished" not in text
+
+
+def test_each_strict_export_is_a_graph_of_its_own(tmp_path):
+    """After ``reset`` torch counts anew: the second has the numbers of the first."""
+    with depyf.prepare_debug(str(tmp_path)):
+        torch.export.export(torch.nn.Linear(3, 3), (torch.ones(2, 3),), strict=True)
+        torch._dynamo.reset()
+        torch.export.export(torch.nn.ReLU(), (torch.ones(2, 3),), strict=True)
+    first, second = store.read(str(tmp_path)).graphs
+    assert (first.name, second.name) == ("export_1", "export_2")
+    assert "linear" in first.stages[0].text and "relu" in second.stages[0].text
+    assert len(first.stages) == len(second.stages) == 1

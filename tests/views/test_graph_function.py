@@ -96,3 +96,9 @@ class GraphModule(torch.nn.Module):
 def test_a_graph_without_parameters():
     view = graph_view("class GraphModule(torch.nn.Module):\n    def forward(self):\n        return ()\n")
     assert view.function("f") == "def f():\n    return ()"
+
+
+def test_what_a_statement_in_place_binds_is_a_statement_too():
+    text = ("class G(torch.nn.Module):\n    def forward(self, x: \"f32[2]\"):\n"
+            "        x += 1\n        y: \"f32[2]\" = x;  x = None\n        return (y,)\n")
+    assert list(graph_view(text).statements) == ["x += 1", "y = x", "return (y,)"]

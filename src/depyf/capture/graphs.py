@@ -52,7 +52,7 @@ class GraphBuilder:
         kernels: by the paths of torch's own files.
         waiting: what is done once it has a name.
         is_called: transformed code calls it.
-        whole, piece: of a piece of a graph that the backend split: that graph, and the piece's name, ``"submod_1"``.
+        whole: of a piece of a graph that the backend split: that graph.
         pieces: the pieces of this graph that the backend compiled, by name.
         later: a stage that is printed once it is compiled, and torch's print of it before that, recorded at the end of
             the run if it never was: no call came to the backward.
@@ -60,12 +60,12 @@ class GraphBuilder:
         module: the captured graph, as long as it lives.
     """
 
-    __slots__ = ("backend", "call", "ids", "inputs_of", "is_called", "kernels", "later", "module", "name", "piece",
-                 "pieces", "printed_later", "stages", "torch_name", "waiting", "whole")
+    __slots__ = ("backend", "call", "ids", "inputs_of", "is_called", "kernels", "later", "module", "name", "pieces",
+                 "printed_later", "stages", "torch_name", "waiting", "whole")
 
-    def __init__(self, ids: CompileId, whole: GraphBuilder | None = None, piece: str = "") -> None:
+    def __init__(self, ids: CompileId, whole: GraphBuilder | None = None) -> None:
         self.ids = ids
-        self.whole, self.piece = whole, piece
+        self.whole = whole
         self.pieces: Mapping[str, GraphBuilder] = _NO_PIECES
         self.later: tuple[str, str] | None = None
         self.backend = self.torch_name = self.name = ""
@@ -166,15 +166,16 @@ class Graphs:
         """Return a piece of a graph that its backend split; begin it where it is new."""
         builder = whole.pieces.get(name)
         if builder is None:
-            builder = GraphBuilder(whole.ids, whole, name)
+            builder = GraphBuilder(whole.ids, whole)
             builder.backend = whole.backend
             whole.pieces = {**whole.pieces, name: builder}
             whole.when_named(lambda: self._name(builder, f"{whole.name}.{legal_identifier(name)}"))
         return builder
 
     def traced_for_call(self, ids: CompileId, call: current_compilation.CompilerCall) -> GraphBuilder:
-        """Return the graph that Dynamo traces for a call, not for a frame, under these numbers."""
-        return self._of_call.setdefault(ids.key, self.of_call(call))
+        """Return the graph that Dynamo traced for a call, not for a frame; what comes under these numbers is of it."""
+        builder = self._of_call[ids.key] = self.of_call(call)
+        return builder
 
     def of_call(self, call: current_compilation.CompilerCall) -> GraphBuilder:
         """Return the graph that a call of a compiler works on; begin one where there is none."""

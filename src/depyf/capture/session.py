@@ -91,6 +91,7 @@ class Session:
         self.log_bytecode = log_bytecode
         self.notes: list[str] = []
         self.unread: list[Recorded[UnreadEvent]] = []
+        self._unread_count = 0  # (those of graphs without a name are not recorded yet)
         self.lock = threading.RLock()
         self.undo: list[hooks.Undo] = []
         self.on: set[str] = set()  # what could be switched on
@@ -337,12 +338,12 @@ class Session:
             self.graphs.runs(graph, stage, gm)
 
     def _print_uncompiled(self, graph: GraphBuilder) -> None:
-        """Record the graph that was to be printed once it is compiled, and never was."""
+        """Record the graph that was to be printed once it is compiled, which did not happen while depyf watched."""
         if graph.later is not None:
             stage, text = graph.later
             self.graphs.add_stage(graph, stage, self._text(text))
             graph.when_named(lambda: self.note(
-                f"the {stages.graph_name(stage)} of {graph.name} was traced, but never compiled: nothing ran it"))
+                f"the {stages.graph_name(stage)} of {graph.name} was traced, but not compiled while depyf watched"))
             graph.later = None
 
     def _on_kernel(self, module: Any, path: str) -> None:
@@ -439,7 +440,7 @@ class Session:
             return
         if "frame_id" not in metadata:
             if isinstance(payload, str) and current_compilation.compile_id() is None:
-                self._on_printed_graph(metadata, payload)
+                self._on_printed_graph(metadata, payload, stage)
             return
         compile_id = self.events.compile_id(
             metadata["frame_id"], metadata.get("frame_compile_id") or 0, metadata.get("attempt") or 0)
@@ -450,33 +451,34 @@ class Session:
         if "dynamo_cpp_guards_str" in metadata:
             self.codes.guarded_by(compile_id, payload)
         else:
-            self._on_printed_graph(metadata, payload)
+            self._on_printed_graph(metadata, payload, stage)
 
     def _on_unread(self, name: str, metadata: dict[str, Any], payload: Any) -> None:
         """Record an event that nothing here reads, with the graph that is being compiled; a file of it on request."""
         current = current_compilation.compile_id()
         ids = None if current is None else self.events.compile_id(*current)
         graph = self.graphs.of_aot(ids, current_compilation.aot_number()) or self.graphs.begun(ids) if ids else None
-        event = events.unread_event(name, metadata, payload, ids)
-
-        def record() -> None:
-            self.unread.append(self.recorder.append(replace(
-                event, graph=graph.name if graph is not None else "", number=len(self.unread) + 1)))
-
+        self._unread_count += 1
+        event = events.unread_event(name, metadata, payload, ids, self._unread_count)
         if graph is None:
-            record()
+            self.unread.append(self.recorder.append(event))
             return
-        graph.when_named(record)
+        graph.when_named(lambda: self.unread.append(self.recorder.append(replace(event, graph=graph.name))))
         if self.internal_stages:
             self.graphs.add_stage(graph, stages.shown_stage(name), event.text, True, shown_as=stages.shown_name(name))
 
-    def _on_printed_graph(self, metadata: dict[str, Any], payload: str) -> None:
-        """Take the graph that an event holds, if it holds one."""
+    def _on_printed_graph(self, metadata: dict[str, Any], payload: str, stage: str) -> None:
+        """Take the graph that an event holds, if it holds one.
+
+        Args:
+            metadata, payload: the event.
+            stage: of the graph, if it is one that everybody wants.
+        """
         shown = metadata.get("graph_dump")
         if isinstance(shown, dict):
             self._add_shown(self._graph(), str(shown.get("name") or "graph_dump"), payload)
             return
-        stage, internal = stages.stage_of(metadata), False
+        internal = False
         if not stage and self.internal_stages:
             stage, internal = stages.internal_stage_of(metadata, payload), True
         if not stage or self._is_printed_by_us(stage):

@@ -36,7 +36,7 @@ from ..records.model import (
     UnreadEvent,
 )
 from ..records.store import FILE, FROM_LOG, RecordsError, checked
-from ..torch_text.events import EventReader, unread_event, unread_name, unread_note
+from ..torch_text.events import EventReader, kind_of, unread_event, unread_name, unread_note
 from ..torch_text.global_names import resumed_function, without_ids
 from ..torch_text.guards import GuardReader
 from ..torch_text.wrapping import legal_graph
@@ -131,7 +131,7 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
         stage = stages.shown_stage(name) if name else stages.stage_of(metadata)
         if stage:
             graph.stage(stage, payload, int(metadata.get("attempt") or 0), stages.shown_name(name) if name else "",
-                        next(key for key in metadata if key in stages.EVENTS or key in ("artifact", "graph_dump")))
+                        kind_of(metadata))
 
     for metadata, payload in events(log):
         count += 1

@@ -63,6 +63,9 @@ REPEATED = frozenset({
 _REPEATED_ARTIFACTS = (
     "torch_version", "_functorch.config", "dynamo_error", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
     "_code_state", "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
+#: All kinds that are read, with those that the graphs of stages and the guards are in.
+_KNOWN = EVENTS | OBJECTS | REPEATED | stages.EVENTS.keys() | {"dynamo_cpp_guards_str", "graph_dump"}
+_KNOWN_ARTIFACTS = ARTIFACTS | WITHOUT_PAYLOAD | stages.ARTIFACTS.keys() | stages.ALSO_SHOWN
 #: Fields that every event may have, beside the one that names its kind.
 _GENERAL = frozenset({
     "rank", "frame_id", "frame_compile_id", "attempt", "compile_id", "compiled_autograd_id", "has_payload", "stack",
@@ -100,9 +103,14 @@ _Function = tuple[str, "SourceLocation | None", "UserFunction | None"]
 _LIMIT = r"recompile limit exceeded|cache_size_limit|RecompileLimitExceeded|CacheLimitExceeded"
 
 
+def kind_of(metadata: Mapping[str, Any]) -> str:
+    """Return the kind of an event: the field that others lack."""
+    return next((key for key in metadata if key not in _GENERAL), "")
+
+
 def unread_name(metadata: Mapping[str, Any]) -> str:
     """Return the name of an event, or of the artifact that it holds, if nothing of depyf reads it; ``""`` otherwise."""
-    kind = next((key for key in metadata if key not in _GENERAL), "")
+    kind = kind_of(metadata)
     about = metadata.get("artifact")
     artifact = str(about.get("name", "")) if kind == "artifact" and isinstance(about, dict) else ""
     return "" if is_known(kind, artifact) else artifact or kind
@@ -116,18 +124,15 @@ def is_known(kind: str, artifact: str = "") -> bool:
         artifact: the name of what an ``artifact`` holds.
     """
     if kind != "artifact":
-        return not kind or kind in EVENTS | OBJECTS | REPEATED | stages.EVENTS.keys() | {
-            "dynamo_cpp_guards_str", "graph_dump"}
-    return (artifact in ARTIFACTS | WITHOUT_PAYLOAD | stages.ARTIFACTS.keys() | stages.ALSO_SHOWN
-            or stages.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS))
+        return not kind or kind in _KNOWN
+    return artifact in _KNOWN_ARTIFACTS or stages.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
 
 
 def unread_event(
-    name: str, metadata: Mapping[str, Any], payload: Any, compile_id: CompileId | None, number: int = 0,
+    name: str, metadata: Mapping[str, Any], payload: Any, compile_id: CompileId | None, number: int,
 ) -> UnreadEvent:
-    """Return the record of an event that depyf does not read."""
-    kind = next((key for key in metadata if key not in _GENERAL), "")
-    text = payload if isinstance(payload, str) and payload else json.dumps(metadata.get(kind), default=str)
+    """Return the record of an event that depyf does not read, without its graph."""
+    text = payload if isinstance(payload, str) and payload else json.dumps(metadata.get(kind_of(metadata)), default=str)
     return UnreadEvent(name, text, compile_id, number=number)
 
 

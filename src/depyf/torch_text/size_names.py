@@ -30,7 +30,6 @@ SYMBOL = re.compile(r"\b(?:s|u|zf|zuf|z)\d+\b")
 _UNKNOWN_TENSOR = "__meta_utils_unknown_tensor"
 _OPERATOR = re.compile(r"[-+*/]")
 _SHORTEST = 8
-_SYMBOLIC = re.compile(r"Sym\((?P<value>.*)\)")
 _BOUND = re.compile(r"(?P<symbol>\w+) (?P<sign><=|>=|<|>) (?P<value>-?\d+)")
 _TERM = "Max("
 
@@ -46,12 +45,6 @@ def is_of_torchs_own(source: str) -> bool:
 def is_float(symbol: str) -> bool:
     """Return whether a symbol stands for a number of floating point: ``zf3``."""
     return symbol.startswith("z")
-
-
-def symbolic_number(annotation: str) -> str:
-    """Return the number that a graph's annotation of an input says: ``s0`` of ``Sym(s0)``; ``""`` for a tensor."""
-    match = _SYMBOLIC.fullmatch(annotation)
-    return match["value"] if match is not None else ""
 
 
 def bound_of_symbol(condition: str) -> tuple[str, str, int] | None:

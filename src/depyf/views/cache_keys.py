@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..advice.cache_keys import on_key
+from ..model.graph import TensorType
 from ..model.graph_text import read_graph
 from ..model.guards import Type
 from ..model.reading import condition_of
 from ..records.model import CacheLookup, Capture, CompileId
 from ..torch_text.guard_failures import are_numbers
-from ..torch_text.size_names import symbolic_number
 from ..torch_text.user_expressions import user_expression
 from .diff.pairing import aligned
 from .markdown import code, count, prose, some
@@ -75,21 +75,20 @@ def _other_inputs(capture: Capture, before: CompileId, after: CompileId) -> tupl
     if one and one == other:
         return _TORCHS_OWN, ", though the captured graphs take the same"
     if len(one) != len(other) or any(
-            was[0] != now[0] or not are_numbers(map(symbolic_number, (was[1], now[1]))) for was, now in pairs):
+            was[0] != now[0] or not are_numbers((was[1].number, now[1].number)) for was, now in pairs):
         return "", ""
-    changed = ", ".join(f"{code(name)} was {symbolic_number(was)} and is {symbolic_number(now)}"
-                        for (name, was), (_, now) in pairs)
+    changed = ", ".join(f"{code(name)} was {was.number} and is {now.number}" for (name, was), (_, now) in pairs)
     return (_NUMBERS, f", {changed}") if changed else ("", "")
 
 
-def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, str]]:
+def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, TensorType]]:
     """Return the inputs of the one graph that was captured for a compilation, in the user's words, with their types."""
     stages = [stage for graph in capture.graphs if graph.compile_id.key == compile_id.key
               for stage in graph.stages if stage.stage == "Captured_Graph"]
     if len(stages) != 1:
         return []
     names = {each.name: user_expression(each.source) for each in stages[0].inputs}
-    return [(names.get(node.target, node.name), node.type.text if node.type is not None else "")
+    return [(names.get(node.target, node.name), node.type or TensorType(""))
             for node in read_graph(stages[0].text).nodes if node.op == "placeholder"]
 
 

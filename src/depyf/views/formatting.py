@@ -215,6 +215,15 @@ def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
     return [graph for graph in graphs if graph.call is not None and (graph.stages or graph.kernels)]
 
 
+def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]:
+    """Return the pieces of each graph that its backend split, by the name of the graph."""
+    pieces: dict[str, list[CompiledGraph]] = {}
+    for graph in graphs:
+        if graph.piece_of:
+            pieces.setdefault(graph.piece_of, []).append(graph)
+    return pieces
+
+
 def total(graphs: Iterable[CompiledGraph]) -> str:
     """Return ``2 graphs by direct calls of a compiler``; ``""`` for none."""
     number = sum(graph.by_compiler for graph in without_frame(graphs))

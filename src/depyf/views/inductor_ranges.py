@@ -11,21 +11,18 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.guard_failures import number
 from ..torch_text.libraries import is_from_cache, is_of_backend
 from ..torch_text.parsed import as_python, parsed_expression
-from ..torch_text.size_names import SYMBOL
+from ..torch_text.size_names import SYMBOL, bound_of_symbol
 from .changes import in_words
 from .formatting import file_in_torch, place_in_torch
 
-#: A condition that gives one symbol an upper bound.
-_UPPER = re.compile(rf"(?P<symbol>{SYMBOL.pattern}) (?P<sign><=?) (?P<number>\d+)")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _SIGNS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne}
@@ -90,11 +87,10 @@ def with_causes(
     """
     bounds: dict[tuple[str, int], SourceLocation] = {}
     for each in compilation.symbols if compilation is not None else ():
-        bound = _UPPER.fullmatch(each.symbol)
-        if bound is not None and compilation is not None and each.location is not None and is_made_by_inductor(each):
-            size = condition_in_words(replace(each, symbol=bound["symbol"]), compilation, names)
-            most = int(bound["number"]) - (bound["sign"] == "<")
-            bounds[size, most] = replace(each.location, filename=file_in_torch(each.location))
+        symbol, sign, bound = bound_of_symbol(each.symbol) or ("", "", 0)
+        if sign in ("<", "<=") and compilation is not None and each.location is not None and is_made_by_inductor(each):
+            size = condition_in_words(replace(each, symbol=symbol), compilation, names)
+            bounds[size, bound - (sign == "<")] = replace(each.location, filename=file_in_torch(each.location))
     return [replace(one, cause=place) if isinstance(one, Range) and one.high is not None and (
         place := bounds.get((one.left, one.high))) else one for one in conditions]
 
@@ -107,7 +103,7 @@ def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) 
 
 def holds_at(condition: str, value: str) -> bool | None:
     """Return whether a condition on one symbol holds for a number; ``None`` where that is not known."""
-    is_one = _NUMBER.fullmatch(value) and len({*SYMBOL.findall(condition)}) == 1
+    is_one = number(value) is not None and len({*SYMBOL.findall(condition)}) == 1
     node = parsed_expression(as_python(SYMBOL.sub(f"({value})", condition))) if is_one else None
     match node:
         case ast.Compare(left, [sign], [right]) if type(sign) in _SIGNS:
@@ -119,8 +115,8 @@ def holds_at(condition: str, value: str) -> bool | None:
 def _number(node: ast.expr) -> float | None:
     """Return the number that an expression of numbers gives; ``None`` where it is another one."""
     match node:
-        case ast.Constant(int() | float() as number):
-            return number
+        case ast.Constant(int() | float() as constant):
+            return constant
         case ast.UnaryOp(ast.USub(), operand):
             inner = _number(operand)
             return None if inner is None else -inner

@@ -30,7 +30,7 @@ from ..torch_text.user_expressions import user_expression
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
-from .formatting import files_of, on_branch, short_names
+from .formatting import files_of, on_branch, pieces_of, short_names
 from .function_summary import FunctionSummary, tell_apart
 from .inductor_ranges import condition_of_inductor
 from .markdown import code
@@ -55,10 +55,7 @@ class RunIndex:
     def __init__(self, capture: Capture) -> None:
         self.capture = capture
         self.graphs: dict[str, CompiledGraph] = {graph.name: graph for graph in capture.graphs}
-        self.pieces: dict[str, list[CompiledGraph]] = {}
-        for graph in capture.graphs:
-            if graph.piece_of:
-                self.pieces.setdefault(graph.piece_of, []).append(graph)
+        self.pieces = pieces_of(capture.graphs)
         self.entries: dict[tuple[int, int, int], tuple[Frame, CacheEntry]] = {}
         self.frames: dict[str, Frame] = {}
         self.summaries: list[FunctionSummary] = []

@@ -29,6 +29,7 @@ from ..formatting import (
     no_version,
     notes_of,
     on_stack,
+    pieces_of,
     remarks,
 )
 from ..markdown import count, some
@@ -83,10 +84,10 @@ def full_code(
     lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(notes))
     parts: list[str] = []
     shown: dict[str, ShownGraph] = {}
-    known = by_compile_id(compilations)
+    known, pieces = by_compile_id(compilations), pieces_of(graphs.values())
     lost = [each for each in compilations if each.outcome != "compiled"]
     for frame in function.frames:
-        parts.append(_frame(frame, versions(frame, known), graphs, shown, lost))
+        parts.append(_frame(frame, versions(frame, known), graphs, pieces, shown, lost))
     needed = "\n\n".join(filter(None, [*map(_drawing, global_names.random_values("\n".join(parts))),
                                        helpers("\n".join(parts))]))
     if needed:
@@ -128,8 +129,8 @@ class ShownGraph:
 
 
 def _frame(
-    frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph], shown: dict[str, ShownGraph],
-    lost: Sequence[Compilation],
+    frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph],
+    pieces: Mapping[str, Sequence[CompiledGraph]], shown: dict[str, ShownGraph], lost: Sequence[Compilation],
 ) -> str:
     name = legal_identifier(frame.name)
     resumed = resumed_function(frame.code_name)
@@ -165,7 +166,7 @@ def _frame(
             [*difference, *call_guards(version, of_some(version, compiled), decide)]))
         for graph_name in version.entry.graph_names:
             if graph_name not in shown:
-                parts.append(_graph(graph_name, graphs, shown, version))
+                parts.append(_graph(graph_name, graphs.get(graph_name), pieces.get(graph_name, ()), shown, version))
         parts.append(_transformed(version, compiled, shown))
     parts.append(_dispatching(frame, name, compiled, lost))
     return "\n\n\n".join(parts)
@@ -213,10 +214,10 @@ def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
 
 
 def _graph(
-    name: str, graphs: Mapping[str, CompiledGraph], shown: dict[str, ShownGraph], version: Version,
+    name: str, graph: CompiledGraph | None, pieces: Sequence[CompiledGraph], shown: dict[str, ShownGraph],
+    version: Version,
 ) -> str:
     """Return a graph as a function; one that is nearly equal to a graph above it by what differs."""
-    graph = graphs.get(name)
     captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
     if graph is None or captured is None:
         shown[name] = ShownGraph()
@@ -224,9 +225,9 @@ def _graph(
                 f"    ...  # the captured graph is not available")
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
     stages += [f"{legal_identifier(name)}.kernel_{k.index}.py" for k in graph.kernels]
-    pieces = [each.name for each in graphs.values() if each.piece_of == name]
     if pieces:
-        stages.append(f"split by the backend, compiled in {count(len(pieces), 'piece')}: {some(pieces, 3)}")
+        names = some([each.name for each in pieces], 3)
+        stages.append(f"split by the backend, compiled in {count(len(pieces), 'piece')}: {names}")
     compiled_by = f", compiled by {with_backend(graph, version.compilation)}" * bool(graph.backend)
     head = [*comment(f"the graph {name}{compiled_by}"
                      + f"; of {version.label}, which failed: it is never called" * version.failed),

@@ -175,9 +175,9 @@ class _Written:
             if node is not None and not (node.op == "get_attr" and node.target in functions):
                 tree = parsed_expression(node.value) if "\n" in node.value else None
                 value = node.value if tree is None else ast.unparse(tree)
-                code = node.statement or (f"return {value}" if node.op == "output" else
-                                          f"{node.name} = {value}" if node.name else value)
-                yield with_names(with_slices(code), self.names)
+                last = f"return {value}" if node.op == "output" else f"{node.name} = {value}" if node.name else value
+                for code in (node.statement, last) if node.statement and not node.unused else (node.statement or last,):
+                    yield with_names(with_slices(code), self.names)
         for inner in self.inner:
             yield from inner.statements()
 
