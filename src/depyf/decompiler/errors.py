@@ -37,7 +37,7 @@ class CannotDecompile(Exception):
         self.stage = stage
 
 
-# --- Errors in words: those that say a form does not fit, and mistakes of ours -----------------------
+# --- Errors in words: those that say a form does not fit, and errors in depyf -------------------------
 # The first kind is named and part of the work: the code object gets its next form, and its note says why. Any other
 # exception is a mistake in depyf. It costs the form too, never the program that asked; but it is called a mistake where
 # the result is read, and a warning says so once for each place in depyf.
@@ -56,7 +56,7 @@ class InternalError(RuntimeWarning):
 
 
 def why(error: Exception) -> str:
-    """Return a note's text on an exception that cost a form. A mistake of ours is warned of, once for each place."""
+    """Return a note's text on an exception that cost a form. An error in depyf is warned of, once for each place."""
     kind = error.stage.value if isinstance(error, CannotDecompile) else type(error).__name__
     message = _ADDRESS.sub("", f"{kind}: {error}")
     if isinstance(error, EXPECTED):
@@ -68,7 +68,7 @@ def why(error: Exception) -> str:
         try:
             warnings.warn(f"{message}; please report it. The code is shown in another form", InternalError,
                           stacklevel=2)
-        except InternalError:  # where warnings are errors: nobody's program ends because of a mistake of ours
+        except InternalError:  # where warnings are errors: nobody's program ends because of an error in depyf
             pass
     return message
 

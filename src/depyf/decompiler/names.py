@@ -220,7 +220,7 @@ def checked_text(node: ast.expr) -> str:
 
 # --- Names that are not taken yet --------------------------------------------------------------------
 def free_name(wanted: str, taken: Container[str], first: int = 1) -> str:
-    """Return a name that is not taken: the wanted one, or that with a number behind it.
+    """Return a name that is not taken: the wanted one, or that with a number appended.
 
     Args:
         wanted: the name.

@@ -128,7 +128,7 @@ def _cell(code: CodeType, name: str) -> int:
 
 
 # --- torch's marks for its profiler, put back where the text leaves them out -------------------------
-# Dynamo's code tells the profiler when it comes to a graph (``Pregraph bytecode`` in a profile). The text has no use
+# Dynamo's code notifies the profiler when it comes to a graph (``Pregraph bytecode`` in a profile). The text has no use
 # for that; what runs has: before each statement that calls a graph, on its line, if a profiler is on. (Dynamo's code
 # asks that since torch 2.15; before, it calls two functions each time, into which a debugger would step.)
 _ENTER, _EXIT = "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit"

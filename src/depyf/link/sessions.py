@@ -222,7 +222,7 @@ def linked_code_runs() -> Iterator[dict[CodeType, str]]:
         if _users == 0 and _versions:
             try:
                 _undo, left = _replace()
-            except Exception as error:  # noqa: BLE001  (an error of ours must not reach the program)
+            except Exception as error:  # noqa: BLE001  (an error in depyf must not reach the program)
                 warnings.warn(f"depyf: breakpoints in files of transformed code are not hit: this torch does not take "
                               f"the code for them ({type(error).__name__}: {error})", RuntimeWarning, stacklevel=2)
         _users += 1

@@ -202,7 +202,7 @@ class Compiled:
 
     Attributes:
         name: as the notebook calls it.
-        code: the code object that the versions stand for.
+        code: the code object that the versions are of.
         namespace: the globals among which its graphs and resume functions are.
         versions: their number.
         meant: the function that the user means by it.
@@ -236,7 +236,7 @@ def names_in(cell: str) -> list[str]:
 
 
 def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compiled]:
-    """Return functions with compiled versions that the names stand for.
+    """Return functions with compiled versions that the names refer to.
 
     Those that functions of the same namespace name belong to them.
     """
@@ -261,7 +261,7 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
 def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
     """Return the Python functions that run when a value is called, each with the object that it is a method of.
 
-    Those are the value itself, what is behind ``torch.compile``, a module's ``forward``.
+    Those are the value itself, the function that ``torch.compile`` wraps, a module's ``forward``.
 
     Other objects are left alone: to ask them for attributes can run code of theirs.
     """

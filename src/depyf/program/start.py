@@ -67,7 +67,7 @@ def new_launch(environment: MutableMapping[str, str], run: bool = False) -> None
 def role_in_launch(launch: str) -> tuple[bool, bool]:
     """Return whether this is the first process of the program, and whether ``depyf run`` started it.
 
-    Both by what :data:`LAUNCH` held when this process began.
+    Both by the value of :data:`LAUNCH` when this process began.
     """
     if not launch:
         return True, False

@@ -44,7 +44,7 @@ class Pieces:
         moving: the pieces that only give a value in another form, as later stages do elsewhere or not at all.
         before, behind: the pieces with all that any of them takes values of; with all that take values of any of them.
         runs_of: the runs that any of the pieces is in.
-        are_in_a_row: none of the pieces stands beside another one.
+        are_in_a_row: no two of the pieces are side by side.
     """
 
     def __init__(

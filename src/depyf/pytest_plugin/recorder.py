@@ -244,7 +244,7 @@ def _holds_something(path: str) -> bool:
     return os.path.isdir(path) and bool(os.listdir(path))
 
 
-# --- ``@pytest.mark.compiles(...)``: budgets of a test, and what is said where they are not kept -----
+# --- ``@pytest.mark.compiles(...)``: budgets of a test, and what is said where one is exceeded ------
 NOTHING = ("Nothing was compiled while this test ran, so its budgets say nothing about it. (It is marked `compiles`; "
            "leave the marker out, or call what torch.compile returned.)")
 STALE = " With reset=False, what an earlier test compiled is not compiled again."
@@ -282,7 +282,7 @@ class Marked:
         return cls(tuple(budgets(given)), reset)
 
     def complaint(self, capture: Capture | None, failed: bool) -> str:
-        """Return what is beyond the budgets, as ``depyf check`` says it; empty where all were kept.
+        """Return what is beyond the budgets, as ``depyf check`` says it; empty where nothing is.
 
         Args:
             capture: what the test compiled.
@@ -390,7 +390,7 @@ class Recorded:
 
     Attributes:
         capture: ``None`` if nothing was, or if it could not be recorded.
-        folder: of the dump; empty where none is kept.
+        folder: of the dump; empty where there is none.
         trouble: why it could not be recorded.
     """
 
@@ -417,7 +417,7 @@ class CompileWatch:
         """Wait for the first compilation.
 
         Args:
-            folder: where the dump goes; ``None``: it is not kept.
+            folder: where the dump goes; ``None``: nowhere.
         """
         self.end()
         with self._lock:

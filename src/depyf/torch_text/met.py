@@ -112,7 +112,7 @@ _METHOD = re.compile(r"method [`'](?P<method>[^`']+)[`'] (?:of class|implemented
 _MESSAGE = re.compile(r"Message: (?P<what>.*)", re.S)
 _TYPE_ERROR = re.compile(r"\s*TypeError .*?: (?P<what>\w+\(\).*?)\s*\Z", re.S)
 _TESTED = re.compile(r"Could not guard on data-dependent expression (?P<what>.+?) \(unhinted: ")
-#: A number of which only the data tells the value, as torch names it.
+#: A number whose value depends on the data, as torch names it.
 _UNBACKED = re.compile(r"z?uf?\d+")
 #: Longer headings are messages of errors, of which the first sentence is shown.
 _LONG = 200
@@ -145,7 +145,7 @@ class Met:
         cls: a class that was called, ``"itertools.tee"``.
         method, owner: a method, and the class that it is of.
         message: what the program gave ``torch._dynamo.graph_break``; the message of a ``TypeError``.
-        tested: a condition on numbers that only the data tells.
+        tested: a condition on numbers whose values depend on the data.
         types: of the arguments of a builtin.
         raised: the exception that left the function, ``"TypeError"``.
         is_number: a number of Python's that torch holds as a tensor.

@@ -43,7 +43,7 @@ def is_of_torchs_own(source: str) -> bool:
 
 
 def is_float(symbol: str) -> bool:
-    """Return whether a symbol stands for a number of floating point: ``zf3``."""
+    """Return whether a symbol is a floating-point number: ``zf3``."""
     return symbol.startswith("z")
 
 

@@ -228,7 +228,7 @@ def _root_name(node: ast.expr) -> str:
 _SIZE = re.compile(r"\.(?P<method>size|stride)\(\)\[(?P<index>\d+)\]")
 _STACK_VALUE = re.compile(r"___stack\d+")
 _STACK = re.compile(r"\b(?P<place>___stack\d+)\b(?:\[(?P<index>\d+)\])?")
-#: What stands before and behind an expression that is part of no larger one than a call, or of a row in words.
+#: What is before and after an expression that is part of no larger one than a call, or of a row in words.
 _OPENED, _CLOSED = re.compile(r"(?:^|[(\[{,:]|->)\s*$"), re.compile(r"\s*(?:$|[)\]},:]|->)")
 #: What a wrapper of the user's function takes by name.
 _KEYWORD = re.compile(r"(?<![\w.\])])kwargs\['(?P<name>[A-Za-z_]\w*)'\]")
@@ -251,7 +251,7 @@ def in_words(expression: str, names: Mapping[str, str]) -> str:
 
 
 def sources_in_words(sources: str, names: Mapping[str, str]) -> list[str]:
-    """Return the values that a symbol of torch's stands for, in the user's words; ``sources`` lists them."""
+    """Return the values that a symbol of torch's is, in the user's words; ``sources`` lists them."""
     return [in_words(each, names) for each in sources.split(", ") if each]
 
 
@@ -295,7 +295,7 @@ def _element(display: str, index: int) -> str:
 
 
 def _as_part(expression: str, before: str, behind: str) -> str:
-    """Return an expression as it stands between two texts: in parentheses where it would read otherwise."""
+    """Return an expression as it is written between two texts: in parentheses where it would read otherwise."""
     if _is_atom(expression):
         return expression
     alone = _OPENED.search(before) is not None and _CLOSED.match(behind) is not None

@@ -239,7 +239,7 @@ _DOT = 100
 def broken(text: str, indent: int) -> list[str]:
     """Return an expression as lines of at most ``WIDTH`` columns.
 
-    They stand inside of parentheses, so that it may be broken between any two tokens; it is where the fewest brackets
+    They are inside of parentheses, so that it may be broken between any two tokens; it is where the fewest brackets
     are open.
 
     Args:

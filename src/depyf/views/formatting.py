@@ -147,7 +147,7 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s"
 
 
-# --- Short names of files: as much of each path as tells the files of a run from each other ----------
+# --- Short names of files: as much of each path as distinguishes the files of a run -----------------
 def short_names(files: Iterable[str]) -> dict[str, str]:
     """Return the shortest ends of paths that tell the files from each other.
 

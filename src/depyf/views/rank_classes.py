@@ -1,7 +1,7 @@
 """Classes of ranks that did the same, and in what a class differs from the others.
 
 Of a thousand ranks nearly all do the same. Their files of records are held against each other as text
-(:class:`AlikeFiles`); of those that hold the same one is read, and stands for all::
+(:class:`AlikeFiles`); of those that hold the same one is read, and used for all::
 
     RankClass(numbers=(0, 1, 2, 4, ... 1023), ...)     1022 ranks
     RankClass(numbers=(3,), ...)                       differs in the graph breaks of `f`

@@ -182,7 +182,7 @@ def _at_line(statement: ast.stmt, line: int) -> ast.stmt:
 # A *step* is such a line: what it reads and what it writes. Only the form of torch's texts is used here:
 #
 # * of a graph, a statement computes one node; what runs then lets go of what is needed no more (``x = None``, see
-#   :mod:`depyf.link.releases`). In-place operations are ``x += 1`` and ``x[0] = 2``, with ``y = x`` behind them;
+#   :mod:`depyf.link.releases`). In-place operations are ``x += 1`` and ``x[0] = 2``, followed by ``y = x``;
 # * in ``call`` of a generated module, buffers are allocated (their memory holds anything), kernels write to them, and
 #   library calls write to ``out=`` or give a result.
 #: ``"input"`` the line binds what the function was given, or an attribute of the module;
@@ -204,13 +204,13 @@ class Step:
     """A line that binds or computes something.
 
     Attributes:
-        line, end_line: where it stands, from 1.
+        line, end_line: where it is, from 1.
         kind: what it does.
         reads: expressions for what it takes, mostly names.
         writes: for what it makes.
-        changes: those of the reads that it writes to, where the text tells so (an in-place kernel).
+        changes: those of the reads that it writes to, where the text says so (an in-place kernel).
         opaque: an operation of which torch's version counters may not tell that it writes to what it takes.
-        literals: ``{"inf", "nan"}``, as far as they stand in the line as constants.
+        literals: ``{"inf", "nan"}``, as far as they are constants in the line.
         target: what is called, as in the text.
     """
 

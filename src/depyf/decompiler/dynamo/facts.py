@@ -206,11 +206,11 @@ _STEPS = ("local", "global", "attr", "item", "class")
 
 
 class RecordedFacts(NoFacts):
-    """Answers as :mod:`depyf.capture.fact_snapshot` writes them; what does not stand there is not known.
+    """Answers as :mod:`depyf.capture.fact_snapshot` writes them; what is not in that text is not known.
 
     Args:
         text: a list of ``[node it is reached from (-1: a variable), kind of step, name or key, answers]``, and a list
-            of answers; a number stands for those at that place. Then names of attributes that are stored.
+            of answers; a number refers to those at that index. Then names of attributes that are stored.
 
     Raises:
         ValueError: the text is none of that.

@@ -107,7 +107,7 @@ def would_be_formatted(left: ast.expr, right: ast.expr) -> bool:
 
 
 # --- Operations on constants alone, which compilers do themselves ------------------------------
-# Where one is left in a program, an operand stood behind a jump that the compiler decided later (``1 or x``). It is
+# Where one is left in a program, an operand came after a jump that the compiler decided later (``1 or x``). It is
 # written as such a one again (:meth:`Scope.behind_barrier`). What a compiler folds is in ``fold_unaryop``,
 # ``fold_binop``, ``fold_subscr``, ``fold_tuple`` in ast_opt.c up to 3.13; ``starunpack_helper`` and
 # ``compiler_subdict`` in compile.c.
@@ -125,38 +125,38 @@ _BINARY = {
 
 
 def behind_barrier(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
-    """Return a constant behind a fold barrier; another expression as it is."""
+    """Return a constant wrapped in a fold barrier; another expression as it is."""
     return executor.scope.behind_barrier(node) if isinstance(node, Literal) else node
 
 
 def tested_later(executor: SymbolicExecutor, node: ast.expr) -> ast.expr:
-    """Return an expression for the middle of a condition, a constant behind a fold barrier.
+    """Return an expression for the middle of a condition, a constant wrapped in a fold barrier.
 
-    From 3.14 on a constant there may be tested where it stands.
+    From 3.14 on a constant there may be tested where it is.
     """
     return node if executor.scope.tests_constants() else behind_barrier(executor, node)
 
 
 def display_barrier(executor: SymbolicExecutor, items: list[ast.expr], least: int = 1) -> None:
-    """Put the first item behind a fold barrier, in place, if there are ``least`` or more and all are constants."""
+    """Wrap the first item in a fold barrier, in place, if there are ``least`` or more and all are constants."""
     if len(items) >= least and all(isinstance(item, Literal) for item in items):
         items[0] = behind_barrier(executor, items[0])
 
 
 def sequence_barrier(executor: SymbolicExecutor, items: list[ast.expr]) -> None:
-    """Put the first item of a list or set behind a fold barrier, in place, if the compiler would fold them."""
+    """Wrap the first item of a list or set in a fold barrier, in place, if the compiler would fold them."""
     display_barrier(executor, items, _FEW)
 
 
 def unary_barrier(executor: SymbolicExecutor, op: str, operand: ast.expr) -> ast.expr:
-    """Return the operand of ``op``, behind a fold barrier if the compiler would fold the operation."""
+    """Return the operand of ``op``, wrapped in a fold barrier if the compiler would fold the operation."""
     if isinstance(operand, Literal) and _succeeds(_UNARY[op], operand.literal):
         return behind_barrier(executor, operand)
     return operand
 
 
 def binary_barrier(executor: SymbolicExecutor, op: str, left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return the left operand of ``op``, behind a fold barrier if the compiler would fold the operation."""
+    """Return the left operand of ``op``, in a fold barrier if the compiler would fold the operation."""
     if op in _BINARY and isinstance(left, Literal) and isinstance(right, Literal):
         a, b = left.literal, right.literal
         if _in_limits(op, a, b) and _succeeds(_BINARY[op], a, b):

@@ -244,7 +244,7 @@ def _jumping(test: ast.expr) -> ast.expr:
 
 # --- The negation of a test, as people write it ------------------------------------------------------
 # A condition is compiled as jumps alone, whose sense costs nothing (``compiler_jump_if`` in compile.c): ``not`` turns
-# round the jumps of what it stands before, so ``not (a and b)`` is the program of ``not a or not b``. Only a ``not``
+# round the jumps of what follows it, so ``not (a and b)`` is the program of ``not a or not b``. Only a ``not``
 # before one comparison with ``is`` or ``in`` is an operation of its own, ``is not`` or ``not in`` (``fold_unaryop`` in
 # ast_opt.c); a comparison with ``None`` is a jump again.
 #
@@ -291,11 +291,11 @@ def negate(test: ast.expr) -> ast.expr:
     return contrary_comparison(test) or ast.UnaryOp(ast.Not(), test)
 
 
-# --- Where expressions stand in the source: facts from the positions of operations (3.11 and later) ---
+# --- Where expressions are in the source: facts from the positions of operations (3.11 and later) ---
 # The compiler gives an operation the span of the node that it is made for. Exceptions:
 #
 # * an attribute on a line of its own has the span of its name, as has a method's call (3.11:
-#   ``update_start_location_to_match_attr`` in compile.c), so the start of what stands left of it counts, too;
+#   ``update_start_location_to_match_attr`` in compile.c), so the start of what is left of it counts, too;
 # * ``and``, ``or``, ``x if c else y`` and chained comparisons are jumps: they begin where their first part does;
 # * ``x is None`` in a condition is a jump, whose span is that of the statement;
 # * two loads in one instruction (3.13) have the span of the first.

@@ -162,7 +162,7 @@ def _view(code: Code | CodeType) -> Code:
 # ``.pyc`` to its standard output; nothing that is compiled is ever executed, and our own reader turns the
 # answer into :class:`~depyf.bytecode.code.Code`.
 #: Runs in the other interpreter (any version from 3.7 on): requests on standard input are file name and text,
-#: each behind its length; an answer is one byte ("C" for code, "E" for an error) and a string behind its length.
+#: each after its length; an answer is one byte ("C" for code, "E" for an error) and a string after its length.
 _SERVER = """
 import marshal, struct, sys
 from importlib.util import MAGIC_NUMBER
@@ -273,7 +273,7 @@ class Interpreter:
 
 
 def _encoded(text: str | bytes) -> bytes:
-    # a lone surrogate cannot stand in a source file: the compiler is left to say so
+    # a lone surrogate cannot be in a source file: the compiler is left to say so
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 

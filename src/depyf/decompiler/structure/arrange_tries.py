@@ -24,7 +24,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
         stmts: the suite.
         at: the place of the ``try`` in it.
         end: what falling off the end of the suite does: ``continue``, ``return``; empty for anything else.
-        after: the line of the statement behind the suite.
+        after: the line of the statement after the suite.
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -299,7 +299,7 @@ def _has_break(stmts: list[ast.stmt]) -> bool:
         _has_break, [stmt.orelse] if isinstance(stmt, _LOOPS) else suites_of(stmt))) for stmt in stmts)
 
 
-# --- Loops as their author wrote them: where ``break`` stands, and what ends a loop ------------------
+# --- Loops as their author wrote them: where ``break`` is, and what ends a loop -- ------------------
 def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
     """Arrange an ``if`` with a ``break`` alone in one branch: a guard, or ``else: break``.
 
@@ -310,7 +310,7 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
         evidence: of the code.
         stmts: the suite.
         at: the place of the ``if`` in it.
-        after: the line of the statement behind the suite.
+        after: the line of the statement after the suite.
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.If)
@@ -374,7 +374,7 @@ def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int
 
 
 def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
-    """Arrange ``while a:`` as ``while True:`` with ``if not a: break``, where a ``break`` stands before its body."""
+    """Arrange ``while a:`` as ``while True:`` with ``if not a: break``, where a ``break`` comes before its body."""
     first, test = stmt.body[0], stmt.test
     if stmt.orelse or isinstance(test, ast.Constant) or folds_not(test) or isinstance(first, ast.Break):
         return
@@ -392,7 +392,7 @@ def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
 
 
 def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> None:
-    """Write the ``break`` of a loop that nothing comes behind, where the compiler has a copy of the function's end."""
+    """Write the ``break`` of a loop that nothing follows, where the compiler has a copy of the function's end."""
     for at, stmt in enumerate(stmts):
         if isinstance(stmt, ast.Return) and is_nothing(stmt):
             written = evidence.break_at(stmt)

@@ -352,23 +352,23 @@ def _leading_to(analysis: Analysis, region: set[int], goals: list[int]) -> set[i
     return seen
 
 
-# --- Where loops and the places that they lead to stand --------------------------------------
-# The statements of a loop are indented, and so are those of its ``else``. What stands behind it is not: it begins
+# --- Where loops are, and the places that they lead to ---------------------------------------
+# The statements of a loop are indented, and so are those of its ``else``. What follows it is not: it begins
 # left of them. Without columns, what has a line between those of the loop is in it.
 #
 # Example: ``while True:`` / ``    x = f()`` / ``    if x: return x``. The ``return`` is indented as what is in the
 # loop, so no ``break`` leads there.
-#: What leaves loops, handlers and ``with``: it stands where what is left does.
+#: What leaves loops, handlers and ``with``: it has the indentation of what is left.
 _UNWINDING = frozenset({
     "POP_EXCEPT", "LEAVE", "SWAP", "COPY", "PUSH_EXC_INFO", "WITH_EXCEPT_START", "END_ASYNC_FOR"})
 #: Ends of blocks that are no part of a statement: the jump back of a loop has its span.
 _NOT_WRITTEN = ("jump", "reraise")
-#: What begins a compound statement, behind its head.
+#: What begins a compound statement, after its head.
 _HEADS = ("GET_ITER", "GET_AITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
 def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], ends: set[int]) -> set[int]:
-    """Return the blocks among ``candidates`` that stand in a loop or in its ``else``.
+    """Return the blocks among ``candidates`` that are in a loop or in its ``else``.
 
     Args:
         walker: knows the graph, and the facts.

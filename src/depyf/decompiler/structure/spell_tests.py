@@ -169,7 +169,7 @@ def _statement_in(
 # --- Guards one after the other ------------------------------------------------------------
 #
 # ``if a: continue`` and ``if b: continue``, which are ``if a or b: continue`` as jumps.
-# Example: in ``if a or b: continue``, where ``b`` stands two lines below ``a`` and as far right, there is a
+# Example: in ``if a or b: continue``, where ``b`` is two lines below ``a`` and as far right, there is a
 # ``continue`` between the two.
 def split_guards(body: Body) -> None:
     """Split guards of which each has its own exit."""
@@ -213,7 +213,7 @@ def exit_between(evidence: Evidence, scope: Scope, before: ast.expr, operand: as
 
 # --- Statements of several parts: ``import a, b`` and ``del a, b`` -----------------------------------
 # The compiler makes one operation a part. From 3.11 on the imports of one statement have its span
-# (``compiler_import`` in compile.c), and the targets of one ``del`` stand as close together as a comma allows.
+# (``compiler_import`` in compile.c), and the targets of one ``del`` are as close together as a comma allows.
 #
 # Example: ``IMPORT_NAME a`` and ``IMPORT_NAME b``, both at ``1:0-1:11``, are ``import a, b``.
 #: Operations of statements that are joined.

@@ -453,7 +453,7 @@ _ITERATES = frozenset({"GET_ITER", "GET_AITER"})
 
 
 def split_breaks(cfg: RegionCfg) -> None:
-    """Split blocks behind each marked ``POP``: what follows is the place a ``break`` leads to."""
+    """Split blocks after each marked ``POP``: what follows is the place a ``break`` leads to."""
     if _ITERATES.isdisjoint(cfg.present):
         return
     for id in list(cfg.blocks):

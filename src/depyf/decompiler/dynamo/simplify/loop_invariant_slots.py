@@ -122,11 +122,11 @@ def _slots(graph: Cfg) -> dict[int, tuple[Slot, ...]]:
 
 
 # --- Exception handlers that only clean up and raise again do not need what lies under them ----------
-# Around a call behind a graph break Dynamo enters the user's contexts again, with a handler for each that
+# Around a call after a graph break Dynamo enters the user's contexts again, with a handler for each that
 # leaves the context and re-raises.  Such a handler finds the values that lay on the stack when its region was
 # entered, and never looks at them.  Left out of its region, they can be known by name like any others.
 def forget_under_cleanups(graph: Cfg) -> Cfg:
-    """Return the graph with no values kept for handlers that only clean up; the given one if there are none."""
+    """Return the graph without values that only handlers which clean up use; the same graph if there are none."""
     normal = reachable(graph.blocks, [graph.entry], lambda block: block.successors)
     primary = {
         block.region.handler: block.region.depth

@@ -199,7 +199,7 @@ def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
     return [*lines[:-1], lines[-1] + remark]
 
 
-# --- Source of the functions that guards call, as they stand in the files that use them --------------
+# --- Source of the functions that guards call, as the files that use them have it ------------------
 _TENSOR = '''\
 def check_tensor(t, like):
     """Return whether `t` is a tensor as described: "f32[batch, 16] on cpu". A name stands for a size, the same one

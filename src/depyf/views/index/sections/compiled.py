@@ -210,8 +210,9 @@ def by_calls(run: SectionContext) -> list[str]:
         return []
     rows = [(code(graph.name), f"{each[:1].upper()}{each[1:]}", _links([graph]))
             for graph in graphs[:ROWS] for each in by_call(graph, run.place)]
-    return ["## Without a function", "", "These belong to no compiled function: a compiler or `torch.export` was called "
-            "directly, or a graph was shown by a thread that compiled nothing.", "",
+    return ["## Without a function", "",
+            "These belong to no compiled function: a compiler or `torch.export` was called directly, or a graph was "
+            "shown by a thread that compiled nothing.", "",
             *table(("files", "by what", "graph"), rows), *left_out(len(graphs) - ROWS, "graph")]
 
 
