@@ -13,6 +13,7 @@ from typing import Any
 from ..bytecode.errors import shown
 from .errors import EMIT, CannotDecompile
 from .nodes import REFINEMENTS, AsText
+from .unparse import unparse
 
 #: Deeper trees are not written: CPython's parser and compiler recurse in C, and up to 3.11 they count only
 #: roughly how much of the stack that takes. Half of what a thread with a stack of 512 KB survives.
@@ -97,7 +98,8 @@ def check(tree: ast.AST) -> None:
                 value = getattr(node, field)
                 if value.__class__ is list:
                     for name in value:
-                        check_name(name, node, known)
+                        if name is not None and not is_name(name):
+                            _check_in_node(name, node)
                 elif value not in known:
                     if is_name(value):
                         known.add(value)
@@ -110,30 +112,6 @@ def check(tree: ast.AST) -> None:
                 elif value is not None:
                     below.append(value)
         level = below
-
-
-def fields_of_names(kind: type) -> tuple[str, ...]:
-    """Return the fields of a type of node that are names, or lists of names, which are written as they are.
-
-    Raises:
-        CannotDecompile: it is one of ours, which only stands for a value or test until something is made of it.
-    """
-    return _fields(kind)[0]
-
-
-def check_name(name: str | None, node: ast.AST, known: set[str | None]) -> None:
-    """Note a name that is good anywhere; refuse one that cannot stand in this node.
-
-    Args:
-        name: the name.
-        node: has it.
-        known: names that are good anywhere, ``None`` among them.
-    """
-    if name is not None and name not in known:
-        if is_name(name):
-            known.add(name)
-        else:
-            _check_in_node(name, node)
 
 
 def _check_in_node(name: str, node: ast.AST) -> None:
@@ -213,7 +191,7 @@ def checked_text(node: ast.expr) -> str:
     """
     check(node)
     try:
-        return ast.unparse(node)
+        return unparse(node)
     except ValueError as error:  # (a number of more digits than are converted, an f-string without quotes left)
         raise CannotDecompile(EMIT, str(error)) from error
 

@@ -14,6 +14,7 @@ from functools import singledispatch
 from typing import Any, NamedTuple
 
 from ..dynamo.forms import NEW, SIDE_BY_SIDE
+from ..unparse import unparse
 
 #: Columns of a line, as in the code of this project.
 WIDTH = 120
@@ -26,7 +27,7 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
         tree: the module, with line numbers as ``ast.unparse`` asks for.
         width: columns that no line should exceed. (A long name is not broken.)
     """
-    text = ast.unparse(tree)
+    text = unparse(tree)
     if len(text) < width or max(map(len, text.splitlines()), default=0) <= width:
         return text + "\n"
     lines: list[str] = []
@@ -44,7 +45,7 @@ def _write(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> No
     elif _blocks(statement):
         _write_blocks(statement, indent, width, lines)
     else:
-        first, *inside = ast.unparse(statement).splitlines()  # (lines of a string, if there is more than one)
+        first, *inside = unparse(statement).splitlines()  # (lines of a string, if there is more than one)
         fits = max(len(margin) + len(first), *map(len, inside), 0) <= width
         broken = None if fits or _is_text(statement) else _broken_statement(statement, indent, width)
         lines += broken if broken is not None else [margin + first, *inside]
@@ -60,14 +61,14 @@ def _write_definition(
         lines += _broken(decorator, f"{margin}@", "", indent, width)
     alone = copy.copy(statement)
     alone.body, alone.decorator_list = [ast.Pass()], []
-    head = [margin + line for line in ast.unparse(alone).splitlines()[:-1] if line]
+    head = [margin + line for line in unparse(alone).splitlines()[:-1] if line]
     if len(head) == 1 and len(head[0]) > width and not getattr(statement, "type_params", None):
         head = _head_of_definition(statement, indent, width)
     lines += head
     body = statement.body
     if _is_text(body[0]):
         # as it is: what stands in its lines is what it says
-        text = ast.unparse(ast.FunctionDef("_", ast.arguments([], [], None, [], [], None, []), body[:1], [], lineno=1))
+        text = unparse(ast.FunctionDef("_", ast.arguments([], [], None, [], [], None, []), body[:1], [], lineno=1))
         first, *inside = text.splitlines()[1:]
         lines += [margin + first, *inside]
         body = body[1:]
@@ -83,7 +84,7 @@ def _head_of_definition(
     if isinstance(statement, ast.ClassDef):
         called = ast.Call(ast.Name(statement.name), statement.bases, statement.keywords)
         return _broken(called, f"{margin}class ", ":", indent, width)
-    returns = f" -> {ast.unparse(statement.returns)}" if statement.returns is not None else ""
+    returns = f" -> {unparse(statement.returns)}" if statement.returns is not None else ""
     word = "async def" if isinstance(statement, ast.AsyncFunctionDef) else "def"
     return [f"{margin}{word} {statement.name}(", *_filled(_parameters(statement.args), indent + 4, width),
             f"{margin}){returns}:"]
@@ -123,10 +124,10 @@ def _parameters(arguments: ast.arguments) -> list[str]:
 
 
 def _parameter(each: ast.arg, default: ast.expr | None) -> str:
-    text = each.arg + (f": {ast.unparse(each.annotation)}" if each.annotation is not None else "")
+    text = each.arg + (f": {unparse(each.annotation)}" if each.annotation is not None else "")
     if default is None:
         return text
-    return f"{text} = {ast.unparse(default)}" if each.annotation is not None else f"{text}={ast.unparse(default)}"
+    return f"{text} = {unparse(default)}" if each.annotation is not None else f"{text}={unparse(default)}"
 
 
 def _filled(items: list[str], indent: int, width: int) -> list[str]:
@@ -154,7 +155,7 @@ def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]
     """Append the lines of a compound statement; its head is broken where it is too long."""
     blocks = _blocks(statement)
     alone = _without_blocks(statement)
-    written = [" " * indent + line for line in ast.unparse(alone).splitlines()]
+    written = [" " * indent + line for line in unparse(alone).splitlines()]
     head = _head(statement, indent, width) if len(written[0]) > width else []
     for line in [*head, *written[bool(head):]]:
         if line.strip() == "pass" and blocks:
@@ -191,14 +192,14 @@ def _head(statement: ast.stmt, indent: int, width: int) -> list[str]:
     if isinstance(statement, (ast.With, ast.AsyncWith)) and len(statement.items) == 1:
         word = "async with" if isinstance(statement, ast.AsyncWith) else "with"
         (only,) = statement.items
-        name = f" as {ast.unparse(only.optional_vars)}" if only.optional_vars is not None else ""
+        name = f" as {unparse(only.optional_vars)}" if only.optional_vars is not None else ""
         return _broken(only.context_expr, f"{margin}{word} ", f"{name}:", indent, width)
     return []
 
 
 def _target(node: ast.expr) -> str:
     """Return the text of the target of a loop, a tuple without parentheses."""
-    text = ast.unparse(node)
+    text = unparse(node)
     return text[1:-1] if isinstance(node, ast.Tuple) and len(node.elts) > 1 else text
 
 
@@ -212,24 +213,24 @@ def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str]
     """Return the lines of a simple statement whose value is broken; ``None`` for other statements."""
     tail = ""
     if isinstance(statement, ast.Assign):
-        head = "".join(f"{ast.unparse(target)} = " for target in statement.targets)
+        head = "".join(f"{unparse(target)} = " for target in statement.targets)
         value: ast.expr | None = statement.value
     elif isinstance(statement, ast.AugAssign):
-        head, _, _ = ast.unparse(statement).partition("= ")
+        head, _, _ = unparse(statement).partition("= ")
         head, value = head + "= ", statement.value
     elif isinstance(statement, ast.AnnAssign) and statement.simple:
-        head = f"{ast.unparse(statement.target)}: {ast.unparse(statement.annotation)} = "
+        head = f"{unparse(statement.target)}: {unparse(statement.annotation)} = "
         value = statement.value
     elif isinstance(statement, ast.Return):
         head, value = "return ", statement.value
     elif isinstance(statement, ast.Raise):
         head, value = "raise ", statement.exc
-        tail = f" from {ast.unparse(statement.cause)}" if statement.cause is not None else ""
+        tail = f" from {unparse(statement.cause)}" if statement.cause is not None else ""
     elif isinstance(statement, ast.Assert):
         head, value = "assert ", statement.test
-        tail = f", {ast.unparse(statement.msg)}" if statement.msg is not None else ""
-        if statement.msg is not None and indent + len(head) + len(ast.unparse(value)) + 3 <= width:
-            head, value, tail = f"{head}{ast.unparse(value)}, ", statement.msg, ""
+        tail = f", {unparse(statement.msg)}" if statement.msg is not None else ""
+        if statement.msg is not None and indent + len(head) + len(unparse(value)) + 3 <= width:
+            head, value, tail = f"{head}{unparse(value)}, ", statement.msg, ""
     elif isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.JoinedStr):
         head, value = "", statement.value
     elif isinstance(statement, ast.ImportFrom):
@@ -251,7 +252,7 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
         indent: of the statement or item that it belongs to.
         fits: whether it may stand on one line, if it fits there.
     """
-    text = ast.unparse(node)
+    text = unparse(node)
     if fits and "\n" not in text and len(head) + len(text) + len(tail) <= width:
         return [head + text + tail]
     if isinstance(node, (ast.Constant, ast.JoinedStr)):
@@ -265,7 +266,7 @@ def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits:
     lines = [head + opening]
     if len(lines[0]) > width and isinstance(node, ast.Call):
         lines = _called_broken(node.func, head, "(", indent, width)
-        arguments = ast.unparse(ast.Call(ast.Name("f"), node.args, node.keywords)).removeprefix("f(")
+        arguments = unparse(ast.Call(ast.Name("f"), node.args, node.keywords)).removeprefix("f(")
         if len(lines[-1]) + len(arguments) + len(tail) <= width:
             return [*lines[:-1], lines[-1] + arguments + tail]
     margin = " " * (indent + 4)
@@ -290,7 +291,7 @@ def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, ind
     margin = " " * (indent + 4) if alone else head
     pieces = _pieces(node, width - len(margin) - len(tail))
     if not pieces or len(pieces) == 1 and not alone:
-        return [head + ast.unparse(node) + tail]
+        return [head + unparse(node) + tail]
     lines = [margin + piece for piece in pieces]
     if alone:
         return [f"{head}(", *lines, f"{' ' * indent}){tail}"]
@@ -309,7 +310,7 @@ def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
     for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
         if not isinstance(part, ast.Constant):
             assert isinstance(part, ast.FormattedValue)
-            parts.append((len(ast.unparse(ast.JoinedStr([part]))) - 3, part))
+            parts.append((len(unparse(ast.JoinedStr([part]))) - 3, part))
         elif isinstance(part.value, (str, bytes)):
             for word in _words(part.value):
                 step = max(room // 10, 1) if _columns(word) + 3 > room else len(word) or 1
@@ -334,7 +335,7 @@ def _columns(part: str | bytes) -> int:
 
 def _piece(group: list[Any]) -> str:
     if any(isinstance(each, ast.FormattedValue) for each in group):
-        return ast.unparse(ast.JoinedStr([each if isinstance(each, ast.FormattedValue) else ast.Constant(each)
+        return unparse(ast.JoinedStr([each if isinstance(each, ast.FormattedValue) else ast.Constant(each)
                                           for each in group]))
     return repr(group[0][:0].join(group))
 
@@ -388,8 +389,8 @@ def _owner(node: ast.expr) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _is_simple(node):
         node = node.func
     if isinstance(node, ast.Attribute):
-        return ast.unparse(node.value)
-    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Subscript)) else ""
+        return unparse(node.value)
+    return unparse(node) if isinstance(node, (ast.Name, ast.Subscript)) else ""
 
 
 _Item = Callable[[str, str, int, int], list[str]]
@@ -460,7 +461,7 @@ def _(node: ast.GeneratorExp) -> _Parts:
     last = node.generators[-1]
     if isinstance(last.iter, ast.Tuple) and last.iter.elts and not last.ifs:
         # ``(value for layer in self.layers for value in (`` on one line, the items on lines of their own
-        head = ast.unparse(ast.GeneratorExp(node.elt, [
+        head = unparse(ast.GeneratorExp(node.elt, [
             *node.generators[:-1], ast.comprehension(last.target, ast.Name("_"), [], 0)]))[:-2]
         return _Parts(f"{head}(", list(map(_plain, last.iter.elts)), "))", ",")
     return _Parts("(", _comprehension(node), ")", "")
@@ -485,7 +486,7 @@ def _(node: ast.DictComp) -> _Parts:
 def _(node: ast.Subscript) -> _Parts | None:
     if isinstance(node.slice, ast.Constant):
         owner = _parts(node.value)
-        return None if owner is None else owner.inside("", f"[{ast.unparse(node.slice)}]")
+        return None if owner is None else owner.inside("", f"[{unparse(node.slice)}]")
     elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
     comma = "," if isinstance(node.slice, ast.Tuple) else ""
     return _Parts(f"{_called(node.value)}[", list(map(_plain, elements)), "]", comma)
@@ -499,7 +500,7 @@ def _(node: ast.Attribute) -> _Parts | None:
 
 @_parts.register
 def _(node: ast.BinOp) -> _Parts:
-    operator = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
+    operator = unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
     return _Parts("(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", "")
 
 
@@ -528,7 +529,7 @@ def _(node: ast.UnaryOp) -> _Parts | None:
 
 
 def _called(function: ast.expr) -> str:
-    return ast.unparse(ast.Call(function, [], []))[:-2]
+    return unparse(ast.Call(function, [], []))[:-2]
 
 
 def _plain(node: ast.expr) -> _Item:
@@ -543,7 +544,7 @@ def _keyword(keyword: ast.keyword) -> _Item:
 
 
 def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
-    name = "**" if key is None else f"{ast.unparse(key)}: "
+    name = "**" if key is None else f"{unparse(key)}: "
     return lambda head, tail, indent, width: _broken(value, head + name, tail, indent, width)
 
 
@@ -551,8 +552,8 @@ def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
     """Return the item of an operand of ``outer``, in parentheses where the operator asks for them."""
     other = ast.Name("_", ast.Load())
     pair = ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node)
-    alone = ast.unparse(node)
-    if alone in ast.unparse(pair) and f"({alone})" not in ast.unparse(pair):
+    alone = unparse(node)
+    if alone in unparse(pair) and f"({alone})" not in unparse(pair):
         return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
     return _in_parentheses(node, word)
 
@@ -560,7 +561,7 @@ def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
 def _in_parentheses(node: ast.expr, word: str) -> _Item:
     """Return the item of an operand in parentheses; where it is broken, those are the brackets around it."""
     def item(head: str, tail: str, indent: int, width: int) -> list[str]:
-        line = f"{head}{word}({ast.unparse(node)}){tail}"
+        line = f"{head}{word}({unparse(node)}){tail}"
         if len(line) <= width or not isinstance(node, (ast.BoolOp, ast.BinOp, ast.Compare, ast.IfExp)):
             return [line]
         return _broken(node, head + word, tail, indent, width, fits=False)
@@ -584,7 +585,7 @@ def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[
 
 
 def _loop(loop: ast.comprehension) -> _Item:
-    conditions = " ".join(f"if {ast.unparse(test)}" for test in loop.ifs)
+    conditions = " ".join(f"if {unparse(test)}" for test in loop.ifs)
     head = f"{'async ' if loop.is_async else ''}for {_target(loop.target)} in "
 
     def item(start: str, tail: str, indent: int, width: int) -> list[str]:

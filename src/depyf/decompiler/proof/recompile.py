@@ -17,6 +17,7 @@ from ...bytecode.pyc import HEADER_SIZE, PycError, load_pyc
 from ...bytecode.versions import table
 from ...guarded import unwarned
 from ..names import is_name, is_private
+from ..unparse import unparse
 
 #: What the text is compiled as. The name in the code object comes from strangers: with a warning or an error,
 #: Python reads the line from the file of that name, which may be a pipe that never ends.
@@ -225,7 +226,7 @@ class Interpreter:
 
     def compile_tree(self, tree: ast.Module, filename: str) -> Code:
         """Return the code that the text of a syntax tree compiles to."""
-        return self.compile(ast.unparse(tree), filename)
+        return self.compile(unparse(tree), filename)
 
     def compile_all(
         self, texts: Iterable[tuple[str, str | bytes]], optimize: int = 0
