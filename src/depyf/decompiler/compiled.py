@@ -73,6 +73,10 @@ class CompiledScope(Scope):
         is_exact = self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
         return decided(node) if is_exact and self.code.version >= (3, 10) else node
 
+    def adds_f_strings(self) -> bool:
+        """Return whether the compiler leaves the sum of a text and an f-string without fields as it is."""
+        return self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED and self.code.version < (3, 14)
+
     def has_constant_keys(self) -> bool:
         """Return whether the compiler puts the constant keys of a dictionary into one constant."""
         return self.code.version < (3, 14)

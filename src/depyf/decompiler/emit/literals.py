@@ -22,6 +22,9 @@ class _Hexadecimal(int):
 #: Larger integers are written in base 16.
 _DECIMAL_BITS = 2000
 
+#: Smaller whole numbers are the same as integers and as floats.
+_EXACT = 2**53
+
 
 def constant(value: Any) -> ast.expr:
     """Return a constant as an expression that compiles to it."""
@@ -61,4 +64,5 @@ def complex_constant(value: complex) -> ast.expr:
         return ast.UnaryOp(ast.USub(), imaginary)
     if imag == 0 and negative:
         return ast.UnaryOp(ast.USub(), complex_constant(-value))  # ``a - 0j`` has a zero without a sign
-    return ast.BinOp(constant(real), ast.Sub() if negative else ast.Add(), imaginary)
+    whole = int(real) if real and abs(real) < _EXACT and real.is_integer() else real  # (``2 + 3j`` is more common)
+    return ast.BinOp(constant(whole), ast.Sub() if negative else ast.Add(), imaginary)

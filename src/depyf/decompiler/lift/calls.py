@@ -16,6 +16,7 @@ from .displays import has_star, list_to_tuple
 from .operators import unary
 from .spelling import end_of
 from .stack import LOAD, Exit, FunctionExpr, Iter, Rule, State, is_none
+from .strings import long_f_string
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
@@ -54,6 +55,8 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     function = executor.pop(state)
     if isinstance(function, BuildClassName):
         return build_class(executor, values, keywords)
+    if not names and (text := long_f_string(executor, function, values)) is not None:
+        return text
     return ast.Call(function, values, keywords)
 
 

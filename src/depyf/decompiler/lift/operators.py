@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
-from ..nodes import Literal, LiteralTuple
+from ..nodes import Literal, LiteralTuple, offset_of
 from ..rules import registrar
 from .spelling import contrary_comparison
 from .stack import STORE, Augmented, Rule, State, operand
@@ -41,8 +41,27 @@ def _(executor: SymbolicExecutor, state: State, op: str) -> ast.expr:
     left = executor.pop(state)
     if op == "%" and executor.scope.formats_percent() and would_be_formatted(left, right):
         left = ast.JoinedStr([left])
+    if op == "+" and _is_text(left) and _is_text(right) and executor.scope.adds_f_strings():
+        left, right = _with_f_string(executor, left, right)
     left = binary_barrier(executor, op, left, right)
     return ast.BinOp(left, BINARY_OPS[op](), right)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, Literal) and isinstance(node.literal, str)
+
+
+def _with_f_string(executor: SymbolicExecutor, left: ast.expr, right: ast.expr) -> tuple[ast.expr, ast.expr]:
+    """Return two texts of which one is an f-string without fields: the compiler joins all others (up to 3.13).
+
+    The span of its text is that of the f-string; from 3.12 on it is without the quotes.
+    """
+    position = executor.scope.position(offset_of(right))
+    if position is not None and position.column is not None and position.end_column is not None:
+        quoted = len(ast.unparse(right))
+        if position.end_column - position.column in (quoted + 1, quoted - 2):
+            return left, ast.JoinedStr([right])
+    return ast.JoinedStr([left]), right
 
 
 @rule(o.INPLACE)

@@ -53,6 +53,10 @@ class Scope:
         """Return a constant behind a fold barrier, so that the compiler does not fold it with others."""
         return node
 
+    def adds_f_strings(self) -> bool:
+        """Return whether the sum of a text and an f-string without fields is computed where the program runs."""
+        return False
+
     def has_constant_keys(self) -> bool:
         """Return whether a dictionary of constant keys has them in one constant."""
         return False

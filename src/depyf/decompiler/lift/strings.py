@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
 from ..emit.new_syntax import Interpolation, template
 from ..errors import LIFT, CannotDecompile
-from ..nodes import Formatted, FormattedText, PercentText
+from ..nodes import Formatted, FormattedText, PercentText, offset_of
 from ..rules import registrar
 from .spelling import start_of
 from .stack import Rule, State
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor
+
+#: An f-string of more parts than this is compiled to a list and a call of ``join``.
+STACK_USE_GUIDELINE = 30
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
@@ -58,6 +62,29 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
             by_percent.append(part.percent if isinstance(part, Formatted) else False)
     percent = None if by_percent and not {True, False} & {*by_percent} else bool(by_percent) and False not in by_percent
     return formatted(executor, fields, percent)
+
+
+def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: list[ast.expr]) -> ast.expr | None:
+    """Return the f-string that was compiled to ``"".join([...])``; ``None`` for other calls.
+
+    ``compiler_joined_str`` in compile.c does so from 3.10 on if it has more than ``STACK_USE_GUIDELINE`` parts. All
+    parts of the call have the span of the f-string then.
+    """
+    only = arguments[0] if len(arguments) == 1 else None
+    if not (isinstance(only, ast.List) and len(only.elts) > STACK_USE_GUIDELINE and isinstance(function, ast.Attribute)
+            and function.attr == "join" and isinstance(function.value, ast.Constant) and function.value.value == ""):
+        return None
+    if executor.scope.position(offset_of(function.value)) != executor.scope.position(executor.offset):
+        return None
+    fields: list[ast.expr] = []
+    for part in only.elts:
+        fields += part.fields if isinstance(part, Formatted) else [part]
+    kinds = [type(part) is ast.FormattedValue for part in fields]
+    texts = [part for part in fields if not isinstance(part, ast.FormattedValue)]
+    if not all(isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value for part in texts) or any(
+            not one and not other for one, other in itertools.pairwise(kinds)):
+        return None
+    return formatted(executor, fields, False)
 
 
 def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
