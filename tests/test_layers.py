@@ -110,7 +110,7 @@ ON_VALUES = ("views", "advice", "fitting", "comparing")
 USE_REGULAR_EXPRESSIONS = {
     "views.markdown": "Markdown", "views.markdown_blocks": "Markdown", "views.page.assemble": "pages of ours",
     "views.dump.guards.whole": "Python of ours: the helpers that a file of guards calls",
-    "fitting.sizes": "names that the user gives", "fitting.written": "arguments that the user writes",
+    "fitting.written": "arguments that the user writes",
     "comparing.outcome": "what the program prints",
     # Graphs, equal layers, ranks and line breaks: texts that other steps of the same work replace by values.
     **dict.fromkeys((
@@ -146,8 +146,7 @@ def test_no_text_of_torch_is_told_by_its_beginning():
 
 #: They compare or show the text of a guard, or evaluate it over a frame.
 USE_TEXTS_OF_GUARDS = {
-    "views.diff.canonical", "views.repro", "fitting.text", "fitting.changes", "fitting.conditions", "fitting.given",
-    "fitting.oracle"}
+    "views.diff.canonical", "views.repro", "fitting.changes", "fitting.conditions", "fitting.given", "fitting.oracle"}
 
 
 def test_what_a_guard_says_is_read_in_one_place():

@@ -2,8 +2,9 @@
 
 import pytest
 
+from depyf.fitting.sizes import numbers
 from depyf.fitting.values import Symbol, TensorValue, contiguous, shown, type_name
-from depyf.fitting.written import NotAValue, arguments, numbers
+from depyf.fitting.written import NotAValue, arguments
 
 
 def read(*texts):

@@ -588,8 +588,7 @@ def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str,
         edits = (Edit(site.where.filename, node.lineno, last or node.end_lineno or node.lineno,
                       indented(lines, site.indentation())),)
     shown = "; ".join(f"`{line.strip()}`" for line in lines)
-    out = "; ".join(f"`{line.strip()}`" for line in unparsed(node, site.text).splitlines()) if node is not None else ""
-    return Advice(rule, f"write {shown}" if lines else f"take {out} out", why, cost, edits, after=tuple(lines))
+    return Advice(rule, f"write {shown}", why, cost, edits, after=tuple(lines))
 
 
 def stands_alone(site: Site, node: ast.stmt, with_comment: bool = False) -> bool:

@@ -148,8 +148,6 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.sets_up, elsewhere=True),
 
     # Random numbers, loops that the data ends, branches.
-    Rule("drawn", "branch item number", _TEST_BEFORE, _DRAWN, _VERSIONS,
-         facts=lambda at: _is_drawn(at) and at.loop_test is None and len(at.draws) < 2),
     Rule("drawn", "branch item number operator skipped builtin",
          "call {draws} before the compiled function is called{also_in_order}, and pass what they give to {passed_to}",
          _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes",
@@ -199,17 +197,6 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.is_number and not at.loops),
     Rule("number_outside", "item operator", f"{_TURN}{{plain}} itself, which takes the number, stays in plain Python",
          _NEEDS_NUMBER, _EACH_TURN, facts=lambda at: at.is_number),
-    Rule("number_outside", "symbol",
-         "end what is compiled before this line, and do what it does with the number in plain Python",
-         "the number is a symbol of the graph, and the line needs its value", _OUTSIDE,
-         facts=lambda at: at.is_of_compiled and not at.loops),
-    Rule("text", "item operator", f"write `{{formatted}}` for {{str_use}}, and set `{SCALARS}`",
-         "the number is then a symbol of the graph, and torch makes the text of `.format` when the graph is done; "
-         "`str` of a symbol breaks the graph again", "nothing in the compiled function finds the text in a dictionary",
-         facts=lambda at: at.is_number),
-    Rule("tolist", "tolist",
-         f"if `{{listed}}` has one dimension: write `[value.item() for value in {{listed}}]`, and set `{SCALARS}`",
-         "torch traces `.item()` of each element then, and no `.tolist()` of floating point", "the loop is unrolled"),
     Rule("capture_scalar_outputs", "item operator", why=_SYMBOL, setting=SCALARS,
          cost="{next_test} depends on it, and breaks the graph next", next_break="{next_test}",
          facts=lambda at: at.is_number),
@@ -263,8 +250,6 @@ RULES: tuple[Rule, ...] = (
     Rule("optimizer", "asked skipped", "leave the line as it is: torch compiles `step` by itself",
          "torch's optimizers end the graph before `step`, so that its own has no gradients and changes parameters in "
          "place", "the line is no part of the graph around it", facts=_steps, leaves=True),
-    Rule("graph_break", "asked", edit=edits.taken_out),
-    Rule("disable", "disabled", edit=edits.enabled),
 
     # Calls that torch does not trace.
     Rule("deepcopy", "copy skipped", "make the copy of `{copied}` where `{compiled}` is called, and pass both",
@@ -298,9 +283,6 @@ RULES: tuple[Rule, ...] = (
          "draw what the `torch.Generator` gives before the compiled function is called, and pass that to {passed_to}",
          "torch traces neither the making of a `torch.Generator`, nor its seed, nor numbers of it", _PARAMETER,
          facts=lambda at: at.met.is_generator),
-    Rule("generator", "iterator", "pass a list: call the function with `list({iterated})`",
-         "torch can unroll a loop over a list, not over a generator that runs already",
-         "all items are made before the call"),
 
     # Exceptions.
     Rule("text_as_key", "exception", _IN_PYTHON, _NO_TEXT, _PASSED, facts=lambda at: at.met.needs_text),

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from .branches import proven_for, rewritten, unparsed, with_lines
 from .facts import Facts, is_number
-from .model import Advice, Edit
-from .source import Site, called, last_name
+from .model import Advice
+from .source import Site, called
 from .tensor_values import Values
 
 #: Torch's settings, as lines of a program.
@@ -198,35 +198,3 @@ def _is_element(values: Values, item: ast.Subscript) -> bool:
     index = values.infer(item.slice)
     return isinstance(item.value, ast.Name) and values.is_tensor(item.value.id) and index.shape == () and (
         index.dtype in ("int64", "int32"))
-
-
-# --- what the program asks for ----------------------------------------------------------------------------
-def taken_out(at: Facts) -> Advice | None:
-    """Return the advice on a graph break that the program asks for."""
-    if of_statement(at.site, "graph_break") is None:
-        return None
-    alone = any(isinstance(block, list) and len(block) == 1 and block[0] is at.statement
-                for node in ast.walk(at.site.module or ast.Module([], []))
-                for block in (getattr(node, "body", 0), getattr(node, "orelse", 0)))
-    advice = with_lines(at.site, "graph_break", ["pass"] if alone else [], "the program itself asks for the break",
-                        "none, unless the break was put there to keep something out of the graph")
-    return replace(advice, change=f"take the line `{at.text(at.statement)}` out", after=())
-
-
-_KEPT_OUT = "the program itself keeps the function out of the graph"
-_UNLESS_WRONG = "none, unless it was put there since torch compiles the function wrongly"
-
-
-def enabled(at: Facts) -> Advice | None:
-    """Return the advice on a function that the program keeps from being compiled."""
-    for node in ast.walk(at.site.module or ast.Module([], [])):
-        if isinstance(node, ast.FunctionDef) and node.name == at.met.last and at.site.where is not None:
-            for decorator in node.decorator_list:
-                if last_name(decorator.func if isinstance(decorator, ast.Call) else decorator) == "disable":
-                    edit = Edit(at.site.where.filename, decorator.lineno, decorator.end_lineno or decorator.lineno, ())
-                    return Advice(
-                        "disable", f"take `@{at.text(decorator)}` off `{node.name}`, or call it before or after what "
-                        "is compiled", _KEPT_OUT, _UNLESS_WRONG, (edit,) if at.site.editable else ())
-    return Advice(
-        "disable", f"take off what keeps `{at.text(at.call.func)}` out of graphs (`torch.compiler.disable`), or call "
-        "it before or after what is compiled", _KEPT_OUT, _UNLESS_WRONG) if at.call is not None else None

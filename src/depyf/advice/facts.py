@@ -49,7 +49,7 @@ SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _NOTHING = ast.Pass(lineno=0, end_lineno=0, col_offset=0, end_col_offset=0)
 
 #: A use of a value that depends on the data: ``"test"``, ``"fixed"`` (an index, a bound, a size), ``"text"`` (its text
-#: is looked up), ``"str"`` (its text) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
+#: is looked up) or ``"numbers"`` (``.tolist()``), with the expression that it is a part of.
 Use = tuple[str, ast.expr]
 
 
@@ -456,8 +456,6 @@ class Facts:
                     yield "fixed", each  # (a set and a key compare them)
                 case ast.Set(items) if any(map(is_fixed, items)):
                     yield "fixed", each
-                case ast.Call(ast.Name("str"), [value]) if is_number(value, names):
-                    yield "str", each
                 case ast.Call(_, _, [ast.keyword("key", ast.Lambda(_, value))]) if any(map(is_fixed, ast.walk(value))):
                     yield "fixed", each
                 case ast.Call(ast.Attribute(ast.Name("torch"), "tensor" | "as_tensor"), [ast.List(items)]) if any(
@@ -629,14 +627,6 @@ def _grown(at: Facts) -> str:
     return ""
 
 
-def _formatted(at: Facts) -> str:
-    """Return what gives the text of a number as ``str`` does; ``""`` where the first use is no ``str``."""
-    match at.first("str"):
-        case ast.Call(_, [value]):
-            return f"'{{}}'.format({at.text(value)})"
-    return ""
-
-
 def _logger(at: Facts) -> str:
     within = at.broken.location.function.rpartition(".")[2] if at.broken.location is not None else ""
     return {"isEnabledFor": within, "warning_once": "warning", "": within}.get(at.met.last, at.met.last)
@@ -728,17 +718,11 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_as": lambda at: f" as {at.text(at.entered_as)}" if at.entered_as is not None else "",
     "also_passed": lambda at: f", and pass it what its lines need of `{at.text(at.entered_as)}`" if (
         at.entered_as is not None) else "",
-    "iterated": lambda at: at.text(at.statement.iter) if isinstance(at.statement, ast.For) and isinstance(
-        at.statement.iter, ast.Name) and at.values.is_given(at.statement.iter.id) else "",
-    "listed": lambda at: next((at.text(each.func.value) for each in at.calls("tolist")
-                               if isinstance(each.func, ast.Attribute)), ""),
     "logger": _logger,
     "operator": lambda at: f"{at.met.module}.{at.met.name}" if at.met.module else "",
     "fixed_use": lambda at: at.use("fixed"),
     "next_test": lambda at: at.next_test,
     "next_test_of_size": lambda at: at.use("test", of_size=True),
-    "str_use": lambda at: at.use("str"),
-    "formatted": _formatted,
     "numbers_of_size": lambda at: at.use("numbers", of_size=True),
     "looked_up": lambda at: at.text(at.first("text")),
     "none": _none,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import Any
 
 from .terminal import DONE, refused
@@ -40,10 +41,10 @@ def add(commands: Any) -> None:
 def fits(given: argparse.Namespace) -> int:
     """Run ``depyf fits``."""
     from ..fitting.given import NoSuchFunction, described_call, frame_of, known_names, known_state
-    from ..fitting.oracle import fit, over_sizes, with_sizes
-    from ..fitting.sizes import NotGiven
+    from ..fitting.oracle import fit
+    from ..fitting.sizes import NotGiven, answers_by_size
     from ..fitting.text import advice
-    from ..fitting.written import NotAValue, arguments, numbers
+    from ..fitting.written import NotAValue, arguments
     from ..recorded_runs import captures_of
     from ..records.run_directory import RANK
     from ..records.store import RecordsError
@@ -57,8 +58,7 @@ def fits(given: argparse.Namespace) -> int:
         call = described_call(
             frame, known_names(frame, arguments(given.args)), known_state(frame, arguments(given.state)))
         answer = fit(frame, call, given.same)
-        sizes = over_sizes([numbers(each) for each in given.sizes], call,
-                           lambda changed: fit(frame, changed, given.same))
+        sizes = answers_by_size(given.sizes, call, lambda changed: fit(frame, changed, given.same))
     except NotGiven as error:
         try:
             known_names(frame, {error.path: None})
@@ -67,7 +67,7 @@ def fits(given: argparse.Namespace) -> int:
         return refused(f"{error} (--args {error.path}=f32[4,8])")
     except (RecordsError, NoSuchFunction, NotAValue, ValueError, OSError) as error:
         return refused(error)
-    print(with_sizes(answer, sizes), end="")
+    print(dataclasses.replace(answer, sizes=sizes), end="")
     hint = "" if sizes else advice(answer, answer if given.same else fit(frame, call, same=True))
     if hint:
         print(f"\n{hint}")

@@ -14,6 +14,7 @@ values, for the smallest change, and changed.py makes it to copies, so that torc
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -53,16 +54,15 @@ def fits(compiled: Any, /, *args: Any, sizes: Sequence[str] = (), **kwargs: Any)
     from ..capture.called_frame import called_frame
     from ..capture.torch_private import cache_entries
     from .given import unknown_name
-    from .oracle import over_sizes, with_sizes
     from .running import RunningOracle
-    from .sizes import NotGiven
-    from .written import numbers
+    from .sizes import NotGiven, answers_by_size
 
     frame = called_frame(compiled, args, kwargs)
     oracle = RunningOracle(frame, cache_entries.compiled_with(compiled))
-    asked = [numbers(each) for each in ([sizes] if isinstance(sizes, str) else sizes)]
+    lists = [sizes] if isinstance(sizes, str) else sizes
     try:
-        return with_sizes(oracle.answer(), over_sizes(asked, oracle.given, oracle.changed_call))
+        answers = answers_by_size(lists, oracle.given, oracle.changed_call)
+        return dataclasses.replace(oracle.answer(), sizes=answers)
     except NotGiven as error:
         raise unknown_name("the call", error.path, frame.values) from None
 

@@ -4,8 +4,8 @@
     x.shape[0] must be 2 or more; x.shape[0] == y.shape[0]                           x, y: one more row each
 
 What a condition fixes is set. Where conditions only bound or relate sizes and numbers, values that meet all of them are
-searched, the nearest first: of one number, of those that are equal now together, of two. A change counts only if no
-condition of the version fails after it.
+searched, the nearest first: of one number, of equal numbers together, of two. A change counts only if no condition of
+the version fails after it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from .conditions import Facet, Finding, Undecided, tried, value_of
 from .given import Given, parsed, words
 from .values import TensorValue
 
-#: Changes that lead to further conditions that fail are followed so far.
+#: A change may make other conditions fail; so many rounds of changes are tried.
 _ROUNDS = 6
-#: Values so near are tried all; farther ones if a condition suggests them.
+#: All values within this distance are tried; others only if a condition suggests them.
 _NEAR = 8
-#: More numbers at once, and more trials, are not made.
 _MOST_NUMBERS, _TRIALS = 12, 800
 
 
@@ -54,33 +53,25 @@ class _Number:
 
 
 def smallest_change(guards: Sequence[Guard], given: Given) -> tuple[Change, ...]:
-    """Return what has to change so that no condition fails; ``()`` where that was not found.
-
-    Args:
-        guards: of a version that does not fit; those that are undecided stay so.
-        given: the call.
-    """
+    """Return what has to change in a call so that no condition of a version fails; ``()`` where that was not found."""
     nodes: dict[str, ast.expr] = {}
     changed: dict[str, Any] = {}
     for _ in range(_ROUNDS):
         current = given.changed(changed)
-        failing = [finding for finding in (tried(guard, current) for guard in guards) if finding.holds is False]
+        failing = [finding for guard in guards if (finding := tried(guard, current)).holds is False]
         if not failing:
-            return _told(given, changed, nodes)
+            return tuple(Change(path, given.state[path] if path in given.state else value_of(nodes[path], given), after,
+                                nodes[path]) for path, after in changed.items())
         fixed = _fixed(failing, current, nodes) or _searched(guards, failing, current, nodes)
         if not fixed:
-            return ()
+            break
         changed.update(fixed)
     return ()
 
 
-def _told(given: Given, changed: dict[str, Any], nodes: dict[str, ast.expr]) -> tuple[Change, ...]:
-    return tuple(Change(path, given.state[path] if path in given.state else value_of(nodes[path], given), after,
-                        nodes[path]) for path, after in changed.items())
-
-
 # --- what a condition fixes -----------------------------------------------------------------------------
 def _fixed(failing: Sequence[Finding], given: Given, nodes: dict[str, ast.expr]) -> dict[str, Any]:
+    """Return values by path, as the failing conditions fix them."""
     result: dict[str, Any] = {}
     by_path: dict[str, list[Facet]] = {}
     for finding in failing:
@@ -90,9 +81,7 @@ def _fixed(failing: Sequence[Finding], given: Given, nodes: dict[str, ast.expr])
         nodes[path] = facets[0].node
         if facets[0].part in ("value", "state"):
             result[path] = facets[0].wanted
-            continue
-        value = value_of(facets[0].node, given)
-        if isinstance(value, TensorValue):
+        elif isinstance(value := value_of(facets[0].node, given), TensorValue):
             after = _tensor_with(value, facets)
             if after is not None:
                 result[path] = after
@@ -125,14 +114,15 @@ def _tensor_with(tensor: TensorValue, facets: Sequence[Facet]) -> TensorValue | 
 def _searched(
     guards: Sequence[Guard], failing: Sequence[Finding], given: Given, nodes: dict[str, ast.expr]
 ) -> dict[str, Any]:
+    """Return the nearest sizes and numbers with which the failing conditions hold, and others as before."""
     numbers: dict[_Number, int] = {}
     for finding in failing:
         own = dict(_numbers(finding.guard, given))
         if not own:
-            return {}  # (it is about something else, which no number mends)
+            return {}  # (it is about something else)
         numbers.update(own)
     related = [dict(_numbers(guard, given)) for guard in guards]
-    for _ in related:  # (what other conditions tie to these moves with them)
+    for _ in related:  # (numbers that other conditions relate to these)
         tied = {number: value for own in related if own.keys() & numbers.keys() for number, value in own.items()}
         if tied.keys() <= numbers.keys():
             break
@@ -141,9 +131,8 @@ def _searched(
         return {}
     paths = {number.path for number in numbers}
     failed = [finding.guard for finding in failing]
-    about = [*failed, *(guard for guard in guards if guard not in failed and (
-        paths & {number.path for number, _ in _numbers(guard, given)}
-        or any(words(subject) in paths for subject in _subjects(guard))))]
+    about = [*failed, *(guard for guard, own in zip(guards, related) if guard not in failed and (
+        paths & {number.path for number in own} or _subject(guard) in paths))]
     for moved in itertools.islice(_moves(numbers, _targets(failed, numbers)), _TRIALS):
         changed = _applied(moved, given)
         trial = given.changed(changed)
@@ -192,9 +181,7 @@ def _applied(moved: dict[_Number, int], given: Given) -> dict[str, Any]:
         if number.index is None:
             changed[number.path] = value
             continue
-        tensor = changed.get(number.path)
-        if tensor is None:
-            tensor = value_of(number.node, given)
+        tensor = changed[number.path] if number.path in changed else value_of(number.node, given)
         shape = list(tensor.shape)
         shape[number.index] = value
         changed[number.path] = tensor.with_shape(shape)
@@ -223,9 +210,10 @@ def _numbers(guard: Guard, given: Given) -> Iterator[tuple[_Number, int]]:
         pending += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
 
 
-def _subjects(guard: Guard) -> list[ast.expr]:
+def _subject(guard: Guard) -> str:
+    """Return the first argument of a condition that is a call, in the user's words."""
     tree = parsed(guard.expression)
-    return tree.args[:1] if isinstance(tree, ast.Call) else []
+    return words(tree.args[0]) if isinstance(tree, ast.Call) and tree.args else ""
 
 
 def _known(node: ast.expr, given: Given) -> Any:

@@ -1,11 +1,11 @@
-"""Whether a recorded condition holds for a call of which some values are known.
+"""Recorded conditions, evaluated for a call of which some values are known.
 
     check_tensor(L['x'], dtype=torch.float32, size=(8, 4), ...)    x.shape[0] must be 8, is 1
     2 <= L['x'].size()[0]                                          holds, or x.shape[0] must be 2 or more, is 1
     check_same_object(L['fn'], 'function')                         undecided: which object it is was not given
 
-Every condition is true, false, or undecided; nothing is guessed. The reader of torch's reasons for a recompile
-(``torch_text/guard_failures.py``) says in words what a condition compares.
+Every condition is true, false, or undecided; nothing is guessed. What a condition compares is said in the words of
+torch's reasons for a recompile (``torch_text/guard_failures.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OF_ONE_TYPE = ("EQUALS_MATCH", "TRUE_MATCH", "FALSE_MATCH", "CONSTANT_MATCH")
 
 
 class Undecided(Exception):
-    """A value was not given; the message names it."""
+    """A value is not known; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Facet:
 
 @dataclass(frozen=True)
 class Finding:
-    """A condition, tried on a call.
+    """A condition, evaluated for a call.
 
     Attributes:
         guard: the condition.
@@ -74,23 +74,20 @@ class Finding:
 
 
 def tried(guard: Guard, given: Given) -> Finding:
-    """Return what a condition says of a call."""
+    """Evaluate a condition for a call."""
+    missing = ""
     roots = frame_roots(guard.expression)
-    if roots and not given.may_know(roots):
-        return Finding(guard, None, missing=about(guard))
-    tree = parsed(guard.expression)
-    if tree is None:
-        return Finding(guard, None, missing=about(guard))
     try:
-        return _tried(guard, tree, given)
+        if (not roots or given.may_know(roots)) and (tree := parsed(guard.expression)) is not None:
+            return _tried(guard, tree, given)
     except Undecided as undecided:
-        return Finding(guard, None, missing=str(undecided) or about(guard))
+        missing = str(undecided)
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError):
-        return Finding(guard, None, missing=about(guard))  # (the values are not of a kind that it is meant for)
+        pass  # (the values are not of a kind that it is meant for)
+    return Finding(guard, None, missing=missing or _subject_of(guard))
 
 
-def about(guard: Guard) -> str:
-    """Return what a condition is on, in the user's words."""
+def _subject_of(guard: Guard) -> str:
     return user_expression(guard.source) if guard.source else "torch's state"
 
 
@@ -112,7 +109,7 @@ def _tried(guard: Guard, tree: ast.expr, given: Given) -> Finding:
                     return _compared(guard, _same_type(met, one.name), f"type({words(subject)})", one.name, met,
                                      _conversion(subject, value, one.name))
                 case Marks() if isinstance(value, TensorValue):
-                    return Finding(guard, True)  # (a tensor is described with its marks, or has none)
+                    return Finding(guard, True)  # (described tensors have no marks)
             raise Undecided(words(subject))
     return _of_expression(guard, tree, given)
 
@@ -146,9 +143,9 @@ def _of_expression(guard: Guard, tree: ast.expr, given: Given) -> Finding:
 
 
 def _compared(
-    guard: Guard, holds: bool, subject: str, wanted: object, met: object, facets: tuple[Facet, ...] = ()
+    guard: Guard, holds: bool, subject: str, wanted: str, met: str, facets: tuple[Facet, ...] = ()
 ) -> Finding:
-    return Finding(guard, True) if holds else Finding(guard, False, subject, str(wanted), str(met), facets)
+    return Finding(guard, True) if holds else Finding(guard, False, subject, wanted, met, facets)
 
 
 def _same_type(met: str, wanted: str) -> bool:
@@ -159,21 +156,20 @@ def _conversion(node: ast.expr, value: Any, wanted: str) -> tuple[Facet, ...]:
     """Return the same value in another type, where it has one: ``4`` for ``4.0``."""
     kinds: dict[str, Callable[[Any], Any]] = {"int": int, "float": float, "bool": bool, "list": list, "tuple": tuple,
                                               "str": str}
-    path = words(node)
     if wanted == "NoneType":
-        return (Facet(path, "value", 0, None, node),)
+        return (_facet(node, None),)
     try:
         converted = kinds[wanted](value)
     except (KeyError, TypeError, ValueError, OverflowError):
         return ()
-    return (Facet(path, "value", 0, converted, node),) if converted == value or wanted in ("list", "tuple") else ()
+    return (_facet(node, converted),) if converted == value or wanted in ("list", "tuple") else ()
 
 
 # --- tensors ------------------------------------------------------------------------------------------
 def _of_tensor(guard: Guard, wanted: Tensor, node: ast.expr, value: Any) -> Finding:
     path = words(node)
     if isinstance(value, Opaque) and value.type_name in ("", f"torch.{wanted.cls or 'Tensor'}"):
-        raise Undecided(path)  # (a tensor of which more counts than can be written)
+        raise Undecided(path)  # (a tensor of which guards see more than can be written)
     if not isinstance(value, TensorValue):
         return _compared(guard, False, f"type({path})", "a tensor", type_name(value))
     differences = list(_tensor_differences(value, wanted, path, node))
@@ -186,48 +182,43 @@ def _of_tensor(guard: Guard, wanted: Tensor, node: ast.expr, value: Any) -> Find
 def _tensor_differences(
     value: TensorValue, wanted: Tensor, path: str, node: ast.expr
 ) -> Iterator[tuple[str, str, str, Facet]]:
-    """Yield what of a tensor is not as a condition wants it, in torch's order: subject, wanted, met, facet."""
-    cls, device = wanted.cls or "Tensor", wanted.device or value.device
-    if cls != value.cls:
-        yield f"type({path})", cls, value.cls, Facet(path, "cls", 0, cls, node)
-    if wanted.inference != value.inference:
-        yield (f"{path}.is_inference()", str(wanted.inference), str(value.inference),
-               Facet(path, "inference", 0, wanted.inference, node))
-    if device != value.device and f"{device}:0" != value.device:
-        yield f"{path}.device", repr(device), repr(value.device), Facet(path, "device", 0, device, node)
-    if wanted.dtype != value.dtype:
-        yield f"{path}.dtype", f"torch.{wanted.dtype}", f"torch.{value.dtype}", Facet(
-            path, "dtype", 0, wanted.dtype, node)
-    if wanted.requires_grad != value.requires_grad:
-        yield (f"{path}.requires_grad", str(wanted.requires_grad), str(value.requires_grad),
-               Facet(path, "requires_grad", 0, wanted.requires_grad, node))
+    """Yield the differences of a tensor from a condition, in torch's order: subject, wanted, met, facet."""
+    # (Of `cuda`, the first device is meant.)
+    device = value.device if wanted.device in ("", value.device.removesuffix(":0")) else wanted.device
+    rows: tuple[tuple[str, str, Any, Any, Callable[[Any], str]], ...] = (
+        ("cls", f"type({path})", wanted.cls or "Tensor", value.cls, str),
+        ("inference", f"{path}.is_inference()", wanted.inference, value.inference, str),
+        ("device", f"{path}.device", device, value.device, repr),
+        ("dtype", f"{path}.dtype", wanted.dtype, value.dtype, "torch.{}".format),
+        ("requires_grad", f"{path}.requires_grad", wanted.requires_grad, value.requires_grad, str))
+    for part, subject, one, other, as_text in rows:
+        if one != other:
+            yield subject, as_text(one), as_text(other), Facet(path, part, 0, one, node)
     if len(wanted.size) != len(value.shape):
         yield (f"{path}.ndim", str(len(wanted.size)), str(len(value.shape)),
                Facet(path, "ndim", 0, wanted.size, node))
         return
-    for part, fixed, met in (("shape", wanted.size, value.shape), ("stride", wanted.stride, value.stride)):
-        for index, (one, other) in enumerate(zip(fixed, met)):
-            if one is not None and one != other:
-                name = f"{path}.shape[{index}]" if part == "shape" else f"{path}.stride()[{index}]"
-                yield name, str(one), str(other), Facet(path, part, index, one, node)
+    for part, method, sizes, met in (("shape", "shape", wanted.size, value.shape),
+                                     ("stride", "stride()", wanted.stride, value.stride)):
+        for index, (size, actual) in enumerate(zip(sizes, met)):
+            if size is not None and size != actual:
+                yield f"{path}.{method}[{index}]", str(size), str(actual), Facet(path, part, index, size, node)
 
 
 def _of_aliases(guard: Guard, tensors: list[ast.expr], given: Given) -> Finding:
-    evaluator = _Evaluator(given)
     seen: dict[int, str] = {}
     missing = ""
     for node in tensors:
         try:
-            value = evaluator.value(node)
+            value = value_of(node, given)
         except Undecided as undecided:
             missing = missing or str(undecided)
             continue
-        name = words(node)
         if id(value) in seen:
-            return Finding(guard, False, f"{seen[id(value)]} is {name}", "False", "True")
-        seen[id(value)] = name
+            return _compared(guard, False, f"{seen[id(value)]} is {words(node)}", "False", "True")
+        seen[id(value)] = words(node)
     if missing:
-        return Finding(guard, None, missing=f"{missing} (may be the same tensor as another)")
+        raise Undecided(f"{missing} (may be the same tensor as another)")
     return Finding(guard, True)
 
 
@@ -243,15 +234,14 @@ def _of_object(guard: Guard, wanted: str, path: str, value: Any) -> Finding:
 
 def _of_state(guard: Guard, settings: Mapping[str, str], given: Given) -> Finding:
     for name, wanted in settings.items():
-        if name in given.state:
-            met = given.state[name]
-            if wanted not in (str(met), repr(met), shown(met, 1000)):
-                return _compared(guard, False, name.replace("_", " "), wanted, shown(met),
-                                 (Facet(name, "state", 0, _state_value(wanted)),))
+        met = given.state.get(name)
+        if name in given.state and wanted not in (str(met), repr(met), shown(met, 1000)):
+            return _compared(guard, False, name.replace("_", " "), wanted, shown(met),
+                             (Facet(name, "state", 0, _state_value(wanted)),))
     missing = [name for name in settings if name not in given.state]
-    if not missing:
-        return Finding(guard, True)
-    raise Undecided(f"torch's state ({', '.join(missing)})")
+    if missing:
+        raise Undecided(f"torch's state ({', '.join(missing)})")
+    return Finding(guard, True)
 
 
 def state_of(guard: Guard) -> dict[str, Any]:
@@ -321,17 +311,10 @@ def value_of(node: ast.expr, given: Given) -> Any:
 
 
 class _Evaluator:
-    """Gives the value of an expression over ``L`` and ``G``, or says what of it was not given."""
-
     def __init__(self, given: Given) -> None:
         self._given = given
 
     def value(self, node: ast.expr) -> Any:
-        """Return the value.
-
-        Raises:
-            Undecided: something in it was not given.
-        """
         match node:
             case ast.Constant(value):
                 return value
@@ -374,15 +357,15 @@ class _Evaluator:
         return every
 
     def _comparison(self, left: ast.expr, operators: list[ast.cmpop], rights: list[ast.expr]) -> bool:
-        value, missing = None, None
-        values: list[Any] = []
-        for node in (left, *rights):
+        """Return whether all comparisons of a chain hold; one that does not decides it, whatever is missing."""
+        nodes, values, missing = (left, *rights), list[Any](), None
+        for node in nodes:
             try:
                 values.append(self.value(node))
             except Undecided as undecided:
                 values.append(UNKNOWN)
                 missing = missing or undecided
-        for node, operator, value, other in zip((left, *rights), operators, values, values[1:]):
+        for node, operator, value, other in zip(nodes, operators, values, values[1:]):
             if value is UNKNOWN or other is UNKNOWN:
                 continue
             try:
@@ -413,6 +396,9 @@ class _Evaluator:
         given = self._given.get(node)
         if given is not UNKNOWN:
             return given
+        symbol = symbol_of(node)
+        if symbol is not None:
+            return symbol
         match node:
             case ast.Call(called, arguments, []):
                 return self._called(node, called, arguments)
@@ -421,11 +407,7 @@ class _Evaluator:
             case ast.Subscript(inner, key):
                 return self._item(node, self.value(inner), self.value(key))
             case ast.Attribute(inner, name):
-                symbol = symbol_of(node)
-                return symbol if symbol is not None else self._attribute(node, self.value(inner), name)
-        symbol = symbol_of(node)
-        if symbol is not None:
-            return symbol
+                return self._attribute(node, self.value(inner), name)
         raise Undecided(words(node))
 
     def _item(self, node: ast.expr, value: Any, key: Any) -> Any:
@@ -434,16 +416,13 @@ class _Evaluator:
         raise Undecided(words(node))
 
     def _attribute(self, node: ast.expr, value: Any, name: str) -> Any:
-        if isinstance(value, TensorValue):
-            match name:
-                case "dtype":
-                    return Symbol(f"torch.{value.dtype}", "torch.dtype")
-                case "shape":
-                    return value.shape
-                case "requires_grad":
-                    return value.requires_grad
-                case "ndim":
-                    return len(value.shape)
+        match value, name:
+            case TensorValue(), "dtype":
+                return Symbol(f"torch.{value.dtype}", "torch.dtype")
+            case TensorValue(), "shape" | "requires_grad":
+                return getattr(value, name)
+            case TensorValue(), "ndim":
+                return len(value.shape)
         raise Undecided(words(node))
 
     def _called(self, node: ast.expr, called: ast.expr, arguments: list[ast.expr]) -> Any:

@@ -1,4 +1,4 @@
-"""Live values of a frame as descriptions, by look-ups that run no code of the user's."""
+"""Descriptions of the live values of a frame, made without running the user's code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_ITEMS = 1000
 
 
 class Described:
-    """Describes the values of a frame that guards name, by look-ups that run no code of the user's."""
+    """Descriptions of the values of a frame that guards name, made without running the user's code."""
 
     def __init__(self, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> None:
         self._values = values
@@ -27,7 +27,7 @@ class Described:
         self._known: dict[int, tuple[Any, Any]] = {}  # by identity: the object, which stays alive, and its description
 
     def look(self, node: ast.expr) -> Any:
-        """Return the description of an expression's value; ``UNKNOWN`` where it is none that only looks."""
+        """Return the description of an expression's value; ``UNKNOWN`` where reading it may run code."""
         try:
             return self.describe(self._live(node))
         except (LookupError, TypeError, ValueError):
@@ -36,18 +36,14 @@ class Described:
     def shown(self, expression: str) -> str:
         """Return the value of an expression in the user's words or torch's, as text; ``""`` where it is not known."""
         tree = parsed_expression(expression)
-        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "type" and tree.args:
-            try:
-                value = self._live(tree.args[0])
-            except (LookupError, TypeError, ValueError):
-                return ""
-            return _type_name(value)
-        if tree is None:
-            return ""
-        match tree:
-            case ast.Call(ast.Attribute(ast.Name("torch"), "is_grad_enabled"), [], []):
-                return str(sys.modules["torch"].is_grad_enabled())
         try:
+            match tree:
+                case None:
+                    return ""
+                case ast.Call(ast.Name("type"), [inner, *_]):
+                    return _type_name(self._live(inner))
+                case ast.Call(ast.Attribute(ast.Name("torch"), "is_grad_enabled"), [], []):
+                    return str(sys.modules["torch"].is_grad_enabled())
             return shown(value_of(tree, Given({}, {}, self.look)))
         except (Undecided, LookupError, TypeError, ValueError, ArithmeticError):
             return ""
@@ -109,7 +105,7 @@ def _type_name(value: Any) -> str:
 
 
 def state() -> dict[str, Any]:
-    """Return torch's state as far as it has public names, by those of ``check_global_state``."""
+    """Return torch's settings that have public names, by their names in ``check_global_state``."""
     torch = sys.modules["torch"]
     return {
         "grad_mode": torch.is_grad_enabled(), "default_dtype": Symbol(str(torch.get_default_dtype()), "torch.dtype"),

@@ -1,4 +1,4 @@
-"""Guards that a program told torch to drop, held against the calls that it makes all the same.
+"""Guards that a program asked torch to drop, checked on each of its calls.
 
     print(dropped)
     3 of 20 calls violate guards that torch was told to drop.
@@ -33,10 +33,9 @@ class Violation:
 
     Attributes:
         version: torch's id of the version that served them, ``"0/1"``.
-        function: as torch names it.
-        location: where it begins.
+        function, location: of the version, as torch names it.
         failure: the first guard that did not hold, with the value of the first such call.
-        calls: how many did not meet it.
+        calls: the number of calls that did not meet it.
         first_call: the first of them, counted from 1 among all that the version served.
     """
 
@@ -49,7 +48,7 @@ class Violation:
 
 
 class DroppedGuards:
-    """Checks guards that torch is told to drop on each call: a block, and afterwards what was found.
+    """A block in which dropped guards are checked on each call, and afterwards the violations.
 
     Only functions that are compiled in the block are checked, and calls that torch finds a version for: not those of a
     program that calls compiled code itself. A check takes as long as the guards would have.

@@ -1,17 +1,18 @@
-"""What is known of a call: values by the names that the user calls them, and where they come from."""
+"""What is known of a call: values by the user's names for them, and by look-ups."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..model.guards import State
 from ..model.reading import condition_of
-from ..records.model import Capture, CompiledFunction, Frame
+from ..records.model import Capture, Frame
 from ..torch_text.guard_failures import STATES, is_autocast
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.user_expressions import user_expression
@@ -30,12 +31,12 @@ def _nothing(node: ast.expr) -> Any:
 
 
 class Given:
-    """What is known of a call.
+    """The known values of a call.
 
     Args:
         values: by the user's expression: ``{"x": TensorValue(...), "self.training": False}``.
         state: of torch, by the names of ``check_global_state``: ``{"grad_mode": True}``.
-        look: finds what ``values`` does not hold.
+        look: finds what is not in ``values``.
     """
 
     def __init__(
@@ -105,26 +106,33 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
     packed = tree.kwarg.arg if tree is not None and tree.kwarg is not None else ""
     trees = [parsed(guard.expression) for entry in frame.entries for guard in entry.guards]
     nodes = [node for each in trees if each is not None for node in ast.walk(each)]
-    items = [(node.value, node.slice.value) for node in nodes if isinstance(node, ast.Subscript)
-             and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str)]
-    read = {key for owner, key in items if isinstance(owner, ast.Name) and owner.id in ("L", "G")}
-    keys = {key for owner, key in items if packed and words(owner) == packed}
+    read, keys = set[str](), set[str]()
+    for node in nodes:
+        match node:
+            case ast.Subscript(ast.Name("L" | "G"), ast.Constant(str(name))):
+                read.add(name)
+            case ast.Subscript(owner, ast.Constant(str(name))) if packed and words(owner) == packed:
+                keys.add(name)
     parameters = {each.arg for each in (*tree.posonlyargs, *tree.args, *tree.kwonlyargs)} if tree is not None else set()
     known = {*read, *parameters, *frame.arguments, *frame.freevars}
+    paths: set[str] | None = None  # what conditions are on
     result: dict[str, Any] = {}
     for name, value in values.items():
         root = name.partition(".")[0].partition("[")[0].partition("(")[0]
         if root in keys and root not in parameters:
             result[f"{packed}[{root!r}]{name[len(root):]}"] = value
-        elif not (root in known or not known or not root.isidentifier()):
+            continue
+        if known and root not in known and root.isidentifier():
             raise unknown_name(title, root, {*known - {packed}, *keys})
-        elif name == root or name in (paths := _paths(nodes)):
-            result[name] = value
-        elif name.replace(".shape[", ".size()[") in paths:
-            result[name.replace(".shape[", ".size()[")] = value
-        else:
-            raise unknown_name(f"what versions of {title} ask for", name, {each for each in paths if each != root
-                                                                       and _root(each) == root})
+        if name != root:
+            if paths is None:
+                paths = {words(node) for node in nodes if isinstance(node, ast.Attribute | ast.Subscript)}
+            as_read = name.replace(".shape[", ".size()[")
+            if paths.isdisjoint((name, as_read)):
+                raise unknown_name(f"what versions of {title} ask for", name,
+                                   {each for each in paths if each != root and _root(each) == root})
+            name = name if name in paths else as_read
+        result[name] = value
     return result
 
 
@@ -156,12 +164,8 @@ def unknown_name(owner: str, name: str, known: Collection[str]) -> ValueError:
     return ValueError(f"{owner} has no {name}{meant}{there if known else ''}")
 
 
-def _paths(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return what conditions are on, in the user's words, with what these are read from."""
-    return {words(node) for node in nodes if isinstance(node, ast.Attribute | ast.Subscript)}
-
-
 def _defaults(frame: Frame) -> dict[str, Any]:
+    """Return the defaults of a function's parameters that are literals."""
     tree = _signature(frame)
     found: dict[str, Any] = {}
     if tree is None:
@@ -170,19 +174,17 @@ def _defaults(frame: Frame) -> dict[str, Any]:
     pairs = [*zip(named[len(named) - len(tree.defaults):], tree.defaults), *zip(tree.kwonlyargs, tree.kw_defaults)]
     for parameter, default in pairs:
         if default is not None:
-            try:
+            with contextlib.suppress(ValueError, TypeError):
                 found[parameter.arg] = ast.literal_eval(default)
-            except (ValueError, TypeError):
-                continue
     return found
 
 
 def _signature(frame: Frame) -> ast.arguments | None:
     try:
-        tree = ast.parse(f"def f({frame.signature}): pass")
+        function = ast.parse(f"def f({frame.signature}): pass").body[0]
     except SyntaxError:
         return None
-    return tree.body[0].args if isinstance(tree.body[0], ast.FunctionDef) else None
+    return function.args if isinstance(function, ast.FunctionDef) else None
 
 
 def symbol_of(node: ast.expr) -> Symbol | None:
@@ -195,52 +197,37 @@ def symbol_of(node: ast.expr) -> Symbol | None:
     return None
 
 
-# --- Functions of a dump by the names that people call them ------------------------------------------
+# --- functions of a dump by name ----------------------------------------------------------------------
 class NoSuchFunction(ValueError):
-    """A dump holds no function of a name; the message says which it holds."""
+    """A dump has no function of a name; the message lists those that it has."""
 
 
 def frame_of(capture: Capture, name: str) -> Frame:
-    """Return the function (or resume function) of a name.
+    """Return the function or resume function of a name, without versions whose compilation failed.
 
     Args:
         capture: the dump.
         name: ``"Decoder.forward"``, ``"forward"``, ``"__resume_at_10_2"``; or the id of a version, ``"0/1"``.
 
     Raises:
-        NoSuchFunction: there is none, or several; the message names those that there are.
+        NoSuchFunction: there is none, or several; the message lists those that there are.
     """
-    frames = [(frame, first) for function in capture.functions
-              for first, frame in zip((True, *(False for _ in function.frames)), _that_serve(function, capture.lost))
-              if frame.entries]
-    ids = name.removeprefix("[").removesuffix("]").split("/")
-    if len(ids) == 2 and all(each.isdecimal() for each in ids):
-        found = [frame for frame, _ in frames for entry in frame.entries
-                 if [entry.compile_id.frame, entry.compile_id.recompile] == list(map(int, ids))]
+    frames: list[tuple[Frame, str, list[str]]] = []  # with its name, and the ids of its versions
+    for function in capture.functions:
+        for number, frame in enumerate(function.frames):
+            entries = tuple(each for each in frame.entries if each.compile_id.key not in capture.lost)
+            if entries:
+                title = frame.title or frame.name if number == 0 else frame.name
+                ids = [f"{each.compile_id.frame}/{each.compile_id.recompile}" for each in entries]
+                frames.append((replace(frame, entries=entries), title, ids))
+    of_version = name.removeprefix("[").removesuffix("]")
+    if all(each.isdecimal() for each in of_version.split("/")):
+        found = [frame for frame, _, ids in frames if of_version in ids]
     else:
-        found = [frame for frame, first in frames if name in _names(frame, first)]
+        found = [frame for frame, title, _ in frames if name in (frame.name, title, title.rpartition(".")[2])]
     if len(found) == 1:
         return found[0]
-    there = ", ".join(f"{_called(frame, first)} ({', '.join(_ids(frame))})" for frame, first in frames)
+    there = ", ".join(f"{title} ({', '.join(ids[:4])})" for _, title, ids in frames)
     if not found:
         raise NoSuchFunction(f"there is no compiled {name}; there is {there or 'no compiled function'}")
     raise NoSuchFunction(f"{len(found)} functions are called {name}; give the id of one of their versions: {there}")
-
-
-def _that_serve(function: CompiledFunction, lost: frozenset[tuple[int, int, int]]) -> Iterator[Frame]:
-    """Yield the frames of a function without what torch had made of compilations that failed."""
-    for frame in function.frames:
-        yield replace(frame, entries=tuple(each for each in frame.entries if each.compile_id.key not in lost))
-
-
-def _names(frame: Frame, first: bool) -> set[str]:
-    names = {frame.name}
-    return names | {frame.title, frame.title.rpartition(".")[2]} if first else names
-
-
-def _called(frame: Frame, first: bool) -> str:
-    return frame.title or frame.name if first else frame.name
-
-
-def _ids(frame: Frame) -> Iterator[str]:
-    return (f"{entry.compile_id.frame}/{entry.compile_id.recompile}" for entry in frame.entries[:4])

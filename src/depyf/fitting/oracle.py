@@ -1,9 +1,9 @@
-"""The versions of a function, held against a call: which one serves it, and of each other why not."""
+"""A call compared with the versions of a function: which one serves it, and why each other one does not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..model.reading import in_shape_words
@@ -35,16 +35,16 @@ class Failure:
 
 @dataclass(frozen=True)
 class VersionFit:
-    """A version, held against a call.
+    """A version, compared with a call.
 
     Attributes:
         name: torch's id of it, ``"0/1"``.
         fits: ``None`` where that cannot be decided from what was given.
         failure: why not.
-        changes: the smallest change of the call that it takes; ``()`` where none was found.
+        changes: the smallest change of the call with which it would fit; ``()`` where none was found.
         certain: with these changes it fits; otherwise there may be more to change.
         undecided: what could not be decided: ``(what it is on, how many conditions)``.
-        dropped: conditions that torch was told to drop and that this call does not meet.
+        dropped: conditions that torch was asked to drop and that this call does not meet.
         open: the conditions that could not be decided from what was given.
     """
 
@@ -98,7 +98,7 @@ class Fit:
 
 
 def fit(frame: Frame, given: Given, same: bool = False) -> Fit:
-    """Hold the recorded versions of a function against a call.
+    """Compare a call with the recorded versions of a function.
 
     Args:
         frame: the function.
@@ -139,7 +139,7 @@ def failure(finding: Finding) -> Failure:
 def _grouped(undecided: Iterable[Finding]) -> tuple[tuple[str, int], ...]:
     counts: dict[str, int] = {}
     for finding in undecided:
-        name = _owner(finding.missing or "torch's state", finding.guard)
+        name = _owner(finding.missing, finding.guard)
         counts[name] = counts.get(name, 0) + 1
     return tuple(counts.items())
 
@@ -176,26 +176,3 @@ def _agreed_state(entries: Sequence[CacheEntry]) -> dict[str, Any]:
     first = settings[0] if settings else {}
     return {name: value for name, value in first.items()
             if all(shown(each.get(name, UNKNOWN)) == shown(value) for each in settings)}
-
-
-def over_sizes(asked: Sequence[tuple[tuple[str, ...], tuple[int, ...]]], given: Given, ask: Any) -> dict[
-        str, dict[int, Fit]]:
-    """Return the answers for lists of sizes.
-
-    Args:
-        asked: ``((("x.0",), (1, 2, 8)), ...)``.
-        given: the call that is changed.
-        ask: gives the answer for a changed call (:class:`Given`).
-
-    Raises:
-        NotAValue: a name is of no tensor or number that was given.
-    """
-    from .sizes import resized
-
-    return {",".join(names): {size: ask(given.changed(resized(names, size, given))) for size in sizes}
-            for names, sizes in asked}
-
-
-def with_sizes(answer: Fit, sizes: Mapping[str, Mapping[int, Fit]]) -> Fit:
-    """Return the answer with those for other sizes."""
-    return replace(answer, sizes=sizes)

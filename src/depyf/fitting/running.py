@@ -1,14 +1,18 @@
-"""The versions of a running function, held against a call.
+"""A call compared with the versions of a running function.
 
-Torch's own guards are asked; nothing is run, compiled or counted. The smallest change with which a version would fit is
-found on the guards as records, made to copies of the arguments, and put before torch's guards once more.
+Torch's own guards decide; nothing is run, compiled or counted. The smallest change with which a version would fit is
+found on the guards as records, made to copies of the arguments, and checked by torch's guards once more.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import dataclasses
+import math
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ..capture.called_frame import CalledFrame
 from ..capture.torch_private import cache_entries, private_api
@@ -19,27 +23,29 @@ from ..torch_text.global_names import without_ids
 from ..torch_text.guard_failures import guard_failures
 from ..torch_text.guards import parse_guards
 from ..torch_text.user_expressions import user_expression
-from .changed import changed, named
 from .changes import Change, smallest_change
 from .described import Described, state
 from .given import Given
 from .oracle import Failure, Fit, VersionFit, failure_of
+from .values import Symbol, TensorValue
 
-#: Torch tells nobody which functions it skips.
+#: Torch does not say which functions it skips.
 _SKIPPED = "whether torch skips the function since its last attempt to compile it, which ended with {}"
+#: Larger tensors are not allocated.
+_MOST_BYTES = 1 << 27
 Guards = dict[int, tuple[Guard, ...]]
 
 
 class RunningOracle:
-    """Holds a call against the versions of a running function.
+    """Compares a call with the versions of a running function.
 
     Args:
         frame: the frame that the call begins with.
-        compiled_with: cache entries of another backend are not asked.
-        guards: those that were read already, by the identity of the torch object that holds them.
+        compiled_with: cache entries of other backends are ignored.
+        guards: those that were parsed already, by the id of torch's guard manager.
 
     Attributes:
-        given: the call as it is described.
+        given: the description of the call.
     """
 
     def __init__(
@@ -56,7 +62,7 @@ class RunningOracle:
         self.given = Given({}, state(), self._described.look)
 
     def answer(self) -> Fit:
-        """Return which version serves the call, and of each other why not."""
+        """Return which version serves the call, and why each other one does not."""
         frame = self._frame
         meant = of_frame(frame.code, frame.values, frame.namespace, frame.function)
         place = SourceLocation(meant.code.co_filename, meant.code.co_firstlineno, meant.name)
@@ -64,8 +70,8 @@ class RunningOracle:
 
     def changed_call(self, given: Given) -> Fit:
         """Return the answer for a call that was changed (:meth:`Given.changed`)."""
-        changes = [Change(path, None, after, named(path)) for path, after in given.values.items()]
-        values = changed(self._frame.values, changes)
+        changes = [Change(path, None, after, _named(path)) for path, after in given.values.items()]
+        values = _changed(self._frame.values, changes)
         if values is None:
             undecided = (("tensors of that size, which are too large to be made", 1),)
             return Fit(self._frame.code.co_name, None,
@@ -110,17 +116,14 @@ class RunningOracle:
         return failure_of(dataclasses.replace(first, cause=cause))
 
     def _changes(self, entry: cache_entries.Entry) -> tuple[tuple[Change, ...], bool]:
-        """Return the smallest change of the call, and whether torch's guards were seen to accept it.
-
-        None where they do not.
-        """
+        """Return the smallest change of the call, none if torch's guards refuse it; and whether they accepted it."""
         key = id(entry.guard_manager)
         if key not in self._guards:
             printed = without_ids(str(entry.guard_manager), self._frame.namespace, {})
             self._guards[key] = parse_guards(printed)
         changes = smallest_change(self._guards[key], self.given)
         of_state = [change for change in changes if change.path in self.given.state]
-        values = changed(self._frame.values, [change for change in changes if change not in of_state])
+        values = _changed(self._frame.values, [change for change in changes if change not in of_state])
         if not changes or values is None or any(change.path != "grad_mode" for change in of_state):
             return changes, False
         with contextlib.ExitStack() as stack:
@@ -144,3 +147,87 @@ class RunningOracle:
 
 def _id(entry: cache_entries.Entry) -> str:
     return entry.name.strip("[]")
+
+
+# --- changed calls: the local variables of a frame with copies of what changes ---------------------------
+class _NotMade(Exception):
+    """A value is not made: too large, or of a kind that cannot be."""
+
+
+def _named(path: str) -> ast.expr:
+    """Return an expression in the user's words with its variables as locals: ``L['xs'][0]``."""
+    class Local(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return ast.Subscript(ast.Name("L", ast.Load()), ast.Constant(node.id), ast.Load())
+
+    result = Local().visit(ast.parse(path, mode="eval").body)
+    assert isinstance(result, ast.expr)
+    return result
+
+
+def _changed(values: Mapping[str, Any], changes: Sequence[Change]) -> dict[str, Any] | None:
+    """Return the local variables of a changed call; ``None`` where a value cannot be made.
+
+    The user's own objects stay as they are.
+    """
+    result: dict[str, Any] = dict(values)
+    try:
+        for change in changes:
+            result = _with_value(result, _keys(change.node), change.after)
+    except (_NotMade, LookupError, TypeError):
+        return None
+    return result
+
+
+def _keys(node: ast.expr) -> list[Any]:
+    """Return the keys by which an expression reads a value from the locals."""
+    keys: list[Any] = []
+    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        keys.insert(0, node.slice.value)
+        node = node.value
+    if not keys or not isinstance(node, ast.Name) or node.id != "L":
+        raise _NotMade
+    return keys
+
+
+def _with_value(holder: Any, keys: list[Any], wanted: Any) -> Any:
+    """Return a copy of a container with another value where the keys lead to."""
+    if not keys:
+        return _made(wanted)
+    if type(holder) not in (list, tuple, dict):
+        raise _NotMade
+    copy = list(holder) if type(holder) is tuple else holder.copy()
+    copy[keys[0]] = _with_value(holder[keys[0]], keys[1:], wanted)
+    return tuple(copy) if type(holder) is tuple else copy
+
+
+def _made(wanted: Any) -> Any:
+    """Return a value as it is described. A tensor's numbers are not set, as no guard looks at them."""
+    torch = sys.modules["torch"]
+    if isinstance(wanted, Symbol):
+        raise _NotMade
+    if not isinstance(wanted, TensorValue):
+        return wanted
+    dtype = getattr(torch, wanted.dtype, None)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(wanted.shape, wanted.stride)) if math.prod(
+        wanted.shape) else 0
+    if dtype is None or span * dtype.itemsize > _MOST_BYTES:
+        raise _NotMade
+    try:
+        with _without_modes(), torch.inference_mode(wanted.inference):
+            made = torch.empty_strided(wanted.shape, wanted.stride, dtype=dtype, device=wanted.device)
+            if wanted.cls == "Parameter":
+                return torch.nn.Parameter(made, wanted.requires_grad)
+            return made.requires_grad_() if wanted.requires_grad else made
+    except (RuntimeError, AssertionError) as error:  # (no such device, no gradient for integers)
+        raise _NotMade from error
+
+
+@contextlib.contextmanager
+def _without_modes() -> Iterator[None]:
+    """Hide what is done inside from the user's modes."""
+    with contextlib.ExitStack() as stack:
+        for api in (private_api.NO_TORCH_FUNCTION, private_api.NO_DISPATCH_MODES):
+            with contextlib.suppress(private_api.MissingPrivateApi):
+                stack.enter_context(api.get()())
+        yield

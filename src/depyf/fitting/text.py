@@ -12,26 +12,27 @@ It is the same for a running function and for a dump.
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import shlex
 from collections.abc import Iterator, Mapping
 
-from ..model.guards import Tensor
+from ..model.guards import Equals, Tensor
 from ..model.reading import condition_of
 from ..records.model import SourceLocation
 from .conditions import Finding, state_of
-from .given import parsed, words
 from .oracle import Failure, Fit, VersionFit
 from .values import TensorValue, contiguous, shown
 
-#: Rows of one kind that are told.
+#: Most versions that are shown.
 _MOST = 20
 
 
 def text(answer: Fit) -> str:
     """Return the answer as lines."""
-    lines = [f"{_where(answer)}: {verdict(answer)}.", ""] if not answer.sizes else []
+    lines: list[str] = []
     if not answer.sizes:
+        lines += [f"{_where(answer)}: {verdict(answer)}.", ""]
         for version in answer.versions[:_MOST]:
             lines += _version(version)
         if len(answer.versions) > _MOST:
@@ -96,48 +97,41 @@ def failure(why: Failure) -> str:
 
 
 def _sizes(where: str, name: str, fits: Mapping[int, Fit]) -> Iterator[str]:
-    again = [size for size, answer in fits.items() if answer.served is False]
-    open_ = [size for size, answer in fits.items() if answer.served is None]
     yield f"{where}, {name}:"
     yield ""
+    again, undecided = list[str](), list[str]()
     for size, answer in fits.items():
-        failed = [each for each in answer.versions if each.failure is not None]
-        nearest = min(failed, key=lambda each: len(each.changes) or len(fits) + _MOST, default=None)
-        why = f": {failure(nearest.failure)}" if answer.served is False and nearest and nearest.failure else ""
-        yield f"  {size:>8}  {_short(answer)}{why}"
+        result = "undecided"
+        if answer.version is not None:
+            result = f"[{answer.version}] serves it"
+        elif answer.served is False:
+            failed = [each for each in answer.versions if each.failure is not None]
+            nearest = min(failed, key=lambda each: len(each.changes) or len(fits) + _MOST, default=None)
+            result = "compiled again" + (f": {failure(nearest.failure)}" if nearest and nearest.failure else "")
+            again.append(str(size))
+        if answer.served is None:
+            undecided.append(str(size))
+        yield f"  {size:>8}  {result}"
     yield ""
     if again:
-        yield f"{len(again)} of {len(fits)} would compile again: {', '.join(map(str, again))}. (A version that torch " \
+        yield f"{len(again)} of {len(fits)} would compile again: {', '.join(again)}. (A version that torch " \
               "compiles for one of them may serve the others.)"
     else:
-        yield f"None of {len(fits)} would compile again{', as far as that is decided' if open_ else ''}."
-    if open_:
-        yield f"Undecided: {', '.join(map(str, open_))}."
+        yield f"None of {len(fits)} would compile again{', as far as that is decided' if undecided else ''}."
+    if undecided:
+        yield f"Undecided: {', '.join(undecided)}."
     yield ""
-
-
-def _short(answer: Fit) -> str:
-    if answer.version is not None:
-        return f"[{answer.version}] serves it"
-    if answer.served is False:
-        return "compiled again"
-    return "undecided"
 
 
 # --- what decides an undecided call ------------------------------------------------------------------
-#     If what was not given is as it was when each version was compiled (--same), version [0/1] serves this call.
-#     Versions differ in what was not given; say it, as here for [0/0]: --args "x=f32[8, 4]" n=2.0 --state
-# grad_mode=True.
-#
-# The values are those that a version asks for.
-#: So many values are named.
+#: Most arguments and settings that are named.
 _NAMED = 6
-#: What stands for a size or value that a version leaves open.
+#: Written for a size that a version leaves open.
 _OPEN_SIZE = 2
 
 
 def advice(answer: Fit, likely: Fit) -> str:
-    """Return what decides an undecided call; ``""`` where nothing is to be decided.
+    """Return what decides an undecided call, with values that a version asks for; ``""`` for a decided one.
 
     Args:
         answer: the answer.
@@ -156,7 +150,6 @@ def _decided(answer: Fit) -> bool:
 
 
 def _to_give(answer: Fit, before: str) -> str:
-    """Return what to say beside the values that all versions agree on."""
     version = next(each for each in answer.versions if each.fits is None)
     args, state, objects = _needs(version)
     words_ = [*(["--args", *args[:_NAMED]] if args else []), *(["--state", *state[:_NAMED]] if state else [])]
@@ -195,24 +188,15 @@ def _needs(version: VersionFit) -> tuple[list[str], list[str], list[str]]:
 def _needed(finding: Finding) -> tuple[str, str]:
     """Return what a condition is on, and a value that meets it; ``""`` where none can be written."""
     name = finding.missing.partition(" (")[0]
-    match parsed(finding.guard.expression):
-        case ast.Call(_, [subject, *_]) if isinstance(one := condition_of(finding.guard), Tensor):
+    match condition_of(finding.guard):
+        case Tensor() as one:
             shape = tuple(_OPEN_SIZE if size is None else size for size in one.size)
-            return words(subject), str(TensorValue(shape, contiguous(shape), one.dtype, one.device, one.requires_grad,
-                                                   one.cls or "Tensor", one.inference))
-        case ast.Compare(left, [ast.Eq()], [right]) if words(left) == name:
-            return name, _literal(right)
-        case ast.Compare(left, [ast.Is()], [ast.Constant(None)]) if words(left) == name:
-            return name, "None"
+            return one.subject, str(TensorValue(shape, contiguous(shape), one.dtype, one.device, one.requires_grad,
+                                                one.cls or "Tensor", one.inference))
+        case Equals(left=left, right=right) if left == name:
+            with contextlib.suppress(ValueError):
+                return name, shown(ast.literal_eval(right), 200)
     return name, ""
-
-
-def _literal(node: ast.expr) -> str:
-    try:
-        return shown(ast.literal_eval(node), 200)
-    except ValueError:
-        return ""
-
 
 
 def _word(name: str, value: str) -> str:

@@ -63,23 +63,6 @@ def value(text: str, known: Mapping[str, Any]) -> Any:
     return _Reader(known, text).read(tree)
 
 
-def numbers(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return what a list of sizes is for, and the sizes: ``"x.0,y.0=1,2,8"``.
-
-    Raises:
-        NotAValue: it is no such list.
-    """
-    names, equals, sizes = text.partition("=")
-    try:
-        found = tuple(int(size) for size in sizes.split(","))
-    except ValueError:
-        found = ()
-    if not equals or not found or not all(name.strip() for name in names.split(",")):
-        raise NotAValue(f"{text!r} is no list of sizes: write it like x.0=1,2,8,16 (dimension 0 of x), n=1,2 (a "
-                        "number) or x.0,y.0=1,2 (both at once)")
-    return tuple(name.strip() for name in names.split(",")), found
-
-
 class _Reader:
     def __init__(self, known: Mapping[str, Any], text: str) -> None:
         self._known = known

@@ -1,42 +1,41 @@
-"""Insertion of deletes (liveness): what the text no longer uses is freed where it runs.
+"""Insertion of deletes (liveness): the code that runs frees what its text no longer uses.
 
-Dynamo's code drops what it holds at once: it lets go of a graph's result before it goes on, and hands values over
-from its stack. Source gives them names, and a name holds its value until the function returns: with many graph breaks
-all intermediate results would pile up. So the tree that is compiled to run (not the text that is shown) gets
+Dynamo's code drops a graph's result as soon as it can, and passes values on from its stack. Source gives them names,
+and a name keeps its value until the function returns: with many graph breaks all intermediate results would pile up. So
+the tree that is compiled to run (not the text that is shown) gets
 
-* ``del name`` before the first statement after the last use, on that statement's line: whoever stops there still sees
-  the name, and what the statement calls no longer holds the value;
+* ``del name`` before the first statement after the last use, on that statement's line: a debugger that stops there
+  still shows the name, and the value is free when the statement calls something;
 * a *move* where the last use is part of a statement that calls something (``return __resume_at_30_1(x)``): the value
   goes on the stack and the name is unbound (:func:`depyf.link.patches.with_moves` makes it of a marked operand).
 
-Freed are only variables that the text itself binds, never parameters. Where it is unclear whether a name is bound or
-still needed (loops, handlers), it is left alone. Nothing is trusted here: the caller proves the result.
+Only variables that the text itself binds are freed, never parameters. Where it is unclear whether a name is bound or
+still needed (loops, handlers), it is left alone. The caller proves the result.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Collection
+from typing import NamedTuple
 
 from ..decompiler.dynamo.global_names import IMPORT_PREFIXES
-from ..decompiler.trees import KINDS, nodes_of
+from ..decompiler.trees import Transformer, nodes_of
 
-#: Operators that can mark a move; the first that the text applies to nothing is taken.
+#: Operators that can mark a move; the first that the text does not use is taken.
 MARKS: tuple[type[ast.unaryop], ...] = (ast.Invert, ast.USub)
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_SCOPES = (*_DEFINITIONS, ast.Lambda)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_WITH = (ast.With, ast.AsyncWith)
-#: Nodes that nobody sees happen: only values move.
+#: Nodes with variables of their own; comprehensions have them before 3.12.
+_SCOPES = (*_DEFINITIONS, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+#: Nodes that only move values.
 _QUIET = (ast.Assign, ast.AnnAssign, ast.Expr, ast.Return, ast.Delete, ast.Pass, ast.Name, ast.Constant, ast.Tuple,
           ast.List, ast.Subscript)
-#: What making an object again consists of, besides such nodes.
+#: Further nodes, and functions, of statements that make an object again (:mod:`depyf.decompiler.dynamo`).
 _MAKES = (ast.Attribute, ast.NamedExpr, ast.Dict)
 _MAKING = frozenset({"__new__", "object_setattr_ignore_descriptor", "__setattr__", "__setitem__", "extend"})
-#: What shows the names of a frame.
+#: Functions that see the names of a frame.
 _SHOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec", "super"})
 
 
@@ -52,25 +51,21 @@ class Freed(NamedTuple):
     changed: bool
 
 
-def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, kept: Collection[str]) -> Freed:
-    """Has the function free what it no longer uses.
-
-    Args:
-        definition: the function, changed in place.
-        kept: variables that may not be freed: cells. (Parameters are not, either.)
-    """
-    own = _Names(definition)
-    if not own.shown:
+def free_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, cells: Collection[str]) -> Freed:
+    """Change a function to free its variables after their last use, but for parameters and these cells."""
+    nodes = list(nodes_of(*definition.body))
+    if any(isinstance(node, ast.Name) and node.id in _SHOWS_NAMES and isinstance(node.ctx, ast.Load) for node in nodes):
         return Freed(None, False)
-    mark = next((mark for mark in MARKS if mark not in own.applied), None)
-    walk = _Freeing(frozenset(own.bound - own.shared).difference(kept, _imported(definition)), mark)
-    definition.body, _ = walk.block(definition.body, frozenset(), frozenset(), frozenset(), outermost=True)
-    return Freed(mark if walk.moves else None, bool(walk.freed))
+    applied = {type(node.op) for node in nodes if isinstance(node, ast.UnaryOp)}
+    mark = next((mark for mark in MARKS if mark not in applied), None)
+    freeing = _Freeing((_own_variables(definition) - _imported(definition)).difference(cells), mark)
+    definition.body, _ = freeing.block(definition.body, frozenset(), frozenset(), frozenset(), outermost=True)
+    return Freed(mark if freeing.moves else None, bool(freeing.freed))
 
 
-def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """Variables for what the text imports: that lives in its module anyway."""
-    result: set[str] = set()
+def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """Return the variables for imports at the beginning: modules hold these values anyway."""
+    result: frozenset[str] = frozenset()
     for stmt in definition.body:
         value = stmt.value if isinstance(stmt, ast.Assign) else None
         while isinstance(value, ast.Attribute):
@@ -81,56 +76,33 @@ def _imported(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     return result
 
 
-class _Names:
-    """The names of a function and their uses, found in one walk.
-
-    Attributes:
-        bound: those that its statements bind.
-        shared: those that are not its own alone: declared, in comprehensions (which have variables of their own before
-            3.12), of handlers (which Python frees itself), parameters.
-        applied: the unary operators that it applies.
-        shown: whether all its names are seen in its text, and by nobody else.
-    """
-
-    def __init__(self, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        self.bound: set[str] = set()
-        self.shared = {node.arg for node in nodes_of(definition.args) if isinstance(node, ast.arg)}
-        self.applied: set[type[ast.unaryop]] = set()
-        self.shown = True
-        pending: list[tuple[ast.AST, bool]] = [(statement, True) for statement in definition.body]
-        while pending:
-            node, ours = pending.pop()
-            if isinstance(node, ast.Name):
-                if isinstance(node.ctx, ast.Store):
-                    (self.bound if ours else self.shared).add(node.id)
-                elif node.id in _SHOWS_NAMES:
-                    self.shown = False
-            elif isinstance(node, ast.UnaryOp):
-                self.applied.add(type(node.op))
-            elif isinstance(node, ast.ExceptHandler):
-                self.shared.add(node.name or "")
-            elif isinstance(node, (ast.Global, ast.Nonlocal)):
-                self.shared.update(node.names)
-            elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                self.bound.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-            if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
-                self.bound.update([node.name] if isinstance(node, _DEFINITIONS) else ())
-                ours = False
-            for value in node.__dict__.values():
-                if isinstance(value, ast.AST):
-                    if not isinstance(value, KINDS):
-                        pending.append((value, ours))
-                elif isinstance(value, list):
-                    pending += [(item, ours) for item in value
-                                if isinstance(item, ast.AST) and not isinstance(item, KINDS)]
+def _own_variables(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
+    """Return the variables that only the function's own statements bind: no parameters, handlers or inner scopes."""
+    nodes = list(nodes_of(*definition.body))
+    inner = {id(part) for node in nodes if isinstance(node, _SCOPES) for part in nodes_of(node) if part is not node}
+    bound = set[str]()
+    shared = {node.arg for node in nodes_of(definition.args) if isinstance(node, ast.arg)}
+    for node in nodes:
+        match node:
+            case ast.Name(name, ast.Store()):
+                (shared if id(node) in inner else bound).add(name)
+            case ast.ExceptHandler(name=str(name)):
+                shared.add(name)
+            case ast.Global(names) | ast.Nonlocal(names):
+                shared.update(names)
+            case ast.Import() | ast.ImportFrom():
+                bound |= _bound_by(node)
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                bound.add(name)
+    return frozenset(bound - shared)
 
 
 class _Facts(NamedTuple):
-    """Facts that liveness asks for of a statement or an expression.
+    """Facts of a statement or an expression.
 
     Attributes:
-        reads: every name that is read or deleted in there, however deep.
-        quiet: whether nobody sees it happen: only values move.
+        reads: every name that is read or deleted in it, at any depth.
+        quiet: it only moves values.
     """
 
     reads: frozenset[str]
@@ -138,32 +110,29 @@ class _Facts(NamedTuple):
 
 
 def _facts_of(node: ast.AST) -> _Facts:
-    reads = set()
-    quiet = True
-    makes = any(isinstance(part, ast.Call) and _makes(part) for part in nodes_of(node))
-    for part in nodes_of(node):
-        if isinstance(part, ast.Name):
-            if not isinstance(part.ctx, ast.Store):
-                reads.add(part.id)
-        elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
-            reads.add(part.target.id)
-        quiet = quiet and (isinstance(part, _QUIET) or makes and (
-            _makes(part) if isinstance(part, ast.Call) else isinstance(part, _MAKES)))
-    return _Facts(frozenset(reads), quiet)
+    parts = list(nodes_of(node))
+    reads = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
+    reads |= {part.target.id for part in parts if isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name)}
+    quiet: tuple[type[ast.AST], ...] = _QUIET
+    if any(isinstance(part, ast.Call) and _makes(part) for part in parts):
+        quiet += _MAKES
+    return _Facts(frozenset(reads), all(
+        _makes(part) if isinstance(part, ast.Call) else isinstance(part, quiet) for part in parts))
 
 
 def _makes(call: ast.Call) -> bool:
-    """Return whether a call helps to make an object again (:mod:`depyf.decompiler.dynamo`).
-
-    Nothing long runs meanwhile.
-    """
+    """Return whether a call helps to make an object again: nothing long runs meanwhile."""
     function = call.func
     return isinstance(function, ast.Attribute) and function.attr in _MAKING or isinstance(
         function, ast.Name) and function.id == "type"
 
 
 class _Freeing:
-    """Liveness backwards, what is certainly bound forwards, over structured statements."""
+    """Liveness backwards and certainly bound names forwards, over structured statements.
+
+    In all methods, ``after`` are the names that are live after a statement or block, ``always`` those that may be read
+    at any time (by a handler, by the next turn of a loop), ``bound`` those that are certainly bound before.
+    """
 
     def __init__(self, local: frozenset[str], mark: type[ast.unaryop] | None) -> None:
         self.local = local
@@ -202,13 +171,7 @@ class _Freeing:
         self, block: list[ast.stmt], after: frozenset[str], always: frozenset[str], bound: frozenset[str],
         outermost: bool = False,
     ) -> tuple[list[ast.stmt], frozenset[str]]:
-        """Return the statements with what is freed in between, and what is certainly bound at their end.
-
-        Args:
-            after: what is live behind them.
-            always: what may be asked for at any time (by a handler, by the next turn of a loop).
-            bound: what is certainly bound before them.
-        """
+        """Return the statements with deletes, and the names that are certainly bound after them."""
         lives = [after | always]
         for stmt in reversed(block):
             lives.append(self.live_before(stmt, lives[-1], always))
@@ -239,7 +202,7 @@ class _Freeing:
     def statement(
         self, stmt: ast.stmt, after: frozenset[str], always: frozenset[str], bound: frozenset[str]
     ) -> tuple[ast.stmt, frozenset[str], frozenset[str]]:
-        """Return the statement, what is bound after it, and what of that nobody needs any more."""
+        """Return the statement, the names that are bound after it, and those of them that are no longer live."""
         freed_before = len(self.freed)
         if isinstance(stmt, ast.If):
             return self.branches(stmt, after, always, bound)
@@ -253,11 +216,11 @@ class _Freeing:
             if isinstance(stmt, (ast.Return, ast.Raise)):
                 return stmt, bound, frozenset()
             return stmt, bound, ((self.reads(stmt) | defined) & bound & self.local) - after
-        if isinstance(stmt, _LOOPS):
+        if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
             inside = always | after | self.reads(stmt)
             stmt.body, _ = self.block(stmt.body, inside, inside, bound)
             stmt.orelse, _ = self.block(stmt.orelse, after, always, bound) if stmt.orelse else ([], bound)
-        elif isinstance(stmt, _WITH):  # a context may swallow what is raised inside: then it goes on behind it
+        elif isinstance(stmt, (ast.With, ast.AsyncWith)):  # (a context may catch what is raised in it)
             inside = always | after
             targets = [item.optional_vars for item in stmt.items if item.optional_vars is not None]
             named = frozenset(t.id for t in targets if isinstance(t, ast.Name)) & self.local
@@ -293,87 +256,43 @@ class _Freeing:
         return stmt, (ends[0].intersection(*ends[1:]) if ends else frozenset()), frozenset()
 
     def move(self, owner: ast.stmt | ast.expr, needed: frozenset[str]) -> frozenset[str]:
-        """Mark the last uses in a statement that calls something as moves, where they surely happen."""
+        """Mark last uses in a statement that calls something as moves: of names that it surely reads, and only once."""
         if self.mark is None or not (self.reads(owner) & self.local) - needed:
             return frozenset()
-        last: dict[str, _Use] = {}
-        unsure: set[str] = set()
-        for use in _uses(owner):
-            if use.certain and use.field:
-                last[use.name.id] = use
-                unsure.discard(use.name.id)
-            else:
-                unsure.add(use.name.id)
-        inside = _stored(*(node.target for node in nodes_of(owner) if isinstance(node, ast.NamedExpr)))
-        moved = []
-        for name, use in last.items():
-            if name in self.local and name not in needed and name not in unsure and name not in inside:
-                marked = ast.copy_location(ast.UnaryOp(self.mark(), use.name), use.name)
-                _put(use, marked)
-                moved.append(name)
-        self.moves += len(moved)
-        self.freed += moved
-        return frozenset(moved)
+        parts = list(nodes_of(owner))
+        read = Counter(part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
+        inside = _stored(*(part.target for part in parts if isinstance(part, ast.NamedExpr)))
+        marking = _Marking({name for name in self.local - needed - inside if read[name] == 1}, self.mark)
+        marking.visit(owner)
+        self.moves += len(marking.moved)
+        self.freed += marking.moved
+        return frozenset(marking.moved)
 
 
-class _Use(NamedTuple):
-    """A variable that is read, where it stands in its parent, and whether that surely happens, once."""
+class _Marking(Transformer):
+    """Marks variables where they are surely read."""
 
-    name: ast.Name
-    parent: ast.AST
-    field: str
-    place: int
-    certain: bool
+    def __init__(self, names: Collection[str], mark: type[ast.unaryop]) -> None:
+        self.names = names
+        self.mark = mark
+        self.moved: list[str] = []
 
-
-def _uses(owner: ast.AST) -> Iterator[_Use]:
-    """Yield the reads of a statement or expression in the order in which they happen."""
-    def visit(node: Any, parent: ast.AST, field: str, index: int, certain: bool) -> Iterator[_Use]:
-        if isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Load):
-                yield _Use(node, parent, field, index, certain)
-            return
-        if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
-            certain = False
-        for name, position, child in _in_order(node):
-            sure = certain and not (
-                (isinstance(node, ast.IfExp) and name != "test")
-                or (isinstance(node, ast.BoolOp) and position > 0)
-                or (isinstance(node, ast.Compare) and position > 0)
-                or (isinstance(node, ast.Assert) and name == "msg"))
-            yield from visit(child, node, name, position, sure)
-
-    yield from visit(owner, owner, "", -1, True)
-
-
-def _in_order(node: ast.AST) -> Iterator[tuple[str, int, ast.AST]]:
-    """Yield the parts of a node in the order in which they are evaluated: ``(field, index in it or -1, part)``."""
-    if isinstance(node, ast.Dict):
-        for index, (key, item) in enumerate(zip(node.keys, node.values)):
-            if key is not None:
-                yield "keys", index, key
-            yield "values", index, item
-        return
-    fields = list(node._fields)
-    if isinstance(node, (ast.Assign, ast.AnnAssign)):
-        fields.sort(key=lambda field: field != "value")
-    elif isinstance(node, ast.IfExp):
-        fields = ["test", "body", "orelse"]
-    for field in fields:
-        value = getattr(node, field, None)
-        if isinstance(value, ast.AST):
-            yield field, -1, value
-        elif isinstance(value, list):
-            for index, item in enumerate(value):
-                if isinstance(item, ast.AST):
-                    yield field, index, item
-
-
-def _put(use: _Use, node: ast.expr) -> None:
-    if use.place < 0:
-        setattr(use.parent, use.field, node)
-    else:
-        getattr(use.parent, use.field)[use.place] = node
+    def visit(self, node: ast.AST) -> ast.AST:
+        """Return the node with marks, but for parts that may not be evaluated, or in another scope."""
+        match node:
+            case ast.Name(name, ast.Load()) if name in self.names:
+                self.moved.append(name)
+                return ast.copy_location(ast.UnaryOp(self.mark(), node), node)
+            case ast.IfExp() | ast.Assert():
+                node.test = self.visit(node.test)
+                return node
+            case ast.BoolOp(values):
+                values[0] = self.visit(values[0])
+                return node
+            case ast.Compare(left, _, others):
+                node.left, others[0] = self.visit(left), self.visit(others[0])
+                return node
+        return node if isinstance(node, _SCOPES) else self.generic_visit(node)
 
 
 def _stored(*nodes: ast.AST) -> frozenset[str]:
@@ -397,7 +316,7 @@ def _is_simple(stmt: ast.stmt) -> bool:
 
 
 def _ends(block: list[ast.stmt]) -> bool:
-    """Return whether no edge leads past the end of a block."""
+    """Return whether control never reaches the end of a block."""
     if not block:
         return False
     last = block[-1]

@@ -43,7 +43,7 @@ KINDS: Mapping[str, Kind] = {
     "operation": Kind("number", "GB0213", ("unimplemented builtin op",)),
     "constant": Kind("number", "GB0178", ("constant fold",)),
     "python type": Kind("number", "GB4841", ("Unsupported python_type()",)),
-    "tolist": Kind("tolist", "GB0109", ("Tensor.tolist() with non-integer",)),
+    "tolist": Kind("", "GB0109", ("Tensor.tolist() with non-integer",)),
     "operator": Kind("operator", "GB0033", ("Data dependent operator",)),
     "size": Kind("size", "GB0036 GB0037", ("Dynamic shape operator",)),
     "value": Kind("symbol", "", ("Could not extract specialized integer from",)),
@@ -52,7 +52,7 @@ KINDS: Mapping[str, Kind] = {
     "reordered": Kind("reordered", "GB0296", ("attempted to reorder",)),
     "logger": Kind("logger", "GB0291", ("logging.Logger method",)),
     "asked": Kind("asked", "GB0025", ("Call to `torch._dynamo.graph_break()`",)),
-    "disabled": Kind("disabled", "GB0098 GB0099", (
+    "disabled": Kind("", "GB0098 GB0099", (
         "Skip calling `torch.compiler.disable", "Skip inlining `torch.compiler.disable")),
     "copy": Kind("copy", "GB4198", ("Attempted to copy.deepcopy a tensor",)),
     "no tensor": Kind("skipped", "GB0208", ("torch.* op returned non-Tensor",)),
