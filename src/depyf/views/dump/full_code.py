@@ -40,7 +40,6 @@ from .guards.layers import Item, fold, unfolded
 from .guards.sizes import symbol_table
 from .guards.versions import MOST_LINES, Version, as_comment, by_compile_id, deciding, nearest, of_some, versions
 from .guards.whole import helpers, stands
-from .source_copy import with_short_lines
 
 PREAMBLE = '''\
 """Result of torch.compile for {name}.
@@ -192,7 +191,7 @@ def _original(frame: Frame) -> str:
     if function is not None:
         lines = text.splitlines()
         above = function.lineno - 1  # the line of ``def``, below all decorators
-        return with_short_lines("\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]]))
+        return "\n".join([*(f"# {line}" for line in lines[:above]), *lines[above:]])
     commented = "\n".join(part for line in text.splitlines() for part in comment(line))
     return f"{commented}\ndef {_called(frame)}({frame.signature}):\n    ...  # see the text above"
 

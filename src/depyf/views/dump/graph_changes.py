@@ -1,7 +1,6 @@
-"""A graph that is nearly equal to one that stands above it: what differs, and where to find the whole.
+"""A graph that is nearly equal to one above it: what differs, and where to find the whole.
 
-A second version of a function is mostly the same graph with other sizes. A reader wants to see that, and not two
-hundred lines again::
+A second version of a function is mostly the same graph with other sizes::
 
     # the statements of __compiled_fn_1 above, with s27 instead of 8 in 7 statements; and these differ:
     #   - view = linear.view((2, 8, -1, 16))
@@ -16,10 +15,8 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from ...torch_text.wrapping import WIDTH
-from ..markdown import some
 
 #: Of the statements, how many may differ in more than a size.
 _DIFFERENT = 0.2
@@ -27,11 +24,7 @@ _DIFFERENT = 0.2
 _WINDOW, _RUN = 60, 3
 #: Graphs with fewer statements are shown whole.
 SHORT = 20
-#: Places of a size that are named, where other places keep it.
-_PLACES = 4
-#: A space at which no line ends.
-_TOGETHER = "\N{NO-BREAK SPACE}"
-#: What stands for the value of a statement that the other graph does not have.
+#: The old name of a value that the other graph does not have.
 _NEW = " "
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 _COUNTED = re.compile(r"(?:_\d+)+$")
@@ -44,77 +37,22 @@ def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
         mine: the statements of the graph (:attr:`.graph_view.GraphView.statements`).
         shown: those of the graphs above it, by name.
     """
-    if len(mine) < SHORT:
+    similar = {other: theirs for other, theirs in shown.items() if len(mine) >= SHORT and _alike(theirs, mine)}
+    differences = {other: _changes(theirs, mine) for other, theirs in similar.items()}
+    other = min(differences, key=lambda each: len(differences[each][1]), default="")
+    sizes, changed = differences.get(other, (Counter(), []))
+    if not other or len(changed) > _DIFFERENT * len(mine):
         return ""
-    best: tuple[str, _Sizes, list[str]] | None = None
-    for other, theirs in shown.items():
-        if not _alike(theirs, mine):
-            continue
-        sizes, changed = _changes(theirs, mine)
-        if len(changed) <= _DIFFERENT * len(mine) and (best is None or len(changed) < len(best[2])):
-            best = other, sizes, changed
-    if best is None:
-        return ""
-    other, sizes, changed = best
-    head = f"# the statements of {other} above" + (f", with {'; '.join(sizes.words())}" if sizes.count else "")
+    head = f"# the statements of {other} above"
+    if sizes:
+        head += ", with " + "; ".join(f"{new} instead of {old} in {count} statement{'s' * (count > 1)}"
+                                      for (old, new), count in sizes.most_common())
     head += "; and these differ (- there, + here):" if changed else ""
-    return "\n".join([*(line.replace(_TOGETHER, " ") for line in textwrap.wrap(head, WIDTH, subsequent_indent="#   ")),
-                      *(part for line in changed for part in _whole(line))])
-
-
-@dataclass
-class _Sizes:
-    """Sizes that stand for others.
-
-    Attributes:
-        count: the statements in which a size stands for another, by ``(old, new)``.
-        places: the brackets in which it does: ``("(2, 8)", "(2, s27)")``.
-        kept: pairs of which a statement has the old size in two places, and the new one in one of them.
-    """
-
-    count: Counter[tuple[str, str]] = field(default_factory=Counter)
-    places: dict[tuple[str, str], dict[tuple[str, str], None]] = field(default_factory=dict)
-    kept: set[tuple[str, str]] = field(default_factory=set)
-
-    def add(self, old: str, new: str) -> None:
-        """Add two statements that differ in sizes alone."""
-        pairs = [(one, other) for one, other in zip(_WORD.finditer(old), _WORD.finditer(new)) if _is_size(one[0])]
-        changed = [*dict.fromkeys((one[0], other[0]) for one, other in pairs if one[0] != other[0])]
-        same = {one[0] for one, other in pairs if one[0] == other[0]}
-        self.count.update(changed)
-        self.kept |= {pair for pair in changed if pair[0] in same}
-        for one, other in pairs:
-            if one[0] != other[0]:
-                self.places.setdefault((one[0], other[0]), {})[_around(old, one), _around(new, other)] = None
-
-    def words(self) -> list[str]:
-        """Return phrases on the sizes that stand for others, with the places where a size alone does not tell which."""
-        result = []
-        for (old, new), count in self.count.most_common():
-            result.append(f"{new} instead of {old} in {count} statement{'s' * (count > 1)}")
-            if (old, new) in self.kept:
-                places = [f"{now} for {was}".replace(" ", _TOGETHER) for was, now in self.places[old, new]]
-                result[-1] += f": {some(places, _PLACES)}"
-        return result
-
-
-def _around(statement: str, word: re.Match[str]) -> str:
-    """Return the innermost brackets around a word, without the numbers that torch counts names up by."""
-    first, last = word.start(), word.end()
-    depth = 0
-    while first and depth >= 0:
-        first -= 1
-        depth += (statement[first] in ")]") - (statement[first] in "([")
-    depth = 0
-    while last < len(statement) and depth >= 0:
-        depth += (statement[last] in "([") - (statement[last] in ")]")
-        last += 1
-    return re.sub(r"(?<=[A-Za-z])(?:_\d+)+\b", "", statement[first:last])
-
-
-def _whole(line: str) -> list[str]:
-    """Return a statement on as many lines as it takes: what differs may stand at its end."""
-    return textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#         ", break_on_hyphens=False)
+    wrapped = textwrap.wrap(head, WIDTH, subsequent_indent="#   ")
+    for line in changed:  # (what differs may be at the end of a statement, so all of it is shown)
+        wrapped += textwrap.wrap(line, WIDTH, initial_indent="#   ", subsequent_indent="#         ",
+                                 break_on_hyphens=False)
+    return "\n".join(wrapped)
 
 
 def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
@@ -123,39 +61,29 @@ def _alike(old: Sequence[str], new: Sequence[str]) -> bool:
     return sum(common.values()) >= (1 - _DIFFERENT) * max(len(old), len(new))
 
 
-def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[_Sizes, list[str]]:
-    """Return ``(sizes that stand for others, the other statements that came and went)``."""
-    sizes = _Sizes()
+def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str, str]], list[str]]:
+    """Return ``(statements in which a size replaces another, by (old, new); other statements that came and went)``."""
+    sizes: Counter[tuple[str, str]] = Counter()
     changed: list[str] = []
     names: dict[str, str] = {}  # of the new graph -> of the old one
     # Statements are matched by what they call.
     for equal, a, b, c, d in _aligned([_skeleton(s) for s in old], [_skeleton(s) for s in new]):
-        if equal:
-            _compare(old[a:b], new[c:d], names, sizes, changed)
+        if not equal:
+            # (A difference goes on until several statements are equal again; those in it that are equal are none.)
+            for kind, i, j, k, m in difflib.SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_opcodes():
+                if kind != "equal":
+                    changed += [*(f"- {line}" for line in old[a + i : a + j]),
+                                *(f"+ {line}" for line in new[c + k : c + m])]
+            gone = set(map(_target, old[a:b]))
+            names |= {name: name if name in gone else _NEW for name in map(_target, new[c:d])}
             continue
-        # (A difference goes on until several statements are equal again; those in it that are equal are none.)
-        parts = difflib.SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_opcodes()
-        gone = {_target(line) for kind, i, j, _, _ in parts if kind != "equal" for line in old[a + i : a + j]}
-        for kind, i, j, k, m in parts:
-            was, now = old[a + i : a + j], new[c + k : c + m]
-            if kind == "equal":
-                _compare(was, now, names, sizes, changed)
-                continue
-            changed += [*(f"- {line}" for line in was), *(f"+ {line}" for line in now)]
-            for name in map(_target, now):
-                names[name] = name if name in gone else _NEW
+        for first, second in zip(old[a:b], new[c:d]):
+            replaced = _replaced_sizes(_WORD.findall(first), _WORD.findall(second), names)
+            if replaced is None:
+                changed += [f"- {first}", f"+ {second}"]
+            else:
+                sizes.update(replaced)
     return sizes, changed
-
-
-def _compare(
-    old: Sequence[str], new: Sequence[str], names: dict[str, str], sizes: _Sizes, changed: list[str],
-) -> None:
-    """Compare statements that call the same, one by one."""
-    for first, second in zip(old, new):
-        if _same_but_for_sizes(_WORD.findall(first), _WORD.findall(second), names):
-            sizes.add(first, second)
-        else:
-            changed += [f"- {first}", f"+ {second}"]
 
 
 def _target(statement: str) -> str:
@@ -165,7 +93,7 @@ def _target(statement: str) -> str:
 
 
 def _aligned(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[bool, int, int, int, int]]:
-    """Yield ``(whether they are equal, begin and end in the old, begin and end in the new)`` of the parts of two lists.
+    """Yield ``(equal, begin and end in the old, begin and end in the new)`` of the parts of two lists.
 
     Statements come and go in few places. A difference ends where the next ``_RUN`` items are equal again, the fewest
     items from it. (A layer is much like the next: the longest equal run, which ``difflib`` looks for, may be another
@@ -203,14 +131,22 @@ def _is_size(word: str) -> bool:
     return word.isdigit() or re.fullmatch(r"[suz]f?\d+", word) is not None
 
 
-def _same_but_for_sizes(old: Sequence[str], new: Sequence[str], names: dict[str, str]) -> bool:
-    """Return whether two statements with the same skeleton have the same values in the same places."""
+def _replaced_sizes(
+    old: Sequence[str], new: Sequence[str], names: dict[str, str]
+) -> Sequence[tuple[str, str]] | None:
+    """Return the sizes that differ between the words of two statements with the same skeleton, each pair once.
+
+    ``None`` where they differ in more, or keep a size in one place that another place replaces.
+    """
     same = True
+    pairs: dict[tuple[str, str], None] = {}
     for first, second in zip(old, new):
         if _is_size(first) and _is_size(second):
-            continue
-        if not second.isidentifier():
-            same &= first == second
-        else:
+            pairs[first, second] = None
+        elif second.isidentifier():
             same &= names.setdefault(second, first) == first
-    return same
+        else:
+            same &= first == second
+    kept = {first for first, second in pairs if first == second}
+    replaced = [pair for pair in pairs if pair[0] != pair[1]]
+    return replaced if same and not any(first in kept for first, _ in replaced) else None
