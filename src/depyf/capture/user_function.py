@@ -23,12 +23,12 @@ import functools
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..records.model import SourceLocation, UserFunction
 from ..torch_text.global_names import plain_name, resumed_function
-from .static_lookup import class_entry, is_module, own_attributes
+from .static_lookup import class_entry, closure_values, is_module, own_attributes
 from .torch_private import private_api
 
 #: More wrappers than this are not followed.
@@ -79,7 +79,7 @@ def of_frame(
         wrappers.append((_wrapper_name(current), current))
         this = owner if owner is not None else this
         current, function = inner.__code__, inner
-        values, namespace = _captured(inner), inner.__globals__
+        values, namespace = closure_values(inner), inner.__globals__
     return Meant(_name(current, this, function), current, tuple(wrappers))
 
 
@@ -111,7 +111,7 @@ def values_of(function: FunctionType, this: Any = None) -> dict[str, Any]:
     Args:
         this: that object.
     """
-    values = dict(_captured(function))
+    values = closure_values(function)
     if this is not None and function.__code__.co_argcount:
         values = {function.__code__.co_varnames[0]: this, **values}
     return values
@@ -321,15 +321,3 @@ def _bound_to(value: Any) -> Any:
 def _modules(held: Mapping[str, Any]) -> dict[str, Any]:
     modules = held.get("_modules")
     return modules if isinstance(modules, dict) else {}
-
-
-def _captured(function: Any) -> dict[str, Any]:
-    """Return the values that the closure of a function holds, by name."""
-    cells: tuple[CellType, ...] = function.__closure__ or ()
-    values = {}
-    for name, cell in zip(function.__code__.co_freevars, cells):
-        try:
-            values[name] = cell.cell_contents
-        except ValueError:
-            pass  # not assigned yet
-    return values

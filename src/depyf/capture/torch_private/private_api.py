@@ -1,8 +1,8 @@
 """The table of private API: all that we use of torch and that its documents do not promise.
 
-Every name of torch's that this package uses stands here once; the code beside asks the table for the object
-(:meth:`PrivateApi.get`). So the table is complete, ``depyf doctor`` can hold it against the torch that is
-installed, and a test can take each name away in turn.
+Every name of torch's that this package uses is here once; other code asks the table for the object
+(:meth:`PrivateApi.get`). So the table is complete, ``depyf doctor`` can compare it with the torch that is
+installed, and a test can remove each name in turn.
 
 A name that is missing costs what its ``lost`` says, and nothing else.
 """
@@ -13,7 +13,7 @@ import importlib
 import inspect
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal
@@ -83,8 +83,15 @@ class PrivateApi:
         """
         return self._resolve()[2]
 
+    def get_or(self, otherwise: Any) -> Any:
+        """Return the object; another where this torch has none."""
+        try:
+            return self.get()
+        except MissingPrivateApi:
+            return otherwise
+
     def owner(self) -> Any:
-        """Return the module or class that holds it.
+        """Return the module or class that it is in.
 
         Raises:
             MissingPrivateApi: this torch has none.
@@ -93,11 +100,7 @@ class PrivateApi:
 
     def present(self) -> bool:
         """Return whether this torch has the private API, in whatever form."""
-        try:
-            self._resolve()
-        except MissingPrivateApi:
-            return False
-        return True
+        return self.get_or(MissingPrivateApi) is not MissingPrivateApi
 
     def imported(self) -> bool:
         """Return whether all modules that may have it are imported, so that asking for it imports none."""
@@ -144,30 +147,24 @@ def takes(*names: str) -> Check:
         parameters = inspect.signature(value).parameters
         if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
             return ""
-        absent = [name for name in names if name not in parameters]
-        return f"has no parameter {', '.join(absent)}" if absent else ""
+        return _absent("parameter ", (name for name in names if name not in parameters))
 
     return check
 
 
 def has(*names: str) -> Check:
     """Has these attributes."""
-
-    def check(value: Any) -> str:
-        absent = [name for name in names if not hasattr(value, name)]
-        return f"has no {', '.join(absent)}" if absent else ""
-
-    return check
+    return lambda value: _absent("", (name for name in names if not hasattr(value, name)))
 
 
 def declares(*names: str) -> Check:
     """Is a class whose annotations have these names."""
+    return lambda value: _absent("", (name for name in names if name not in getattr(value, "__annotations__", {})))
 
-    def check(value: Any) -> str:
-        absent = [name for name in names if name not in getattr(value, "__annotations__", {})]
-        return f"has no {', '.join(absent)}" if absent else ""
 
-    return check
+def _absent(kind: str, names: Iterable[str]) -> str:
+    absent = ", ".join(names)
+    return f"has no {kind}{absent}" if absent else ""
 
 
 def both(first: Check, second: Check) -> Check:

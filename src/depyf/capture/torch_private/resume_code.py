@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..static_lookup import closure_values
 from . import private_api
 from .hooks import replaced
 from .shared import Undo
@@ -89,13 +90,7 @@ def traced_code(code: CodeType) -> TracedCode:
 
 def _made_by(factory: FunctionType) -> CodeType | None:
     """Return the code of the functions that a factory makes, which is in its closure."""
-    for cell in factory.__closure__ or ():
-        try:
-            if isinstance(cell.cell_contents, CodeType):
-                return cell.cell_contents
-        except ValueError:
-            pass  # an empty cell
-    return None
+    return next((value for value in closure_values(factory).values() if isinstance(value, CodeType)), None)
 
 
 def is_resume(code: CodeType) -> bool:
