@@ -32,18 +32,12 @@ class NoFrame(TypeError):
 
 @dataclass(frozen=True)
 class CalledFrame:
-    """The frame that a call begins with.
-
-    Attributes:
-        this: the object that the function is a method of; ``None`` if there is none.
-        values: its local variables, captured ones included.
-        changed_by: what runs before it and may change the values, ``""`` if nothing does.
-    """
+    """The frame that a call begins with."""
 
     function: FunctionType
-    this: Any
-    values: Mapping[str, Any]
-    changed_by: str = ""
+    this: Any  # the object that the function is a method of; `None` if there is none
+    values: Mapping[str, Any]  # its local variables, captured ones included
+    changed_by: str = ""  # what runs before it and may change the values, `""` if nothing does
 
     @property
     def code(self) -> CodeType:

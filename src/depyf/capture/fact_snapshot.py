@@ -62,24 +62,19 @@ class _Kind(NamedTuple):
     is_type: bool  # the instances are classes
     is_imported: bool  # an import may give an instance
     is_container: bool  # a module with submodules or parameters by key
-    is_plain: bool  # attributes are read as those of ``object`` are
+    is_plain: bool  # attributes are read as those of `object` are
     is_plain_module: bool  # likewise, and it is a module
     is_simple: bool  # nothing is known of an instance but how it is reached
     container: str  # its name, where its methods are known
 
 
 class _Reached(NamedTuple):
-    """An object that was reached.
-
-    Attributes:
-        above: ids of it and of those that lead to it.
-        is_of_module: a global variable leads to it, through Python modules and dictionaries only, and it is one.
-        holder: the module whose dictionary it is, and as which: ``(module, "_buffers")``; ``None`` for other objects.
-    """
+    """An object that was reached."""
 
     value: Any
-    above: frozenset[int]
-    is_of_module: bool
+    above: frozenset[int]  # ids of it and of those that lead to it
+    is_of_module: bool  # a global variable leads to it, through Python modules and dictionaries only, and it is one
+    # the module whose dictionary it is, and as which: `(module, "_buffers")`; `None` for other objects
     holder: tuple[Any, str] | None
 
 

@@ -42,17 +42,13 @@ _AROUND = ("torch.nn.parallel.", "torch.distributed.")
 
 @dataclass(frozen=True)
 class Meant:
-    """The function that a frame stands for.
+    """The function that a frame stands for."""
 
-    Attributes:
-        name: as a person says it: ``LlamaModel.forward``, ``main.step``, ``lambda at line 12``; of a resume function
-            the function that it continues.
-        code: of that function.
-        wrappers: ``(name, code)`` of those it is called through, outermost first. The first is what torch compiled.
-    """
-
+    # as a person says it: `LlamaModel.forward`, `main.step`, `lambda at line 12`; of a resume function the
+    # function that it continues
     name: str
-    code: CodeType
+    code: CodeType  # of that function
+    # `(name, code)` of those it is called through, outermost first. The first is what torch compiled.
     wrappers: tuple[tuple[str, CodeType], ...] = ()
 
 

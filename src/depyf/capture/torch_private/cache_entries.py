@@ -22,39 +22,24 @@ COMMON_REGION = -1
 
 @dataclass(frozen=True)
 class GuardCheck:
-    """Torch's answer whether a cache entry fits a call.
+    """Torch's answer whether a cache entry fits a call."""
 
-    Attributes:
-        fits: all guards hold.
-        failed: the first guards that do not, as torch prints them, with the user's line after ``#``.
-        executed: how many guards torch tried.
-    """
-
-    fits: bool
-    failed: tuple[str, ...] = ()
-    executed: int = 0
+    fits: bool  # all guards hold
+    failed: tuple[str, ...] = ()  # the first guards that do not, as torch prints them, with the user's line after `#`
+    executed: int = 0  # how many guards torch tried
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A cache entry of a code object.
+    """A cache entry of a code object."""
 
-    Attributes:
-        code: the transformed code.
-        compile_id: ``(frame, recompile)``; ``None`` where torch does not keep it.
-        backend: what torch compares with the backend of a call.
-        region: cache entries of ``isolate_recompiles=True`` serve calls of their region only.
-        given_up: torch no longer uses it, as an object is gone that its guards compare with.
-        entry: torch's own object.
-    """
-
-    code: CodeType
-    compile_id: tuple[int, int] | None
+    code: CodeType  # the transformed code
+    compile_id: tuple[int, int] | None  # `(frame, recompile)`; `None` where torch does not keep it
     guard_manager: Any
-    backend: Any
-    region: int
-    given_up: bool
-    entry: Any
+    backend: Any  # what torch compares with the backend of a call
+    region: int  # cache entries of `isolate_recompiles=True` serve calls of their region only
+    given_up: bool  # torch no longer uses it, as an object is gone that its guards compare with
+    entry: Any  # torch's own object
 
     @property
     def name(self) -> str:
@@ -189,7 +174,7 @@ def wrapper_of(compiled: Any) -> FunctionType | None:
     call of that.
     """
     own = vars(compiled) if hasattr(compiled, "__dict__") else {}
-    # (A module of ``torch.compile``; one whose ``compile`` or ``forward`` was.)
+    # (A module of `torch.compile`; one whose `compile` or `forward` was.)
     candidates = [compiled, own.get("forward"), own.get(private_api.COMPILED_CALL.key)]
     return next((each for each in (getattr(each, "__func__", each) for each in candidates)
                  if isinstance(each, FunctionType) and given_to_compile(each) is not None), None)

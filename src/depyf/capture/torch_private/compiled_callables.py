@@ -65,19 +65,13 @@ _WRAPPER = "compile_wrapper"
 
 
 class CompiledCall(NamedTuple):
-    """A call that is about to run.
+    """A call that is about to run."""
 
-    Attributes:
-        function: what was given to ``torch.compile``: a function, or a method of a module.
-        compile: makes of the function what ``torch.compile`` returned, again.
-        place: the program's line that makes the call, where one is above.
-    """
-
-    function: Any
+    function: Any  # what was given to `torch.compile`: a function, or a method of a module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    compile: Callable[[Any], Any]
-    place: SourceLocation | None = None
+    compile: Callable[[Any], Any]  # makes of the function what `torch.compile` returned, again
+    place: SourceLocation | None = None  # the program's line that makes the call, where one is above
 
 
 def on_compiled_call(before: Callable[[CompiledCall], None]) -> Undo:

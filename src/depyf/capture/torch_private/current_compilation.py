@@ -82,17 +82,12 @@ def name_of_graph(gm: Any) -> str:
 
 
 class Piece(NamedTuple):
-    """A piece of a captured graph that its backend split, while the backend compiles it.
+    """A piece of a captured graph that its backend split, while the backend compiles it."""
 
-    Attributes:
-        name: of the submodule in the split graph: ``"submod_1"``.
-        module: its graph module.
-        arguments: for each of its inputs the node of the split graph that is passed to it: the parameter of an input,
-            the name of another node, ``""`` for a constant.
-    """
-
-    name: str
-    module: Any
+    name: str  # of the submodule in the split graph: `"submod_1"`
+    module: Any  # its graph module
+    # for each of its inputs the node of the split graph that is passed to it: the parameter of an input, the name of
+    # another node, `""` for a constant
     arguments: tuple[str, ...]
 
 
@@ -165,21 +160,15 @@ _BETWEEN = ("contextlib", "functools", "depyf")
 
 
 class CompilerCall(NamedTuple):
-    """A call of a compiler, or of what shows a graph while no compiler is at work.
+    """A call of a compiler, or of what shows a graph while no compiler is at work."""
 
-    Attributes:
-        function: what was called: ``"compile_fx"``; without a compiler the caller's own function.
-        filename: of its caller.
-        by_compiler: whether that function is a compiler's.
-        marks: takes marks that live as long as the call; ``None`` without a compiler.
-        aot: the number that AOTAutograd gave to what it compiles; a backward graph that is compiled later has the same.
-    """
-
-    function: str
-    filename: str
+    function: str  # what was called: `"compile_fx"`; without a compiler the caller's own function
+    filename: str  # of its caller
     line: int
-    by_compiler: bool = False
+    by_compiler: bool = False  # whether that function is a compiler's
+    # takes marks that live as long as the call; `None` without a compiler
     marks: MutableMapping[str, Any] | None = None
+    # the number that AOTAutograd gave to what it compiles; a backward graph that is compiled later has the same
     aot: int | None = None
 
 

@@ -35,24 +35,15 @@ def _nothing(value: Any) -> str:
 
 @dataclass(frozen=True)
 class PrivateApi:
-    """One name of torch's that its documents do not promise.
+    """One name of torch's that its documents do not promise."""
 
-    Attributes:
-        places: ``module:qualified.name``, or a ``module``: where it is, or was in other versions; the first that is
-            there counts.
-        use: what we do with it.
-        since: the first torch that has it.
-        lost: what a dump lacks without it; begins with "nothing" where that is all the same.
-        check: compares the object with what we expect of it.
-        key: the attribute, local variable or key meant, where the place is only the code that makes it.
-    """
-
+    # `module:qualified.name`, or a `module`: where it is, or was in other versions; the first that is there counts
     places: tuple[str, ...]
-    use: str
-    since: str
-    lost: str
-    check: Check = _nothing
-    key: str = ""
+    use: str  # what we do with it
+    since: str  # the first torch that has it
+    lost: str  # what a dump lacks without it; begins with "nothing" where that is all the same
+    check: Check = _nothing  # compares the object with what we expect of it
+    key: str = ""  # the attribute, local variable or key meant, where the place is only the code that makes it
 
     @property
     def name(self) -> str:
@@ -300,10 +291,6 @@ TRACE_STRUCTURED = PrivateApi(
     "writes the structured trace; events that nobody wants are left out", "2.3",
     "nothing is lost; compiling takes longer, as torch prints graphs that nobody asked for",
     takes("name", "metadata_fn", "payload_fn"))
-GUARD_BUFFER = PrivateApi(
-    ("torch._dynamo.guards:IndentedBufferWithPrefix",),
-    "takes the lines of a tree of guards that torch prints; ours is faster", "2.9",
-    "nothing: torch prints into its own")
 SHOWN_GRAPH = PrivateApi(
     ("torch.fx._utils:LazyString", "torch._dynamo.utils:LazyString"),
     "what lazy_format_graph_code makes of a graph that a backend passes to it", "2.0",

@@ -54,15 +54,10 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
 
 @dataclass(frozen=True)
 class TracedCode:
-    """A function as Dynamo traces it: with other instructions for some of its own.
+    """A function as Dynamo traces it: with other instructions for some of its own."""
 
-    Attributes:
-        code: it, with the places of the original.
-        offsets: of its instructions, by those that Dynamo names resume functions by.
-    """
-
-    code: CodeType
-    offsets: dict[int, int]
+    code: CodeType  # it, with the places of the original
+    offsets: dict[int, int]  # of its instructions, by those that Dynamo names resume functions by
 
     def name(self, resume: str) -> str:
         """Return a resume function's name with the offset in :attr:`code`; ``""`` if no instruction is there."""
