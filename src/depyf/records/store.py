@@ -103,7 +103,7 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
         return [_plain(item, known) for item in value]
     if kind is dict:
         return {str(key): _plain(item, known) for key, item in value.items()}
-    if not dataclasses.is_dataclass(kind):
+    if not dataclasses.is_dataclass(value):
         return value
     fields = known.get(id(value))
     if fields is None:
@@ -310,7 +310,8 @@ def _builder(kind: Any) -> _Builder:
 def _of(kind: type, value: Any) -> Any:
     """Return the value if it is of a type; else raise a ``TypeError``."""
     if not isinstance(value, kind):
-        called = {list: "a list", dict: "a dictionary"}.get(kind, kind.__name__)
+        names: dict[type, str] = {list: "a list", dict: "a dictionary"}
+        called = names.get(kind, kind.__name__)
         raise TypeError(f"{called} expected, not {type(value).__name__}")
     return value
 

@@ -66,8 +66,8 @@ class TracedCode:
         return f"{private_api.RESUME_NAME.key}{offset}_{match['number']}" if match and offset is not None else ""
 
 
-def traced_code(code: CodeType) -> TracedCode:
-    """Rewrite a function as Dynamo does before it traces it.
+def traced_code(code: CodeType) -> TracedCode | None:
+    """Rewrite a function as Dynamo does before it traces it; ``None`` where this torch does it in another way.
 
     Dynamo splits instructions that do several things, and numbers all anew without the extensions of long arguments
     (torch/_dynamo/bytecode_transformation.py, ``cleaned_instructions``).
@@ -77,7 +77,10 @@ def traced_code(code: CodeType) -> TracedCode:
     def number(instructions: list[Any], options: dict[str, Any]) -> None:
         before.extend((each.offset, each) for each in instructions)
 
-    result = private_api.TRACED_CODE.get()(code, number)
+    transform = private_api.TRACED_CODE.get_or(None)
+    if transform is None:
+        return None
+    result = transform(code, number)
     # (The instructions know their final offsets now. Up to 2.8 there is no second result.)
     traced = result[0] if isinstance(result, tuple) else result
     return TracedCode(traced, {offset: each.offset for offset, each in before})
