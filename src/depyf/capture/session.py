@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from .. import budgets, guarded, reading
@@ -355,8 +355,12 @@ class Session:
         self.graphs.add_kernel(self._graph(), text, path, module)
 
     # --- graphs that a backend shows -----------------------------------------------------------------
-    def _on_shown_graph(self, name: str, gm: Any, caller: str) -> None:
-        """Take a graph that was passed to ``lazy_format_graph_code``; of torch's own those that it has no event of."""
+    def _on_shown_graph(self, frame: FrameType) -> None:
+        """Record a graph that was passed to ``lazy_format_graph_code``; of torch's own those without an event."""
+        shown = hooks.shown_graph(frame)
+        if shown is None:
+            return
+        name, gm, caller = shown
         internal = caller.startswith("torch.") and name not in stages.SHOWN_BY_TORCH
         if not hasattr(gm, "print_readable") or internal and (stages.is_traced(name) or not self.internal_stages):
             return

@@ -11,7 +11,7 @@ import functools
 import sys
 from collections.abc import Callable
 from itertools import islice
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from . import private_api
@@ -225,26 +225,33 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
     return replaced(private_api.AOT_GRAPHS, make)
 
 
-def on_shown_graph(hook: Callable[[str, Any, str], None]) -> Undo:
-    """``hook(name, graph module, module of the caller)`` for each graph passed to ``lazy_format_graph_code``.
+def on_shown_graph(hook: Callable[[FrameType], None]) -> Undo:
+    """``hook(frame)`` for each graph passed to ``lazy_format_graph_code``; :func:`shown_graph` finds the graph.
 
     Backends may have imported that function by its name, so what it makes its result with is replaced, not itself.
     """
 
     def make(original: Any) -> Any:
         def lazy_string(*args: Any, **kwargs: Any) -> Any:
-            near = islice(frames(sys._getframe()), 12)  # (our frames may be between)
-            shows = next((frame for frame in near if frame.f_code.co_name == "lazy_format_graph_code"), None)
-            known = shows.f_locals if shows is not None else {}
-            if shows is not None and "gm" in known and isinstance(known.get("name"), str):
-                number = known.get("maybe_id")
-                caller = shows.f_back.f_globals.get("__name__") if shows.f_back is not None else ""
-                hook(known["name"] if number is None else f"{known['name']} {number}", known["gm"], str(caller))
+            hook(sys._getframe())
             return original(*args, **kwargs)
 
         return lazy_string
 
     return replaced(private_api.SHOWN_GRAPH, make)
+
+
+def shown_graph(frame: FrameType) -> tuple[str, Any, str] | None:
+    """Return ``(name, graph module, module of the caller)`` of the graph that is being shown on a stack."""
+    for each in islice(frames(frame), 12):  # (our frames may be between)
+        if each.f_code.co_name == "lazy_format_graph_code":
+            known, caller = each.f_locals, each.f_back
+            if "gm" not in known or not isinstance(known.get("name"), str):
+                return None
+            number = known.get("maybe_id")
+            name = known["name"] if number is None else f"{known['name']} {number}"
+            return name, known["gm"], str(caller.f_globals.get("__name__")) if caller is not None else ""
+    return None
 
 
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
