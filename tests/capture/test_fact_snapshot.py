@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.capture.fact_snapshot import snapshot  # noqa: E402
-from depyf.capture.object_facts import LiveFacts  # noqa: E402
 from depyf.decompiler.dynamo.facts import RecordedFacts  # noqa: E402
+from live_facts import LiveFacts  # noqa: E402
 
 
 class Shadowed(torch.nn.Linear):

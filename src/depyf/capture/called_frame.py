@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from .static_lookup import class_entry, is_module, own_attributes
+from .static_lookup import class_entry, closure_values, is_module, own_attributes
 from .torch_private import cache_entries, compiled_callables
 
 #: Methods of ``nn.Module`` that only call ``forward``.
@@ -32,19 +32,12 @@ class NoFrame(TypeError):
 
 @dataclass(frozen=True)
 class CalledFrame:
-    """The frame that a call begins with.
-
-    Attributes:
-        function: what runs in it.
-        this: the object that it is a method of; ``None`` if there is none.
-        values: its local variables, captured ones included.
-        changed_by: what runs before it and may change the values, ``""`` if nothing does.
-    """
+    """The frame that a call begins with."""
 
     function: FunctionType
-    this: Any
-    values: Mapping[str, Any]
-    changed_by: str = ""
+    this: Any  # the object that the function is a method of; `None` if there is none
+    values: Mapping[str, Any]  # its local variables, captured ones included
+    changed_by: str = ""  # what runs before it and may change the values, `""` if nothing does
 
     @property
     def code(self) -> CodeType:
@@ -74,7 +67,7 @@ def called_frame(compiled: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
                       "method or a module")
     if this is not None:
         args = (this, *args)
-    return CalledFrame(target, this, {**_captured(target), **_bound(target, args, kwargs)}, changed_by)
+    return CalledFrame(target, this, {**closure_values(target), **_bound(target, args, kwargs)}, changed_by)
 
 
 def _target(compiled: Any) -> tuple[Any, str]:
@@ -96,16 +89,6 @@ def _pre_hooks(module: Any) -> str:
     if own_attributes(module).get(_PRE_HOOKS[0]) or torchs.get(_PRE_HOOKS[1]):
         return "forward pre-hooks"
     return ""
-
-
-def _captured(function: FunctionType) -> dict[str, Any]:
-    values = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            values[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return values
 
 
 def _bound(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

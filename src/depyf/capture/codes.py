@@ -1,16 +1,16 @@
-"""The transformed codes of a session: which function each is of, and in which order torch tries them.
+"""The transformed codes of a session: the function of each, and the order in which torch tries them.
 
-What is known of a code is recorded when Dynamo makes it, as it is: its text is written when the program's work is done,
-or elsewhere (:mod:`depyf.finishing`).
+What is known of a code is recorded when Dynamo makes it; its text is written when the program's work is done, or
+elsewhere (:mod:`depyf.finishing`).
 """
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -21,47 +21,36 @@ from ..records.model import (
     CodeObject,
     CompileId,
     EndOfRecording,
-    GraphBreak,
     GuardsOfEntry,
     MeantFunction,
     OrderOfEntries,
     ResumeOfBytecode,
     TracedCode,
-    TransformedCode,
     Unwritten,
-    UserFunction,
 )
 from ..records.naming import FunctionNames, function_identifier
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
-from .recorder import DumpWriter, Linker, Recorder
-from .torch_private import cache_entries, current_compilation, private_api, resume_code
-from .torch_private.guard_print import with_objects
+from .recorder import Recorder
+from .torch_private import cache_entries, current_compilation, resume_code
+from .torch_private.guard_print import with_lengths, with_objects
 from .user_function import Meant, of_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.
-#: Code objects that hold a dictionary (Dynamo makes such) cannot be hashed.
+#: Code objects with a dictionary among the constants (Dynamo makes such) cannot be hashed.
 Key = tuple[int, int]
 
 
+@dataclass(slots=True, eq=False)
 class CodeBuilder:
-    """One transformed code.
+    """One transformed code."""
 
-    Attributes:
-        running: what torch runs. Torch lets go of a graph when nobody holds this code any more
-            (torch/_dynamo/utils.py, ``CleanupManager``): we must not.
-        recorded: its record.
-    """
-
-    __slots__ = ("ids", "original", "running", "recorded")
-
-    def __init__(
-        self, ids: CompileId, original: CodeType, running: weakref.ref[CodeType], recorded: Recorded[Bytecode],
-    ) -> None:
-        self.ids = ids
-        self.original = original
-        self.running = running
-        self.recorded = recorded
+    ids: CompileId
+    original: CodeType
+    # what torch runs. Torch frees a graph when the last reference to this code is gone (torch/_dynamo/utils.py,
+    # `CleanupManager`): we must not keep one
+    running: weakref.ref[CodeType]
+    recorded: Recorded[Bytecode]
 
 
 class Codes:
@@ -69,9 +58,9 @@ class Codes:
 
     Args:
         recorder: takes each code and each guard tree.
-        events: says of which compilation since which reset torch's numbers are.
-        attempt: what an action makes; an error of it is reported (``Session.attempt``).
-        note: takes what could not be had.
+        events: knows the compilation, and the resets before it, of torch's numbers.
+        attempt: runs an action and reports an error of it (``Session.attempt``).
+        note: takes a note on what could not be captured.
     """
 
     def __init__(
@@ -96,19 +85,10 @@ class Codes:
         self._asked: dict[int, bool] = {}
 
     # --- names ------------------------------------------------------------------------------------
-    def name_of(self, code: CodeType, meant: Meant) -> str:
-        """Return the name by which texts call a function."""
-        known = self._resume_names.get(id(code))
-        return known[1] if known is not None else function_identifier(meant.name)
-
-    def _text_name(self, original: CodeType, meant: Meant) -> str:
-        """Return the name of the next transformed code of a function; of a resume function by torch's name for it."""
-        return self._names.transformed(original.co_name if id(original) in self._resume_names else meant.name)
-
     def shown_resumes(self, resumes: dict[str, Any]) -> dict[str, str]:
-        """Return ``{name of a resume function: the name it is shown by}``.
+        """Return ``{name of a resume function: the name that is shown}``.
 
-        Each compilation gives it a new name, but its code is the same: it is shown by the first.
+        Each compilation gives it a new name, but its code is the same: the first name is shown.
         """
         for name, resume in resumes.items():
             self._resume_names.setdefault(id(resume.code), (resume.code, name))
@@ -116,7 +96,7 @@ class Codes:
 
     def asked(self, code: CodeType, has_tensors: bool) -> None:
         """Note that torch is to compile a frame, and whether it found tensors there."""
-        if id(code) in self._resume_names:  # (which keeps the code)
+        if id(code) in self._resume_names:  # (with a reference to the code)
             self._asked[id(code)] = has_tensors
 
     def known_files(self) -> list[Any]:
@@ -143,36 +123,35 @@ class Codes:
         self, ids: CompileId, original: CodeType, transformed: CodeType, meant: Meant, graph_names: tuple[str, ...],
         resumes: dict[str, resume_code.Resume], shown: dict[str, str], facts: str,
     ) -> tuple[CodeBuilder, Bytecode]:
-        """Record a code.
+        """Record transformed code.
 
         Args:
             ids: of its compilation.
             original: what torch compiled.
-            transformed: what it made of that.
+            transformed: the code that torch made of it.
             meant: the function that the user means.
             graph_names: the graphs that it calls.
             resumes: the resume functions that it calls.
             shown: global names that texts show differently.
             facts: what is known of the objects that it was compiled for.
         """
-        name, text_name = self.name_of(original, meant), self._text_name(original, meant)
+        _, resume_name = self._resume_names.get(id(original), (original, ""))
+        name = resume_name or function_identifier(meant.name)
+        text_name = self._names.transformed(original.co_name if resume_name else meant.name)
+        wrappers = tuple((wrapper, self._number(code)) for wrapper, code in meant.wrappers)
         bytecode = Bytecode(
-            ids, name, text_name, self._recorder.names.of_transformed(text_name, ids, name),
-            self._number(original), self._meant(meant), packed(transformed), shown, graph_names,
+            ids, name, text_name, self._recorder.names.of_transformed(text_name, ids, name), self._number(original),
+            MeantFunction(meant.name, self._number(meant.code), wrappers), packed(transformed), shown, graph_names,
             tuple(ResumeOfBytecode(called, shown.get(called, called), self._number(resume.code), resume.parameters,
                                    of_frame(resume.code, {}, {}).name) for called, resume in resumes.items()),
             facts, self._traced_code(original, [shown.get(called, called) for called in resumes]))
         builder = CodeBuilder(ids, original, weakref.ref(transformed), bytecode)
-        self._of.setdefault(_key(original, meant), []).append(builder)
+        self._of.setdefault((id(original), id(meant.code)), []).append(builder)
         builder.recorded = self._recorder.append(bytecode)
         return builder, bytecode
 
-    def _meant(self, meant: Meant) -> MeantFunction:
-        return MeantFunction(meant.name, self._number(meant.code),
-                             tuple((name, self._number(code)) for name, code in meant.wrappers))
-
     def _number(self, code: CodeType) -> int:
-        """Return the number of a code object, which is recorded when it is asked for the first time."""
+        """Return the number of a code object, which is recorded the first time."""
         known = self._numbered.get(id(code))
         if known is None:
             number = len(self._numbered)
@@ -185,7 +164,7 @@ class Codes:
         if not resumes:
             return None
         if id(original) not in self._traced:
-            self._traced[id(original)] = self._attempt(lambda: _traced(original), None)
+            self._traced[id(original)] = self._attempt(lambda: resume_code.traced_code(original), None)
         traced = self._traced[id(original)]
         if traced is None:
             return None
@@ -200,11 +179,7 @@ class Codes:
         frame = current_compilation.compiled_frame()
         if frame is None:
             return without_ids(with_objects(text, {}, {}), {}, {})
-        if "DictGuardManager" in text:  # (few programs have one)
-            from .torch_private.guard_print import with_lengths
-
-            text = with_lengths(text, frame.values, frame.namespace)
-        text = with_objects(text, frame.values, frame.namespace)
+        text = with_objects(with_lengths(text, frame.values, frame.namespace), frame.values, frame.namespace)
         return without_ids(text, frame.namespace, frame.values)
 
     # --- the end ----------------------------------------------------------------------------------
@@ -254,54 +229,6 @@ class Codes:
             tuple(map(read, self._guards.values())), tuple(map(read, self._orders)), recorded)
 
 
-def _traced(original: CodeType) -> resume_code.TracedCode | None:
-    try:
-        return resume_code.traced_code(original)
-    except private_api.MissingPrivateApi:
-        return None
-
-
-def _key(original: CodeType, meant: Meant) -> Key:
-    return id(original), id(meant.code)
-
-
-# --- written and linked at once ----------------------------------------------------------------------
-def write_and_link(
-    original: CodeType, transformed: CodeType, bytecode: Bytecode, function: UserFunction,
-    breaks: Sequence[GraphBreak], writer: DumpWriter, linker: Linker | None,
-    attempt: Callable[[Callable[[], Any], Any], Any], code_objects: bool,
-) -> CodeType | None:
-    """Write transformed code, and link it to its file; return what is to run for it, unless that is torch's own.
-
-    Args:
-        original: what torch compiled.
-        transformed: what it made of that.
-        bytecode: the record of that.
-        function: that the user means.
-        breaks: where its graph ends before the function does.
-        writer, linker, attempt: of the session.
-        code_objects: write code objects, too.
-    """
-    from ..decompiler.dynamo.facts import RecordedFacts  # (with files="later" nothing is decompiled)
-    from ..finishing.frames import code_text
-    from ..finishing.texts import decompiled_bytecode
-
-    decompiled = decompiled_bytecode(bytecode, transformed, attempt)
-    arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
-    text = TransformedCode(
-        bytecode.compile_id, bytecode.function_name, code_text(decompiled), None, arguments, bytecode.file)
-    place = attempt(lambda: writer.transformed(text, function, breaks), None)
-    linked = None
-    if place is not None and linker is not None:
-        facts = attempt(lambda: RecordedFacts(bytecode.facts), None) if bytecode.facts else None
-        linked = linker.link_transformed(original, transformed, decompiled, place, bytecode.shown, facts)
-    if code_objects:
-        kinds = ("original", original), ("transformed", transformed), ("recompiled", linked or transformed)
-        for kind, code in kinds:
-            writer.code_object(os.path.basename(bytecode.file), kind, code)
-    return linked
-
-
 # --- Names of torch's own globals as texts show them -------------------------------------------------
 #: Torch puts an object into the user's globals under a name with its id and the compile id
 #: (torch/_dynamo/output_graph.py, ``install_global_by_id``).
@@ -309,7 +236,7 @@ _NAME_WITH_ID = re.compile(r"(?P<name>.*[^\W\d_])_\d{9,}_c\w+")
 
 
 def names_without_ids(code: CodeType) -> dict[str, str]:
-    """``{global name with an id that differs from run to run: the name without it}``."""
+    """Return ``{global name with an id, which differs from run to run: the name without it}``."""
     taken = {*code.co_names, *code.co_varnames, *code.co_cellvars, *code.co_freevars}
     shown = {}
     for name in code.co_names:

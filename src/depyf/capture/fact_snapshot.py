@@ -1,9 +1,8 @@
-"""What is known of the live objects that a frame was compiled for, written down while they are there.
+"""Facts about the live objects that a frame was compiled for, recorded while they exist.
 
-Transformed code reads objects by names and keys that stand in it. So the objects that can be asked about are those that
-these names and keys lead to from the frame's variables. What is known of each (:mod:`.object_facts`) is the text of
-:class:`~depyf.decompiler.dynamo.facts.RecordedFacts`: it answers as :class:`~.live_facts.LiveFacts` does, and
-nothing live is kept.
+Transformed code reads objects by the names and keys in it. So the objects that can be asked about are those that these
+names and keys lead to from the frame's variables. What is known of each (:mod:`.object_facts`) is the text of
+:class:`~depyf.decompiler.dynamo.facts.RecordedFacts`; no reference to an object remains.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import json
 import types
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN
 from ..decompiler.dynamo.forms import NEW
@@ -58,56 +56,30 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
     return json.dumps([walk.nodes(), walk.shared, sorted(walk.stores)], check_circular=False, separators=(",", ":"))
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """Properties of a class that decide what is recorded of its instances.
+class _Kind(NamedTuple):
+    """Properties of a class that decide what is recorded of its instances."""
 
-    Attributes:
-        is_type: it is a class itself.
-        is_imported: it may be had by an import.
-        is_container: it is a module that holds others by keys.
-        is_plain: its attributes are read as those of ``object`` are.
-        is_plain_module: likewise, and it is a module.
-        is_simple: of its instances is known what is known of the way to them, and no more.
-        container: its name, where its methods are known.
-    """
-
-    is_type: bool
-    is_imported: bool
-    is_container: bool
-    is_plain: bool
-    is_plain_module: bool
-    is_simple: bool
-    container: str
+    is_type: bool  # the instances are classes
+    is_imported: bool  # an import may give an instance
+    is_container: bool  # a module with submodules or parameters by key
+    is_plain: bool  # attributes are read as those of `object` are
+    is_plain_module: bool  # likewise, and it is a module
+    is_simple: bool  # nothing is known of an instance but how it is reached
+    container: str  # its name, where its methods are known
 
 
-class _Reached:
-    """An object that was reached.
+class _Reached(NamedTuple):
+    """An object that was reached."""
 
-    Attributes:
-        value: the object.
-        above: ids of it and of those that lead to it.
-        is_of_module: a global variable leads to it, through Python modules and dictionaries only, and it is one.
-        holder: the module whose dictionary it is, and as which: ``(module, "_buffers")``; ``None`` for other objects.
-    """
-
-    __slots__ = ("value", "above", "is_of_module", "holder")
-
-    def __init__(
-        self, value: Any, above: frozenset[int], is_of_module: bool, holder: tuple[Any, str] | None,
-    ) -> None:
-        self.value = value
-        self.above = above
-        self.is_of_module = is_of_module
-        self.holder = holder
+    value: Any
+    above: frozenset[int]  # ids of it and of those that lead to it
+    is_of_module: bool  # a global variable leads to it, through Python modules and dictionaries only, and it is one
+    # the module whose dictionary it is, and as which: `(module, "_buffers")`; `None` for other objects
+    holder: tuple[Any, str] | None
 
 
 class _Walk:
-    """The objects that a code object leads to.
-
-    Args:
-        code, variables, namespace: as of :func:`snapshot`.
-    """
+    """The objects that a code object leads to."""
 
     def __init__(self, code: CodeType, variables: Mapping[str, Any], namespace: Mapping[str, Any]) -> None:
         self.variables = variables
@@ -123,13 +95,11 @@ class _Walk:
             self.roots["global", name] = None
         self.stores = _stores(code)
         self.read = list(self.names)  # of modules and classes, which no string names
-        self.wanted = frozenset(self.read)
         self.names.update(self.strings)
         self.kinds: dict[type, _Kind] = {}
         self.plain: dict[tuple[type, str], bool] = {}
         self.shared: list[dict[str, Any]] = []
-        self.places: dict[type, int] = {}  # of classes in ``shared``
-        self.simple: dict[tuple[str, tuple[tuple[str, Any], ...], str], int] = {}  # likewise, of answers
+        self.places: dict[Any, int] = {}  # in ``shared``, by class, or by the answers
 
     def nodes(self) -> list[list[Any]]:
         """Return ``[node it is reached from, kind of step, its name or key, answers]`` of each object.
@@ -143,7 +113,8 @@ class _Walk:
             if len(nodes) >= MOST or id(value) in owner.above:
                 return
             if kind == "class":
-                nodes.append([parent, kind, key, self._of_class_of(value, owner)])
+                reading = PLAIN if owner.holder is None else MODULES
+                nodes.append([parent, kind, key, self._place(value, value, {"reading": reading})])
                 return
             holder = (owner.value, key) if kind == "attr" and key in MODULE_DICTIONARIES \
                 and self._kind(type(owner.value)).is_plain_module else None
@@ -190,9 +161,9 @@ class _Walk:
             return
         of_kind = self._kind(kind)
         if of_kind.is_type:
-            for name in self._in_class(value):
-                inner = attribute(value, name)
-                if inner is not MISSING:
+            entries = set[str]().union(*map(vars, type.__getattribute__(value, "__mro__")))
+            for name in self.read:
+                if name in entries and (inner := attribute(value, name)) is not MISSING:
                     yield "attr", name, inner
             return
         if of_kind.is_plain:
@@ -207,38 +178,27 @@ class _Walk:
         if self.stores and kind.__dictoffset__:
             yield "class", "", kind
 
-    def _in_class(self, cls: type) -> list[str]:
-        """Return the names that a class or one of its bases has an entry under, in the order of :attr:`read`."""
-        wanted = self.wanted
-        held: set[str] = set()
-        for each in type.__getattribute__(cls, "__mro__"):
-            held |= wanted & vars(each).keys()
-        return [name for name in self.read if name in held]
-
     def _answers(
         self, kind: str, key: Any, value: Any, owner: _Reached, holder: tuple[Any, str] | None,
     ) -> dict[str, Any] | int:
-        """Return what is known of an object, or the index of that in ``shared``.
-
-        Args:
-            kind, key: the step that leads to it.
-            value: the object.
-            owner: what the step is from.
-            holder: as of :class:`_Reached`, of the object.
-        """
+        """Return what is known of an object, reached from its owner by a step, or the index of that in ``shared``."""
         of_kind = self._kind(type(value))
         # How long an unobservable read stays true, by what the object is and what holds it.
         reading = ALWAYS if owner.is_of_module and of_kind.is_imported else MODULES \
             if kind == "item" or holder is not None or owner.holder is not None else PLAIN
         member = _as_member(*owner.holder, key) if kind == "item" and owner.holder is not None \
             and type(key) is str else ()
-        if not of_kind.is_simple:
-            return self._of_object(value, {"reading": reading, **dict(member)})
-        told = reading, member, of_kind.container
-        place = self.simple.get(told)
+        answers = {"reading": reading, **dict(member)}
+        if of_kind.is_simple:
+            return self._place((reading, member, of_kind.container), value, answers)
+        return self._of_object(value, answers)
+
+    def _place(self, key: Any, value: Any, answers: dict[str, Any]) -> int:
+        """Return the index in ``shared`` of the answers about an object, which are the same for all of one key."""
+        place = self.places.get(key)
         if place is None:
-            place = self.simple[told] = len(self.shared)
-            self.shared.append(self._of_object(value, {"reading": reading, **dict(member)}))
+            place = self.places[key] = len(self.shared)
+            self.shared.append(self._of_object(value, answers))
         return place
 
     def _of_object(self, value: Any, answers: dict[str, Any]) -> dict[str, Any]:
@@ -258,14 +218,6 @@ class _Walk:
         if of_kind.container:
             answers["container"] = of_kind.container
         return answers
-
-    def _of_class_of(self, cls: type, owner: _Reached) -> int:
-        """Return the index in ``shared`` of the answers about the class of an object."""
-        place = self.places.get(cls)
-        if place is None:
-            place = self.places[cls] = len(self.shared)
-            self.shared.append(self._of_object(cls, {"reading": PLAIN if owner.holder is None else MODULES}))
-        return place
 
     def _kind(self, kind: type) -> _Kind:
         """Return the properties of a class, computed once."""
@@ -292,13 +244,12 @@ class _Walk:
         """Add the answers about a list or dictionary of modules or parameters."""
         if object_facts.is_indexable(value):
             answers["indexable"] = True
-            if length := object_facts.length(value):
-                answers["length"] = length
+            if modules := own_attributes(value)["_modules"]:
+                answers["length"] = len(modules)
         elements = []
         for inside in ("_modules", "_parameters"):
-            held: Any = own_attributes(value).get(inside)
-            names: list[str] = list(held) if type(held) in DICTIONARIES else []
-            for number, name in enumerate(names):
+            members: Any = own_attributes(value).get(inside)
+            for number, name in enumerate(members if type(members) in DICTIONARIES else ()):
                 if name not in self.strings:
                     continue
                 keys: list[int | str] = [number, name, *([int(name)] if name.isdecimal() else [])]
@@ -318,7 +269,7 @@ class _Walk:
             entries = {name for each in bases for name in self.stores & vars(each).keys()}
             generic = class_entry(cls, "__setattr__") is object.__setattr__
             answers["stores"] = [generic, sorted(
-                name for name in entries if not object_facts.stores_plainly(cls, name, False))]
+                name for name in entries if not object_facts.stores_plainly(cls, name))]
         ancestors = [[index, base] for index in range(len(cls.__mro__)) if (base := object_facts.ancestor(cls, index))]
         if ancestors:
             answers["ancestor"] = ancestors
@@ -349,7 +300,7 @@ def _collect(code: CodeType, names: dict[str, None], strings: dict[str, None], n
 
 
 def _classes_in_constants(code: CodeType) -> Iterator[str]:
-    """Yield the names of classes among the constants, and of those whose methods are: a text may say them so."""
+    """Yield the names of classes among the constants, and of those with a method there: a text may name them so."""
     for value in code.co_consts:
         cls = value.__self__ if type(value) is types.MethodType else value
         if is_of(cls, type):
@@ -357,14 +308,14 @@ def _classes_in_constants(code: CodeType) -> Iterator[str]:
 
 
 def _small_numbers(code: CodeType) -> list[int]:
-    """Return the numbers that stand in instructions (since 3.14)."""
+    """Return the numbers that are operands of instructions (since 3.14)."""
     if "LOAD_SMALL_INT" not in dis.opmap:
         return []
     return [int(each.argval) for each in dis.get_instructions(code) if each.opname == "LOAD_SMALL_INT"]
 
 
 def _stores(code: CodeType) -> frozenset[str]:
-    """Return the names of attributes that a code object may store, by a statement or where the name is a value."""
+    """Return the names of attributes that a code object may store, by a statement or by ``setattr`` and its like."""
     names: set[str] = set()
     if _STORE_ATTR in code.co_code[::2]:
         names = {str(each.argval) for each in dis.get_instructions(code) if each.opname == "STORE_ATTR"}

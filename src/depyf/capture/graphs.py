@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..decompiler.names import free_name
@@ -30,76 +29,38 @@ from .torch_private import current_compilation, graph_modules
 
 #: A stage and its index in the graph.
 StageKey = tuple[str, int]
-#: Interned keys: they are few, and a long run has ten thousand graphs.
-_keys: dict[StageKey, StageKey] = {}
-_NO_NAMES: frozenset[str] = frozenset()  # (one for all: each empty set that is made takes 216 bytes)
-#: The kernels of a graph that has none, which is most of them.
-_NO_KERNELS: Mapping[str, Recorded[KernelOfGraph]] = MappingProxyType({})
-_NO_PIECES: Mapping[str, GraphBuilder] = MappingProxyType({})
 
 
-def _key(stage: str, index: int) -> StageKey:
-    return _keys.setdefault((stage, index), (stage, index))
-
-
+@dataclass(slots=True, eq=False)
 class GraphBuilder:
-    """A graph while its compilation goes on. Texts are in it until it has a name, and are recorded then.
+    """A graph while its compilation is in progress. Its texts are recorded as soon as it has a name."""
 
-    Attributes:
-        name: as shown; empty until the code that calls the graph is there, which says what torch calls it.
-        printed_later: stages that are printed once they are compiled: torch need not print them for its trace.
-        inputs_of: the stage that has the inputs.
-        kernels: by the paths of torch's own files.
-        waiting: what is done once it has a name.
-        is_called: transformed code calls it.
-        whole: of a piece of a graph that the backend split: that graph.
-        pieces: the pieces of this graph that the backend compiled, by name.
-        later: a stage that is printed once it is compiled, and torch's print of it before that, recorded at the end of
-            the run if it never was: no call came to the backward.
-        call: of a graph without a frame, what compiles it (:class:`~.torch_private.compiler_calls.CompilerCall`).
-        module: the captured graph, as long as it lives.
-    """
-
-    __slots__ = ("backend", "call", "ids", "inputs_of", "is_called", "kernels", "later", "module", "name", "pieces",
-                 "printed_later", "stages", "torch_name", "waiting", "whole")
-
-    def __init__(self, ids: CompileId, whole: GraphBuilder | None = None) -> None:
-        self.ids = ids
-        self.whole = whole
-        self.pieces: Mapping[str, GraphBuilder] = _NO_PIECES
-        self.later: tuple[str, str] | None = None
-        self.backend = self.torch_name = self.name = ""
-        self.call: current_compilation.CompilerCall | None = None
-        self.module: weakref.ref[Any] | None = None
-        self.printed_later = _NO_NAMES
-        self.stages: tuple[tuple[StageKey, Recorded[StageOfGraph]], ...] = ()  # (few: a dictionary takes more room)
-        self.inputs_of: StageKey | None = None
-        self.kernels = _NO_KERNELS
-        self.waiting: tuple[Callable[[], None], ...] = ()
-        self.is_called = False
+    ids: CompileId
+    whole: GraphBuilder | None = None  # of a piece of a graph that the backend split: that graph
+    pieces: dict[str, GraphBuilder] = field(default_factory=dict)  # of this graph that the backend compiled, by name
+    name: str = ""  # as shown; empty until the code that calls the graph exists, which has torch's name of it
+    torch_name: str = ""
+    backend: str = ""
+    call: current_compilation.CompilerCall | None = None  # what compiles a graph without a frame
+    module: weakref.ref[Any] | None = None  # the captured graph, as long as it lives
+    stages: dict[StageKey, Recorded[StageOfGraph]] = field(default_factory=dict)
+    kernels: dict[str, Recorded[KernelOfGraph]] = field(default_factory=dict)  # by the paths of torch's own files
+    inputs_of: StageKey | None = None  # the stage that has the inputs
+    # stages that are printed once they are compiled: torch need not print them for its trace
+    printed_later: frozenset[str] = frozenset()
+    # such a stage, and torch's print of it, recorded at the end of the run if it was not compiled (no backward ran)
+    later: tuple[str, str] | None = None
+    waiting: tuple[Callable[[], None], ...] = ()  # what is done once it has a name
+    is_called: bool = False  # transformed code calls it
 
     @property
     def compile_id(self) -> CompileId | None:
         """The compilation, ``None`` for a graph without a frame."""
         return self.ids if self.call is None else None
 
-    def keep_kernel(self, path: str, record: Recorded[KernelOfGraph]) -> None:
-        """Keep the record of a kernel, in place of an earlier one."""
-        self.kernels = {**self.kernels, path: record}
-
-    def keep_stage(self, key: StageKey, record: Recorded[StageOfGraph]) -> None:
-        """Keep the record of a text, in place of an earlier one."""
-        stages = dict(self.stages)
-        stages[key] = record
-        self.stages = tuple(stages.items())
-
-    def stage(self, key: StageKey) -> Recorded[StageOfGraph]:
-        """Return the record of a text."""
-        return next(record for known, record in self.stages if known == key)
-
     def last(self, stage: str) -> StageKey | None:
-        """Return the latest text of a stage."""
-        return next((key for key, _ in reversed(self.stages) if key[0] == stage), None)
+        """Return the key of the latest text of a stage."""
+        return next((key for key in reversed(self.stages) if key[0] == stage), None)
 
     def when_named(self, action: Callable[[], None]) -> None:
         """Run an action as soon as the graph has a name, which may be now."""
@@ -114,12 +75,12 @@ class Graphs:
 
     Args:
         recorder: takes each stage and kernel as soon as its graph has a name.
-        guarded: runs an action; an error of it is reported (``Session.attempt``).
+        attempt: runs an action and reports an error of it (``Session.attempt``).
     """
 
-    def __init__(self, recorder: Recorder, guarded: Callable[[Callable[[], None], None], None]) -> None:
+    def __init__(self, recorder: Recorder, attempt: Callable[[Callable[[], None], None], None]) -> None:
         self._recorder = recorder
-        self._guarded = guarded
+        self._attempt = attempt
         self._builders: dict[tuple[int, int, int], list[GraphBuilder]] = {}
         self.names: dict[str, str] = {}  # torch's name of a graph -> shown name
         self._taken: set[str] = set()
@@ -132,7 +93,7 @@ class Graphs:
 
     # --- which ------------------------------------------------------------------------------------
     def current(self, ids: CompileId, new: bool = False) -> GraphBuilder:
-        """Return the graph that the compilation works on; begin one where there is none.
+        """Return the graph of a compilation that is in progress; begin one where there is none.
 
         Args:
             new: one begins, unless the last one was not captured yet.
@@ -166,9 +127,7 @@ class Graphs:
         """Return a piece of a graph that its backend split; begin it where it is new."""
         builder = whole.pieces.get(name)
         if builder is None:
-            builder = GraphBuilder(whole.ids, whole)
-            builder.backend = whole.backend
-            whole.pieces = {**whole.pieces, name: builder}
+            builder = whole.pieces[name] = GraphBuilder(whole.ids, whole, backend=whole.backend)
             whole.when_named(lambda: self._name(builder, f"{whole.name}.{legal_identifier(name)}"))
         return builder
 
@@ -184,8 +143,8 @@ class Graphs:
         known = self._of_aot.get(call.aot) if call.aot is not None else self._shown.get(shown) if shown else None
         builder = marked or known
         if builder is None:
-            builder = GraphBuilder(CompileId(-1, sum(key[1] < 0 for key in self._builders)))
-            builder.call = call._replace(marks=None)
+            ids = CompileId(-1, sum(key[1] < 0 for key in self._builders))
+            builder = GraphBuilder(ids, call=call._replace(marks=None))
             self._builders[builder.ids.key] = [builder]
             names = (f"{function_identifier(call.function)}_{number}" for number in itertools.count(1))
             self._name(builder, next(name for name in names if name not in self._taken))
@@ -226,43 +185,37 @@ class Graphs:
     def has(self, builder: GraphBuilder, stage: str, text: str) -> bool:
         """Return whether a graph has this text of a stage already."""
         return any(self._recorder.read(known).stage.text == text
-                   for key, known in builder.stages if key[0] == stage)
+                   for key, known in builder.stages.items() if key[0] == stage)
 
     def add_stage(
         self, builder: GraphBuilder, stage: str, text: str, internal: bool = False,
         modules: tuple[ModuleCall, ...] = (), inputs: tuple[GraphInput, ...] = (), callers: tuple[Caller, ...] = (),
         shown_as: str = "",
     ) -> None:
-        """Add a text of a stage to a graph, behind those that it has of that stage."""
-        key = _key(stage, sum(known == stage for (known, _), _ in builder.stages))
+        """Add a text of a stage to a graph, after those that it has of that stage."""
+        key = stage, sum(known == stage for known, _ in builder.stages)
         if inputs and builder.inputs_of is None:
             builder.inputs_of = key
-        self._set_stage(builder, GraphStage(
-            *key, text, internal, builder.compile_id, modules=modules, inputs=inputs, callers=callers,
-            shown_as=shown_as))
-
-    def _set_stage(self, builder: GraphBuilder, stage: GraphStage) -> None:
-        key = _key(stage.stage, stage.index)
-        pending = StageOfGraph(builder.name, stage)
-        builder.keep_stage(key, pending)
+        unnamed = GraphStage(*key, text, internal, builder.compile_id, modules=modules, inputs=inputs, callers=callers,
+                             shown_as=shown_as)
+        builder.stages[key] = StageOfGraph(builder.name, unnamed)
 
         def record() -> None:
-            if builder.stage(key) is pending:  # it was not replaced meanwhile
-                python = not stage.shown_as or not legal_graph(stage.text).startswith(NOT_PYTHON)
-                named = replace(stage, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
-                builder.keep_stage(key, StageOfGraph(builder.name, named))  # (kept where it cannot be recorded)
-                builder.keep_stage(key, self._recorder.stage(builder.name, named, self.inputs(builder)))
+            python = not shown_as or not legal_graph(text).startswith(NOT_PYTHON)
+            named = replace(unnamed, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
+            builder.stages[key] = StageOfGraph(builder.name, named)  # (stays where it cannot be recorded)
+            builder.stages[key] = self._recorder.stage(builder.name, named, self.inputs(builder))
 
         builder.when_named(record)
 
     def inputs(self, builder: GraphBuilder) -> tuple[GraphInput, ...]:
-        """Return the inputs of a graph, as far as torch says what they are."""
+        """Return the inputs of a graph, as far as they are known."""
         if builder.inputs_of is None:
             return ()
-        return self._recorder.read(builder.stage(builder.inputs_of)).stage.inputs
+        return self._recorder.read(builder.stages[builder.inputs_of]).stage.inputs
 
     def runs(self, builder: GraphBuilder, stage: str, target: Any) -> None:
-        """Told what runs of the last text of a stage."""
+        """Link what runs of the last text of a stage to its file."""
         key = builder.last(stage)
         if key is not None:
             builder.when_named(lambda: self._recorder.runs(
@@ -278,19 +231,19 @@ class Graphs:
         if path in builder.kernels:
             return
         kernel = Kernel(len(builder.kernels), text, path, builder.compile_id)
-        builder.keep_kernel(path, KernelOfGraph(builder.name, kernel))
+        builder.kernels[path] = KernelOfGraph(builder.name, kernel)
 
         def record() -> None:
             named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
-            builder.keep_kernel(path, KernelOfGraph(builder.name, named))
-            builder.keep_kernel(path, self._recorder.kernel(builder.name, named, module))
+            builder.kernels[path] = KernelOfGraph(builder.name, named)
+            builder.kernels[path] = self._recorder.kernel(builder.name, named, module)
 
         builder.when_named(record)
 
     def record(self, builder: GraphBuilder) -> CompiledGraph:
         """Return the whole graph."""
         return replace(
-            self._head(builder), stages=tuple(self._recorder.read(each).stage for _, each in builder.stages),
+            self._head(builder), stages=tuple(self._recorder.read(each).stage for each in builder.stages.values()),
             kernels=tuple(self._recorder.read(each).kernel for each in builder.kernels.values()))
 
     def running(self) -> Iterator[tuple[str, str, str]]:
@@ -330,12 +283,12 @@ class Graphs:
         self._recorder.append(self._head(builder))
         waiting, builder.waiting = builder.waiting, ()
         for action in waiting:
-            self._guarded(action, None)
+            self._attempt(action, None)
 
     def name_the_rest(self) -> None:
-        """Graphs that no code calls: their compilation failed, or goes on."""
+        """Name the graphs that no code calls: their compilation failed, or is in progress."""
         for builder in self.all():
             if not builder.name:
                 _, frame, recompile = builder.ids.key
                 torch_name = builder.torch_name or f"__graph_of_frame_{frame}_{recompile}"
-                self._guarded(lambda: self._name(builder, torch_name), None)  # (and its pieces)
+                self._attempt(lambda: self._name(builder, torch_name), None)  # (and its pieces)

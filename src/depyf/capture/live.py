@@ -8,6 +8,7 @@ from typing import Any
 
 from ..bytecode.code import Code
 from ..decompiler import decompile_code
+from ..decompiler.dynamo.facts import RecordedFacts
 from ..finishing.frames import Meaning, code_text, make_frame
 from ..records.environment import environment
 from ..records.model import (
@@ -24,7 +25,7 @@ from ..torch_text.global_names import without_ids
 from ..torch_text.guards import parse_guards
 from ..torch_text.wrapping import legal_graph
 from .codes import names_without_ids
-from .object_facts import LiveFacts
+from .fact_snapshot import snapshot
 from .torch_private import cache_entries, graph_modules, resume_code
 from .user_function import Meant, of_frame
 
@@ -66,7 +67,7 @@ def capture_of(
             source = decompile_code(
                 transformed, name=names.transformed(meant.name if current is code else current.co_name), simplify=True,
                 rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
-                facts=LiveFacts(values or {} if current is code else {}, namespace))
+                facts=RecordedFacts(snapshot(transformed, values or {} if current is code else {}, namespace)))
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]))

@@ -1,37 +1,37 @@
 """A session: all that is on while ``prepare_debug`` is on.
 
-A session listens (hooks of ``torch_private``) and builds records of what it hears. Each goes to the recorder as soon as
-it is complete, so that a killed run leaves what it had. Nothing of torch's is kept alive but code objects; an error in
+A session builds records of what the hooks of ``torch_private`` report. Each goes to the recorder as soon as it is
+complete, so that a killed run leaves what it had. It keeps no object of torch's alive but code objects; an error in
 here is reported once and never reaches the program.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import linecache
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from types import CodeType
-from typing import TYPE_CHECKING, Any
+from types import CodeType, FrameType
+from typing import Any
 
 from .. import budgets, guarded, reading
-from ..guarded import Result, guarded_call, warn_of
+from ..guarded import guarded_call, warn_of
 from ..records import stages
 from ..records.environment import environment
 from ..records.log import Recorded, RecordLog
 from ..records.model import (
-    Caller,
+    Bytecode,
     Capture,
-    Compilation,
-    CompiledGraph,
     CompileId,
     EndOfRecording,
     GraphInput,
     NamedValue,
     SourceFile,
     TracedLines,
+    TransformedCode,
     UnreadEvent,
     UserFunction,
 )
@@ -44,9 +44,9 @@ from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
 from .graphs import GraphBuilder, Graphs
 from .import_hook import when_imported
-from .own_sources import own_sources
 from .recorder import DumpWriter, Linker, Recorder
 from .torch_private import (
+    compile_arguments,
     compiled_callables,
     current_compilation,
     full_paths,
@@ -54,14 +54,13 @@ from .torch_private import (
     graph_modules,
     hooks,
     private_api,
+    recompiled_frame,
     resume_code,
     torch_caches,
     trace_events,
 )
 from .user_function import Meant, of_frame, record_of
 
-if TYPE_CHECKING:
-    from ..records.model import Bytecode
 
 class Session:
     """Watches from :meth:`start` to :meth:`end`; :meth:`capture` has the records until :meth:`close`.
@@ -69,12 +68,12 @@ class Session:
     Args:
         log: takes each record as it is complete.
         writer: writes the files that running code names.
-        linker: ties running code to the files; ``None`` to link nothing.
-        internal_stages: hand on torch's internal graphs too.
-        caches: ``"separate"`` (default) keeps entries of torch's compile caches made under the tool apart,
-            so that they always hold the graphs (and uses no cache up to torch 2.8, whose entries do not);
+        linker: links running code to the files; ``None`` to link nothing.
+        internal_stages: record torch's internal graphs, too.
+        caches: ``"separate"`` (default) separates entries of torch's compile caches that are made under the tool, so
+            that they always contain the graphs (and uses no cache up to torch 2.8, whose entries do not);
             ``"bypass"`` uses no cache; ``"use"`` changes nothing, and graphs that a cache entry lacks are missing.
-        log_bytecode: hand code objects to the writer.
+        log_bytecode: pass code objects to the writer.
         at_once: write and link transformed code as soon as Dynamo made it, where this torch does not take other code
             later.
     """
@@ -101,13 +100,13 @@ class Session:
         self.events = events.EventReader(trace_events.interned_string, full_path, self.recorder)
         self.graphs = Graphs(self.recorder, self.attempt)
         self.codes = Codes(self.recorder, self.events, self.attempt, self.note)
-        #: In which attempt Dynamo came to which lines of which files, by ``CompileId.key``, while it traces.
+        #: While Dynamo traces, by ``CompileId.key``: the attempt, and the lines that it came to, by file.
         self.tracing: dict[tuple[int, int, int], tuple[int, dict[str, set[int]]]] = {}
         self.process = os.getpid()
         self._sources: tuple[SourceFile, ...] = ()
         self._ending = EndOfRecording({}, ())
         self.warned = False
-        self.stopped = False  # a hook that another tool wrapped cannot be taken back: it falls silent
+        self.stopped = False  # a hook that another tool wrapped cannot be taken back: it does nothing from then on
 
     # --- life -------------------------------------------------------------------------------------
     def start(self) -> None:
@@ -199,7 +198,7 @@ class Session:
 
     # --- safety -----------------------------------------------------------------------------------
     def _safely(self, function: Callable[..., Any], failed: Any = None) -> Callable[..., Any]:
-        """Return the function as a hook, which never raises and is silent in a forked child and while a call is judged.
+        """Return the function as a hook, which never raises and does nothing in a forked child or for a judged call.
 
         Args:
             failed: what it returns where the function raised.
@@ -221,7 +220,7 @@ class Session:
 
         return hook
 
-    def attempt(self, action: Callable[[], Result], otherwise: Result) -> Result:
+    def attempt(self, action: Callable[[], Any], otherwise: Any) -> Any:
         """Run an action and return its result; where it raises, report that and return ``otherwise``."""
         return guarded_call(action, otherwise, self._report)
 
@@ -232,27 +231,31 @@ class Session:
             warn_of(error, "the dump lacks what was being written")
 
     def _on_lines(self) -> Callable[[str], Callable[[int], None]] | None:
-        """Return the function that takes files of the present attempt.
+        """Return a function of a file that returns what takes its lines in the present attempt.
 
-        What it returns takes their lines: a plain ``set.add``, for there are thousands.
+        That is a plain ``set.add``, for there are thousands.
         """
-        current = current_compilation.compile_id()
-        if current is None:
+        ids = self._compile_id()
+        if ids is None:
             return None
-        ids = self.events.compile_id(*current)
         known = self.tracing.get(ids.key)
         if known is None or known[0] != ids.attempt:  # tracing began again
             known = self.tracing[ids.key] = ids.attempt, {}
         files = known[1]
         return lambda name: files.setdefault(name, set()).add
 
+    def _compile_id(self) -> CompileId | None:
+        """Return the compilation that this thread is in."""
+        current = current_compilation.compile_id()
+        return self.events.compile_id(*current) if current is not None else None
+
     # --- graphs -----------------------------------------------------------------------------------
     def _graph(self, new: bool = False) -> GraphBuilder:
         """Return the graph that this thread works on: of a frame, or of a call of a compiler without one."""
-        current = current_compilation.compile_id()
-        if current is None:
+        ids = self._compile_id()
+        if ids is None:
             return self.graphs.of_call(current_compilation.current())
-        ids, number = self.events.compile_id(*current), None if new else current_compilation.aot_number()
+        number = None if new else current_compilation.aot_number()
         known = self.graphs.of_aot(ids, number)
         if known is not None:
             return known
@@ -281,25 +284,22 @@ class Session:
     def _before_backend(self, gm: Any, backend: Any) -> None:
         if self.caches == "separate" and "caches" in self.on:
             self.attempt(lambda: torch_caches.separate_caches_of_lines(gm), None)
-        current = current_compilation.compile_id()
-        if current is not None and current_compilation.is_without_frame():
-            ids = self.events.compile_id(*current)
+        ids = self._compile_id()
+        if ids is not None and current_compilation.is_without_frame():
             self.events.without_frame(ids)
             graph = self.graphs.traced_for_call(ids, current_compilation.current())
         else:
             graph = self._graph(new=True)
         graph.torch_name = current_compilation.name_of_graph(gm)
         graph.backend = compiled_callables.backend_name(backend)
-        nothing: list[tuple[str, str]] = []
-        inputs = self.attempt(lambda: graph_modules.graph_inputs(gm), nothing)
+        inputs = self.attempt(lambda: graph_modules.graph_inputs(gm), [])
         self._add_captured(graph, gm, tuple(GraphInput(*each) for each in inputs))
 
     def _add_captured(self, graph: GraphBuilder, gm: Any, inputs: tuple[GraphInput, ...]) -> None:
         """Record a graph, or a piece of one, as the backend is given it."""
         graph.module = weakref.ref(gm)
         text = self._text(graph_modules.readable(gm))
-        none: tuple[Caller, ...] = ()
-        calls = self.attempt(lambda: callers(graph_modules.calls_into_torch(gm)), none)
+        calls = self.attempt(lambda: callers(graph_modules.calls_into_torch(gm)), ())
         self.graphs.add_stage(
             graph, "Captured_Graph", text, modules=module_calls(graph_modules.node_modules(gm)), inputs=inputs,
             callers=calls)
@@ -307,7 +307,7 @@ class Session:
     def _after_backend(self, gm: Any, compiled: Any) -> None:
         graph = self._graph()
         if self.linker is not None and getattr(compiled, "__self__", compiled) is gm:
-            # The graph runs as it was captured. (The module is let go once the file is written.)
+            # The graph runs as it was captured. (The module is released once the file is written.)
             self.graphs.runs(graph, "Captured_Graph", gm)
 
     def _text(self, printed: str) -> str:
@@ -355,8 +355,12 @@ class Session:
         self.graphs.add_kernel(self._graph(), text, path, module)
 
     # --- graphs that a backend shows -----------------------------------------------------------------
-    def _on_shown_graph(self, name: str, gm: Any, caller: str) -> None:
-        """Take a graph that was passed to ``lazy_format_graph_code``; of torch's own those that it has no event of."""
+    def _on_shown_graph(self, frame: FrameType) -> None:
+        """Record a graph that was passed to ``lazy_format_graph_code``; of torch's own those without an event."""
+        shown = hooks.shown_graph(frame)
+        if shown is None:
+            return
+        name, gm, caller = shown
         internal = caller.startswith("torch.") and name not in stages.SHOWN_BY_TORCH
         if not hasattr(gm, "print_readable") or internal and (stages.is_traced(name) or not self.internal_stages):
             return
@@ -414,21 +418,16 @@ class Session:
     def _is_printed_later(self, stage: str) -> bool:
         return stage in ("Forward_graph", "Backward_graph") and stage in self._graph().printed_later
 
-    def _arguments(self) -> dict[str, str] | None:
-        # (An error of ours loses no more: the event that tells of the compilation is read after this.)
-        unknown: dict[str, str] | None = None
-        return self.attempt(current_compilation.arguments, unknown)
-
     def _broken(self) -> tuple[list[tuple[str, int, str, str]], tuple[NamedValue, ...]]:
         # (An error of ours loses no more than the variables: the break is recorded without them.)
-        unknown: tuple[NamedValue, ...] = ()
-        return graph_break.stack(), self.attempt(graph_break.values, unknown)
+        return graph_break.stack(), self.attempt(graph_break.values, ())
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
-            metadata, payload, _seen_in_recompiled_frame, self._broken,
-            current_compilation.callers, self._function_of_frame, _options_of_inductor,
-            self._arguments)
+            metadata, payload, recompiled_frame.seen_in_recompiled_frame, self._broken,
+            current_compilation.callers, self._function_of_frame, compile_arguments.options_of_inductor,
+            # (An error of ours loses no more: the event on the compilation is read after this.)
+            lambda: self.attempt(current_compilation.arguments, None))
         name = events.unread_name(metadata)
         if name:
             self._on_unread(name, metadata, payload)
@@ -455,8 +454,7 @@ class Session:
 
     def _on_unread(self, name: str, metadata: dict[str, Any], payload: Any) -> None:
         """Record an event that nothing here reads, with the graph that is being compiled; a file of it on request."""
-        current = current_compilation.compile_id()
-        ids = None if current is None else self.events.compile_id(*current)
+        ids = self._compile_id()
         graph = self.graphs.of_aot(ids, current_compilation.aot_number()) or self.graphs.begun(ids) if ids else None
         self._unread_count += 1
         event = events.unread_event(name, metadata, payload, ids, self._unread_count)
@@ -468,12 +466,7 @@ class Session:
             self.graphs.add_stage(graph, stages.shown_stage(name), event.text, True, shown_as=stages.shown_name(name))
 
     def _on_printed_graph(self, metadata: dict[str, Any], payload: str, stage: str) -> None:
-        """Take the graph that an event holds, if it holds one.
-
-        Args:
-            metadata, payload: the event.
-            stage: of the graph, if it is one that everybody wants.
-        """
+        """Record the graph in an event, if there is one; ``stage`` is empty unless it is one that everybody wants."""
         shown = metadata.get("graph_dump")
         if isinstance(shown, dict):
             self._add_shown(self._graph(), str(shown.get("name") or "graph_dump"), payload)
@@ -536,17 +529,32 @@ class Session:
         self, original: CodeType, transformed: CodeType, bytecode: Bytecode, meant: Meant,
     ) -> CodeType | None:
         """Write and link transformed code; return what is to run for it, unless that is torch's own."""
-        from .codes import write_and_link  # (the decompiler)
+        from ..decompiler.dynamo.facts import RecordedFacts  # (with files="later" nothing is decompiled)
+        from ..finishing.frames import code_text
+        from ..finishing.texts import decompiled_bytecode
 
         compilation = self.events.compilation(bytecode.compile_id)
-        return write_and_link(
-            original, transformed, bytecode, record_of(meant), compilation.breaks if compilation is not None else (),
-            self.writer, self.linker, self.attempt, self.log_bytecode)
+        breaks = compilation.breaks if compilation is not None else ()
+        decompiled = decompiled_bytecode(bytecode, transformed, self.attempt)
+        arguments = transformed.co_varnames[: transformed.co_argcount + transformed.co_kwonlyargcount]
+        text = TransformedCode(
+            bytecode.compile_id, bytecode.function_name, code_text(decompiled), None, arguments, bytecode.file)
+        place = self.attempt(lambda: self.writer.transformed(text, record_of(meant), breaks), None)
+        linked = None
+        if place is not None and self.linker is not None:
+            facts = self.attempt(lambda: RecordedFacts(bytecode.facts), None) if bytecode.facts else None
+            linked = self.linker.link_transformed(original, transformed, decompiled, place, bytecode.shown, facts)
+        if self.log_bytecode:
+            kinds = ("original", original), ("transformed", transformed), ("recompiled", linked or transformed)
+            for kind, code in kinds:
+                self.writer.code_object(os.path.basename(bytecode.file), kind, code)
+        return linked
 
     def _meant(self, code: CodeType, frame: current_compilation.CompiledFrame | None) -> Meant:
         """Return the function that the user means by code that torch compiles; itself, where that cannot be known."""
         values, namespace = (frame.values, frame.namespace) if frame is not None else ({}, {})
-        return self.attempt(lambda: of_frame(code, values, namespace), Meant(code.co_name, code))
+        meant: Meant = self.attempt(lambda: of_frame(code, values, namespace), Meant(code.co_name, code))
+        return meant
 
     def _function_of_frame(self) -> UserFunction | None:
         frame = current_compilation.compiled_frame()
@@ -558,48 +566,35 @@ class Session:
 
     # --- the whole --------------------------------------------------------------------------------
     def _complete(self, options: tuple[str, ...]) -> None:
-        current = current_compilation.compile_id()
-        if current is not None:  # the block was entered inside of the backend
-            self.attempt(lambda: self.events.goes_on(self.events.compile_id(*current)), None)
+        ids = self._compile_id()
+        if ids is not None:  # the block was entered inside of the backend
+            self.attempt(lambda: self.events.goes_on(ids), None)
         for key, (_, lines) in self.tracing.items():  # of compilations that did not end
             self.attempt(lambda: self.events.traced(key, _in_order(lines)), None)
         self.attempt(self.events.all_ended, None)
         self.attempt(self.codes.end, None)
         # Torch names no other files: those of the functions that it compiled, and all that it traced on the way.
         files = dict.fromkeys([*self.codes.own_files(), *self.events.files, *self.graphs.callers()])
-        nothing: tuple[SourceFile, ...] = ()
-        self._sources = self.attempt(lambda: own_sources(files), nothing)
+        self._sources = self.attempt(lambda: own_sources(files), ())
         for source in self._sources:
             self.recorder.append(source)
-        paths: dict[str, str] = {}
-        self._ending = EndOfRecording(
-            self.attempt(lambda: full_paths.cut_paths(files), paths), options)
+        self._ending = EndOfRecording(self.attempt(lambda: full_paths.cut_paths(files), {}), options)
         self.attempt(lambda: self.recorder.end(self._ending, self.notes), None)
 
     def capture(self) -> Capture:
         """Return the records of a run that has ended. One that cannot be read is not in it, and is reported."""
-        graphs: list[CompiledGraph | None] = [
-            self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
-        versions: dict[str, str] = self.attempt(environment, {})
-        compilations: tuple[Compilation, ...] = self.attempt(self.events.compilations, ())
-        nothing: tuple[UnreadEvent, ...] = ()
-        unwritten = self.attempt(lambda: self.codes.unwritten(self._ending), None)
+        graphs = [self.attempt(lambda: self.graphs.record(graph), None) for graph in self.graphs.all()]
         return Capture(
-            (), tuple(filter(None, graphs)), tuple(self.notes), versions, compilations, self._sources, unwritten,
-            self.attempt(lambda: tuple(map(self.recorder.read, self.unread)), nothing))
+            (), tuple(filter(None, graphs)), tuple(self.notes), self.attempt(environment, {}),
+            self.attempt(self.events.compilations, ()), self._sources,
+            self.attempt(lambda: self.codes.unwritten(self._ending), None),
+            self.attempt(lambda: tuple(map(self.recorder.read, self.unread)), ()))
 
 
-# What not every program needs is imported when it is needed.
-def _seen_in_recompiled_frame(expression: str) -> str:
-    from .torch_private import recompiled_frame
-
-    return recompiled_frame.seen_in_recompiled_frame(expression)
-
-
-def _options_of_inductor() -> list[str]:
-    from .torch_private import compile_arguments
-
-    return compile_arguments.options_of_inductor()
+def own_sources(names: Iterable[str]) -> tuple[SourceFile, ...]:
+    """Return the texts of files that are on no disk, as cells of notebooks: only the running program knows them."""
+    texts = {name: "".join(linecache.getlines(name)) for name in names if not os.path.exists(name)}
+    return tuple(SourceFile(name, text) for name, text in texts.items() if text)
 
 
 def _in_order(files: dict[str, set[int]]) -> tuple[TracedLines, ...]:

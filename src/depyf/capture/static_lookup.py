@@ -9,7 +9,7 @@ import sys
 import types
 from typing import Any
 
-#: What a look-up gives that finds nothing.
+#: The result of a look-up that finds nothing.
 MISSING = object()
 _CLASS = vars(object)["__class__"]
 
@@ -32,13 +32,20 @@ def own_attributes(value: Any) -> dict[str, Any]:
     return attributes if type(attributes) is dict else {}
 
 
+def closure_values(function: types.FunctionType) -> dict[str, Any]:
+    """Return the captured variables of a function that have a value, by name."""
+    values = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            values[name] = cell.cell_contents
+        except ValueError:
+            pass  # not assigned yet
+    return values
+
+
 def is_of(value: Any, *kinds: type) -> bool:
     """Return whether a value is of one of the kinds, by its type alone: ``isinstance`` asks its ``__class__``, too."""
-    for each in type(value).__mro__:
-        for kind in kinds:
-            if each is kind:
-                return True
-    return False
+    return any(each is kind for each in type(value).__mro__ for kind in kinds)
 
 
 def is_module(value: Any) -> bool:
@@ -50,11 +57,7 @@ def is_module_class(kind: type) -> bool:
     """Return whether a class is one of modules."""
     home = sys.modules.get("torch.nn.modules.module")
     base = vars(home).get("Module") if type(home) is types.ModuleType else None
-    if base is not None:
-        for each in kind.__mro__:
-            if each is base:
-                return True
-    return False
+    return base is not None and any(each is base for each in kind.__mro__)
 
 
 def has(kind: type, name: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,6 @@ from ..records.model import (
     CacheEntry,
     Capture,
     CodeText,
-    Compilation,
     CompiledFunction,
     CompiledGraph,
     CompileId,
@@ -95,34 +94,55 @@ def events(log: Iterable[str]) -> Iterator[tuple[dict[str, Any], str | None]]:
 
 
 def _capture(path: str, log: Iterable[str]) -> Capture:
-    reader = EventReader(full_path=lambda shown: _full_path(shown, reader.strings()))
-    guards: dict[tuple[int, int, int], str] = {}
-    graphs: dict[tuple[int, int, int], _Graph] = {}
-    environment: dict[str, str] = {}
-    unread_events: list[UnreadEvent] = []
+    reading = _Log()
     count, unread = 0, 0
+    for metadata, payload in events(log):
+        count += 1
+        try:
+            reading.take(metadata, payload)
+        except _NOT_AS_TORCH_WRITES:
+            unread += 1
+    if not count:
+        raise RecordsError(f"{path} holds no event of torch's structured trace; give a log that TORCH_TRACE "
+                           "wrote.")
+    try:
+        return reading.capture(unread)
+    except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
+        raise RecordsError(f"{path} holds events that torch does not write so ({error}).") from error
 
-    def take(metadata: dict[str, Any], payload: str | None) -> None:
-        reader.feed(metadata, payload)
+
+class _Log:
+    """The records of a log while it is read."""
+
+    def __init__(self) -> None:
+        self.reader = EventReader(full_path=self._full_path)
+        self.guards: dict[tuple[int, int, int], str] = {}
+        self.graphs: dict[tuple[int, int, int], _Graph] = {}
+        self.environment: dict[str, str] = {}
+        self.unread: list[UnreadEvent] = []
+
+    def take(self, metadata: dict[str, Any], payload: str | None) -> None:
+        """Read an event."""
+        self.reader.feed(metadata, payload)
         if isinstance(metadata.get("rank"), int):
-            environment["rank"] = str(metadata["rank"])
+            self.environment["rank"] = str(metadata["rank"])
         metrics = metadata.get("compilation_metrics")
         if isinstance(metrics, dict):
-            environment.update({key: str(metrics[name]) for key, name in
-                                (("torch", "pytorch_version"), ("python", "python_version")) if metrics.get(name)})
-        name, has_frame = unread_name(metadata), isinstance(metadata.get("frame_id"), int)
-        if name or payload is None or not has_frame:
-            if name:
-                unread_events.append(unread_event(name, metadata, payload, reader.compile_id(
-                    metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)) if has_frame else None,
-                    len(unread_events) + 1))
-            return
-        ids = reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
-        key = ids.key
+            self.environment.update({key: str(metrics[name]) for key, name in
+                                     (("torch", "pytorch_version"), ("python", "python_version")) if metrics.get(name)})
+        unknown, ids = unread_name(metadata), None
+        if isinstance(metadata.get("frame_id"), int) and (unknown or payload is not None):
+            ids = self.reader.compile_id(metadata["frame_id"], int(metadata.get("frame_compile_id") or 0))
+        if unknown:
+            self.unread.append(unread_event(unknown, metadata, payload, ids, len(self.unread) + 1))
+        elif payload is not None and ids is not None:
+            self._take_text(ids, metadata, payload)
+
+    def _take_text(self, ids: CompileId, metadata: dict[str, Any], payload: str) -> None:
         if "dynamo_cpp_guards_str" in metadata:
-            guards[key] = without_ids(payload, {}, {})
+            self.guards[ids.key] = without_ids(payload, {}, {})
             return
-        graph = graphs.setdefault(key, _Graph(ids))
+        graph = self.graphs.setdefault(ids.key, _Graph(ids))
         if isinstance(metadata.get("inductor_output_code"), dict):
             output = metadata["inductor_output_code"]
             graph.kernel(payload, str(output.get("file_path") or output.get("filename") or ""))
@@ -133,49 +153,36 @@ def _capture(path: str, log: Iterable[str]) -> Capture:
             graph.stage(stage, payload, int(metadata.get("attempt") or 0), stages.shown_name(name) if name else "",
                         kind_of(metadata))
 
-    for metadata, payload in events(log):
-        count += 1
-        try:
-            take(metadata, payload)
-        except _NOT_AS_TORCH_WRITES:
-            unread += 1
-    if not count:
-        raise RecordsError(f"{path} holds no event of torch's structured trace; give a log that TORCH_TRACE "
-                           "wrote.")
-    try:
-        compilations = tuple(map(checked, reader.compilations()))
-        note = unread_note(unread_events)
-        return replace(_put_together(reader, compilations, guards, graphs, environment, unread, note),
-                       events=tuple(unread_events))
-    except (RecordsError, *_NOT_AS_TORCH_WRITES) as error:
-        raise RecordsError(f"{path} holds events that torch does not write so ({error}).") from error
+    def capture(self, unread: int) -> Capture:
+        """Return the records; ``unread`` events were not as torch writes them."""
+        compilations = tuple(map(checked, self.reader.compilations()))
+        guard_reader = GuardReader(self._full_path)
+        graphs = {key: graph.record() for key, graph in self.graphs.items() if graph.stages}
+        first = {c.compile_id.frame_key: c for c in reversed(compilations)}
+        entries: dict[tuple[int, int], list[CacheEntry]] = {}
+        for compilation in compilations:
+            if compilation.outcome == "compiled":
+                ids = compilation.compile_id
+                code = TransformedCode(ids, compilation.function, _NO_SOURCE, None, ())
+                names = (graphs[ids.key].name,) if ids.key in graphs else ()
+                entries.setdefault(ids.frame_key, []).append(
+                    CacheEntry(ids, guard_reader.read(self.guards.get(ids.key, "")), code, names))
+        frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
+                        tuple(of_frame)) for frame, of_frame in entries.items()]
+        left_out = f"events of the log that are not as torch writes them are left out: {unread}" if unread else ""
+        notes = tuple(filter(None, (FROM_LOG, left_out, unread_note(self.unread))))
+        return Capture(_functions(frames), tuple(graphs.values()), notes, self.environment, compilations,
+                       events=tuple(self.unread))
 
-
-def _put_together(
-    reader: EventReader, compilations: tuple[Compilation, ...], guards: Mapping[tuple[int, int, int], str],
-    graphs: Mapping[tuple[int, int, int], _Graph], environment: dict[str, str], unread: int, note: str,
-) -> Capture:
-    guard_reader = GuardReader(lambda shown: _full_path(shown, reader.strings()))
-    records = {key: _with_calls(graph.record()) for key, graph in graphs.items() if graph.stages}
-    functions: dict[tuple[int, int], list[CacheEntry]] = {}
-    for compilation in compilations:
-        if compilation.outcome == "compiled":
-            ids = compilation.compile_id
-            key = ids.key
-            code = TransformedCode(ids, compilation.function, _NO_SOURCE, None, ())
-            names = (records[key].name,) if key in records else ()
-            functions.setdefault(ids.frame_key, []).append(
-                CacheEntry(ids, guard_reader.read(guards.get(key, "")), code, names))
-    first = {c.compile_id.frame_key: c for c in reversed(compilations)}
-    frames = [Frame(first[frame].function, first[frame].function, first[frame].location, _NO_SOURCE, False, (), (),
-                    tuple(entries)) for frame, entries in functions.items()]
-    left_out = f"events of the log that are not as torch writes them are left out: {unread}" if unread else ""
-    notes = tuple(filter(None, (FROM_LOG, left_out, note)))
-    return Capture(_functions(frames), tuple(records.values()), notes, environment, compilations)
+    def _full_path(self, shown: str) -> str:
+        """Complete a path that torch cut in a name (``full_paths.FullPaths``), where only one file of the log fits."""
+        fitting = {path for path in self.reader.strings()
+                   if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
+        return fitting.pop() if len(fitting) == 1 and not os.path.isabs(shown) else shown
 
 
 def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
-    """Group frames by the function that they begin or go on with.
+    """Group frames by the function that they begin or continue.
 
     The log does not say which; the name and the place of a resume function do: the last function of that name that
     begins above its line.
@@ -193,16 +200,6 @@ def _functions(frames: Iterable[Frame]) -> tuple[CompiledFunction, ...]:
             begun.append(frame)
             members[id(frame)] = [frame]
     return tuple(CompiledFunction(members[id(frame)][0].name, tuple(members[id(frame)])) for frame in begun)
-
-
-def _full_path(shown: str, known: Iterable[str]) -> str:
-    """Complete a path that torch cut within a name (``full_paths.FullPaths``), where only one file of the log fits."""
-    fitting = {path for path in known if path.endswith(shown) and not path.endswith(("/" + shown, "\\" + shown))}
-    return fitting.pop() if len(fitting) == 1 and not os.path.isabs(shown) else shown
-
-
-def _with_calls(graph: CompiledGraph) -> CompiledGraph:
-    return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
 
 
 class _Graph:
@@ -235,7 +232,8 @@ class _Graph:
         name = f"__compiled_fn_of_{self.ids.frame}_{self.ids.recompile}"
         if self.ids.resets:  # (torch counts anew)
             name += f"_after_reset_{self.ids.resets}"
-        return CompiledGraph(name, name, self.ids, "", _with_inputs(self.stages), tuple(self.kernels))
+        graph = CompiledGraph(name, name, self.ids, "", _with_inputs(self.stages), tuple(self.kernels))
+        return replace(graph, kernels=Provenance(graph).kernels) if graph.kernels else graph
 
 
 def _with_inputs(stages: Sequence[GraphStage]) -> tuple[GraphStage, ...]:

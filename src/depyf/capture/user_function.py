@@ -1,4 +1,4 @@
-"""The function that the user means by a frame: found behind decorators, wrappers and torch's own callers.
+"""The function that the user means by a frame: found inside decorators, wrappers and torch's own callers.
 
 Torch compiles the code that runs first, and that is often a wrapper::
 
@@ -6,14 +6,14 @@ Torch compiles the code that runs first, and that is often a wrapper::
     def forward(self, input_ids): ...            ... func(self, *args, **kwargs)       # func: LlamaModel.forward
 
 The frame of ``wrapper`` means ``LlamaModel.forward``, called through ``merge_with_config_defaults.wrapper``. A function
-is taken for a wrapper of another one that its closure holds if one of these says so:
+is taken for a wrapper of another one in its closure if one of these holds:
 
 * it is the ``__wrapped__`` of the outer one, or its name leads, in its class or module, to what wraps it so;
 * the outer one takes ``*args, **kwargs``, and got the inner one as an argument of the function that made it (of
   several, it is the one called with ``*args``).
 
-Nothing of the user's runs in here: only dictionaries of classes, modules and instances, cells, and attributes of
-Python's own types are read. Torch is not needed.
+None of the user's code runs: only dictionaries of classes, modules and instances, cells, and attributes of Python's own
+types are read. Torch is not needed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ import functools
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from ..records.model import SourceLocation, UserFunction
 from ..torch_text.global_names import plain_name, resumed_function
-from .static_lookup import class_entry, is_module, own_attributes
+from .static_lookup import class_entry, closure_values, is_module, own_attributes
 from .torch_private import private_api
 
 #: More wrappers than this are not followed.
@@ -36,36 +36,32 @@ _MOST = 20
 _ANY_ARGUMENTS = 0x4 | 0x8  # in co_flags: *args and **kwargs
 #: Methods of ``nn.Module`` that only call ``forward``.
 _CALLERS = ("_wrapped_call_impl", "_call_impl")
-#: Where classes of torch's are whose ``forward`` calls that of ``self.module``.
+#: Packages of torch's classes whose ``forward`` calls that of ``self.module``.
 _AROUND = ("torch.nn.parallel.", "torch.distributed.")
 
 
 @dataclass(frozen=True)
 class Meant:
-    """The function that a frame stands for.
+    """The function that the user means by a frame."""
 
-    Attributes:
-        name: as a person says it: ``LlamaModel.forward``, ``main.step``, ``lambda at line 12``; of a resume function
-            the function that it continues.
-        code: of that function.
-        wrappers: ``(name, code)`` of those it is called through, outermost first. The first is what torch compiled.
-    """
-
+    # as a person says it: `LlamaModel.forward`, `main.step`, `lambda at line 12`; of a resume function the
+    # function that it continues
     name: str
-    code: CodeType
+    code: CodeType  # of that function
+    # `(name, code)` of those it is called through, outermost first. The first is what torch compiled.
     wrappers: tuple[tuple[str, CodeType], ...] = ()
 
 
 def of_frame(
     code: CodeType, values: Mapping[str, Any], namespace: Mapping[str, Any], function: FunctionType | None = None
 ) -> Meant:
-    """Return the function that a frame stands for.
+    """Return the function that the user means by a frame.
 
     Args:
-        code: what it runs.
+        code: of the frame.
         values: its local variables, captured ones included.
         namespace: its globals.
-        function: what it is a call of, where that is known.
+        function: that was called, where that is known.
     """
     this = values.get(code.co_varnames[0]) if code.co_argcount else None
     if resumed_function(code.co_name) is not None:
@@ -79,7 +75,7 @@ def of_frame(
         wrappers.append((_wrapper_name(current), current))
         this = owner if owner is not None else this
         current, function = inner.__code__, inner
-        values, namespace = _captured(inner), inner.__globals__
+        values, namespace = closure_values(inner), inner.__globals__
     return Meant(_name(current, this, function), current, tuple(wrappers))
 
 
@@ -89,29 +85,19 @@ def location(code: CodeType) -> SourceLocation:
 
 
 def record_of(meant: Meant) -> UserFunction:
-    """Return the function that a frame means, as it stands in a record."""
+    """Return the function that a frame means, as it is recorded."""
     return UserFunction(meant.name, location(meant.code), tuple(
         SourceLocation(code.co_filename, code.co_firstlineno, name) for name, code in meant.wrappers))
 
 
 def of_function(function: Any, this: Any = None) -> Meant:
-    """Return the function that a live function stands for.
-
-    Args:
-        this: the object that it is a method of.
-    """
+    """Return the function that the user means by a function, a method of ``this`` where that is given."""
     return of_frame(function.__code__, values_of(function, this), function.__globals__, function)
 
 
 def values_of(function: FunctionType, this: Any = None) -> dict[str, Any]:
-    """Return the local variables of a function's frames that are known before a call.
-
-    These are what it captured, and the object that it is a method of.
-
-    Args:
-        this: that object.
-    """
-    values = dict(_captured(function))
+    """Return the local variables of a function's frames that are known before a call: captured ones, and ``self``."""
+    values = closure_values(function)
     if this is not None and function.__code__.co_argcount:
         values = {function.__code__.co_varnames[0]: this, **values}
     return values
@@ -173,15 +159,15 @@ def _inner(
     The first is ``None`` where it wraps none, the second where the object stays the same.
     """
     if this is not None:
-        held = own_attributes(this)
+        attributes = own_attributes(this)
         if is_module(this) and code.co_name in _CALLERS:
             return _function(this), this
         if is_module(this) and code.co_name == "forward" and type(this).__module__.startswith(_AROUND):
-            module = _modules(held).get("module")
+            module = _modules(attributes).get("module")
             if module is not None:
                 return _function(module), module
-        if code.co_name == "__call__" and "__wrapped__" in held:
-            return _function(held["__wrapped__"]), None
+        if code.co_name == "__call__" and "__wrapped__" in attributes:
+            return _function(attributes["__wrapped__"]), None
     candidates = {}
     for name in code.co_freevars:
         function = _function(values.get(name))
@@ -204,15 +190,7 @@ def _leads_to(function: FunctionType, code: CodeType, this: Any) -> bool:
     for step in function.__qualname__.split("."):
         value = holder.get(step)
         holder = vars(value) if isinstance(value, type) else {}
-    for outer in (*methods, value):
-        for _ in range(_MOST):
-            outer = _plain(outer)
-            if not isinstance(outer, FunctionType):
-                break
-            if outer.__code__ is code:
-                return True
-            outer = outer.__dict__.get("__wrapped__")
-    return False
+    return any(each.__code__ is code for outer in (*methods, value) for each in _wrapped_functions(outer))
 
 
 def _forwarded_to(code: CodeType, candidates: Mapping[str, FunctionType], namespace: Mapping[str, Any]) -> str | None:
@@ -236,17 +214,10 @@ def _forwarded_to(code: CodeType, candidates: Mapping[str, FunctionType], namesp
 
 def _maker(code: CodeType, namespace: Mapping[str, Any]) -> CodeType | None:
     """Return the code of the function that this one is defined in, if a global name leads to it."""
-    begin = getattr(code, "co_qualname", "").partition(".<locals>.")[0].split(".")
-    if begin == [""]:
-        values = list(namespace.values())  # before 3.11: any function there
-    else:
-        values = [namespace.get(begin[0])]
-    for value in values:
-        for function in _functions_in(value, begin[1:]):
-            maker = _enclosing(function.__code__, code)
-            if maker is not None:
-                return maker
-    return None
+    first, *names = getattr(code, "co_qualname", "").partition(".<locals>.")[0].split(".")
+    values = [namespace.get(first)] if first else list(namespace.values())  # before 3.11: any function there
+    makers = (_enclosing(function.__code__, code) for value in values for function in _functions_in(value, names))
+    return next(filter(None, makers), None)
 
 
 def _functions_in(value: Any, names: list[str]) -> Iterator[FunctionType]:
@@ -254,7 +225,12 @@ def _functions_in(value: Any, names: list[str]) -> Iterator[FunctionType]:
     if isinstance(value, type):
         for member in [vars(value).get(names[0])] if names else list(vars(value).values()):
             yield from _functions_in(member, names[1:])
-        return
+    else:
+        yield from _wrapped_functions(value)
+
+
+def _wrapped_functions(value: Any) -> Iterator[FunctionType]:
+    """Yield a function and those that it wraps, by ``__wrapped__``."""
     for _ in range(_MOST):
         value = _plain(value)
         if not isinstance(value, FunctionType):
@@ -264,13 +240,11 @@ def _functions_in(value: Any, names: list[str]) -> Iterator[FunctionType]:
 
 
 def _enclosing(outer: CodeType, code: CodeType) -> CodeType | None:
-    for const in outer.co_consts:
-        if const is code:
-            return outer
-        inner = _enclosing(const, code) if isinstance(const, CodeType) else None
-        if inner is not None:
-            return inner
-    return None
+    """Return the code object, this one or one in it, that has another one among its constants."""
+    if any(const is code for const in outer.co_consts):
+        return outer
+    inner = (_enclosing(const, code) for const in outer.co_consts if isinstance(const, CodeType))
+    return next(filter(None, inner), None)
 
 
 # --- what values are ------------------------------------------------------------------------------
@@ -282,13 +256,12 @@ def _function(value: Any) -> FunctionType | None:
             return value
         if value is None or isinstance(value, type):
             return None
-        held = own_attributes(value)
-        if "__wrapped__" in held:  # functools.lru_cache and its like
-            value = held["__wrapped__"]
+        attributes = own_attributes(value)
+        if "__wrapped__" in attributes:  # functools.lru_cache and its like
+            value = attributes["__wrapped__"]
         elif is_module(value):
-            compiled = _modules(held).get("_orig_mod")  # what torch.compile makes of a module
-            forward = held.get("forward")
-            inner = compiled if compiled is not None else forward
+            compiled = _modules(attributes).get("_orig_mod")  # what torch.compile makes of a module
+            inner = compiled if compiled is not None else attributes.get("forward")
             value = inner if inner is not None else class_entry(type(value), "forward", None)
         else:
             value = class_entry(type(value), "__call__", None)
@@ -296,7 +269,7 @@ def _function(value: Any) -> FunctionType | None:
 
 
 def _plain(value: Any) -> Any:
-    """Without what Python and torch.compile put around a function."""
+    """Return a function without what Python and torch.compile put around it."""
     for _ in range(_MOST):
         if isinstance(value, FunctionType):
             inner = value.__dict__.get(private_api.ORIGINAL_CALLABLE.key)
@@ -318,18 +291,6 @@ def _bound_to(value: Any) -> Any:
     return value if value is not None and is_module(value) else None
 
 
-def _modules(held: Mapping[str, Any]) -> dict[str, Any]:
-    modules = held.get("_modules")
+def _modules(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    modules = attributes.get("_modules")
     return modules if isinstance(modules, dict) else {}
-
-
-def _captured(function: Any) -> dict[str, Any]:
-    """Return the values that the closure of a function holds, by name."""
-    cells: tuple[CellType, ...] = function.__closure__ or ()
-    values = {}
-    for name, cell in zip(function.__code__.co_freevars, cells):
-        try:
-            values[name] = cell.cell_contents
-        except ValueError:
-            pass  # not assigned yet
-    return values

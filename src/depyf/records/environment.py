@@ -1,4 +1,4 @@
-"""In what a run took place."""
+"""The environment of a run: versions, command, date and rank."""
 
 from __future__ import annotations
 
@@ -9,24 +9,19 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-#: Names of options and variables whose values are nobody's business.
+#: Names of options and variables with secret values.
 _SECRET_NAME = re.compile(
     r"token(?!s|i[sz])|secret|passw|credential|(?:api|access|private).?key|(?:^|[-_])auth(?:$|[-_])", re.I)
-#: Parts of such names: few commands have one, and the expression is compiled for those only.
-_IN_SECRET_NAMES = ("token", "secret", "passw", "credential", "key", "auth")
-#: What is one by its form: tokens of Hugging Face, GitHub, GitLab, OpenAI, Slack, Weights & Biases; keys of AWS.
+#: What is secret by its form: user and password in an address; tokens of Hugging Face, GitHub, GitLab, OpenAI, Slack,
+#: Weights & Biases; keys of AWS.
 _SECRET = re.compile(
-    r"\b(?:hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox\w-[\w-]{8,}"
-    r"|AKIA[A-Z0-9]{12,}|(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f]))")
-#: Parts of such words, where they are shorter than the keys of Weights & Biases.
-_IN_SECRETS = ("hf_", "gh", "glpat-", "sk-", "xox", "AKIA")
-_KEY_LENGTH = 40
-_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+    r"(?<=://)[^/@\s]+(?=@)|\b(?:hf_\w{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|sk-[\w-]{16,}"
+    r"|xox\w-[\w-]{8,}|AKIA[A-Z0-9]{12,}|(?<![0-9a-f])[0-9a-f]{40}(?![0-9a-f]))")
 _MASK = "REDACTED"
 
 
 def environment() -> dict[str, str]:
-    """Versions, the command and the date; ``rank`` and ``world_size`` where there are several ranks."""
+    """Return versions, the command and the date; ``rank`` and ``world_size`` where there are several ranks."""
     torch = sys.modules.get("torch")
     facts = {"python": sys.version.split()[0], "torch": str(getattr(torch, "__version__", "none")),
              "command": command(), "date": time.strftime("%Y-%m-%d %H:%M")}
@@ -37,7 +32,7 @@ def environment() -> dict[str, str]:
 
 
 def versions_and_rank(environment: Mapping[str, str]) -> str:
-    """Return what a run took place in, as one phrase: versions, and the rank where there are several."""
+    """Return an environment as one phrase: versions, and the rank where there are several."""
     names = {"torch": "torch", "python": "Python"}
     known = [f"{name} {environment[key]}" for key, name in names.items() if environment.get(key)]
     if "world_size" in environment:
@@ -65,28 +60,16 @@ def without_secrets(words: Sequence[str]) -> Iterator[str]:
             yield _MASK
             follows = False
             continue
-        secret = _names_a_secret(name) and (name.startswith("-") or bool(equals))
+        secret = _SECRET_NAME.search(name) is not None and (name.startswith("-") or bool(equals))
         follows = secret and not equals
-        yield f"{name}={_MASK}" if secret and equals else _masked(word)
-
-
-def _names_a_secret(name: str) -> bool:
-    folded = name.casefold()  # (as the expression ignores case: the long s, too, is an s)
-    return any(part in folded for part in _IN_SECRET_NAMES) and _SECRET_NAME.search(name) is not None
-
-
-def _masked(word: str) -> str:
-    """Return a word with a mask for what is a secret by its form, and for a password in an address."""
-    if len(word) >= _KEY_LENGTH or any(part in word for part in _IN_SECRETS):
-        word = _SECRET.sub(_MASK, word)
-    return _IN_ADDRESS.sub(_MASK, word) if "://" in word else word
+        yield f"{name}={_MASK}" if secret and equals else _SECRET.sub(_MASK, word)
 
 
 def rank_and_world() -> tuple[int, int] | None:
-    """``(rank, number of ranks)`` of this process; ``None`` if it runs alone.
+    """Return ``(rank, number of ranks)`` of this process; ``None`` if it runs alone.
 
-    ``torch.distributed`` knows once it is initialised; before that, what ``torchrun`` and other launchers put into the
-    environment says it (torch/distributed/rendezvous.py, ``env://``).
+    ``torch.distributed`` knows them once it is initialised; before that, ``torchrun`` and other launchers put them into
+    the environment (torch/distributed/rendezvous.py, ``env://``).
     """
     distributed = sys.modules.get("torch.distributed")
     try:
@@ -100,7 +83,7 @@ def rank_and_world() -> tuple[int, int] | None:
 
 
 def launch() -> str:
-    """Return a text that all ranks of one launch share and two launches do not, as far as the environment tells.
+    """Return a text that is the same in all ranks of a launch, and differs between launches as far as that is known.
 
     ``torchrun`` starts its workers again under another restart count. Its folder of logs is new for each launch, but
     each machine has its own, so it counts only where all ranks are on one machine.

@@ -1,7 +1,7 @@
 """Records of what watching ``torch.compile`` yields: plain and immutable.
 
-No tensors, no modules, no code objects of torch's are held here: strings, numbers, tuples and other
-records only, so that every view can be made again later, elsewhere and without torch.
+They refer to no tensors, modules or code objects of torch's, only to strings, numbers, tuples and other
+records, so that every view can be made again later, elsewhere and without torch.
 
 A :class:`Capture` is the whole run.  Its tree::
 
@@ -14,13 +14,13 @@ A :class:`Capture` is the whole run.  Its tree::
             guards: tuple[Guard]
             transformed: TransformedCode
             graph_names: ("__compiled_fn_1",)   names of the graphs it calls
-            resume_names: ("__resume_at_10_2",) names of the resume functions it goes on in
+            resume_names: ("__resume_at_10_2",) names of the resume functions it calls
       graphs: tuple[CompiledGraph]              by name: stages and kernels
       notes: tuple[str]                         what could not be captured, and why (one line each)
       sources: tuple[SourceFile]                the user's files that the others name
       unwritten: Unwritten | None               what functions are made of, while their texts are not written
 
-A :class:`CompileId` ties them together: a cache entry, a graph and a compilation with the same ``frame`` and
+A :class:`CompileId` connects them: a cache entry, a graph and a compilation with the same ``frame`` and
 ``recompile`` belong to each other.
 """
 
@@ -37,7 +37,7 @@ from ..bytecode.packed import PackedCode
 class CompileId:
     """Torch's ``[frame/recompile]`` with the attempt (0 unless tracing was restarted).
 
-    ``torch._dynamo.reset()`` makes torch count from 0 again; ``resets`` tells how often it did so during the run.
+    ``torch._dynamo.reset()`` makes torch count from 0 again; ``resets`` is how often it did so during the run.
     """
 
     frame: int
@@ -50,12 +50,12 @@ class CompileId:
 
     @cached_property
     def key(self) -> tuple[int, int, int]:
-        """The key that ties records of one compilation together, whatever its attempts."""
+        """The key of a compilation, whatever its attempts."""
         return self.resets, self.frame, self.recompile
 
     @property
     def frame_key(self) -> tuple[int, int]:
-        """The key that ties the compilations of one frame together."""
+        """The key of a frame, for all its compilations."""
         return self.resets, self.frame
 
 
@@ -75,73 +75,48 @@ class SourceLocation:
 
 @dataclass(frozen=True)
 class UserFunction:
-    """The function that the user means by a frame (:mod:`depyf.capture.user_function`).
+    """The function that the user means by a frame (:mod:`depyf.capture.user_function`)."""
 
-    Attributes:
-        name: ``"LlamaModel.forward"``, ``"main.step"``, ``"lambda at line 12"``; of a resume function the function that
-            it continues.
-        location: where it begins.
-        wrappers: what it is called through, outermost first: the first is what torch compiled.
-    """
-
+    # `"LlamaModel.forward"`, `"main.step"`, `"lambda at line 12"`; of a resume function the function that it
+    # continues
     name: str
-    location: SourceLocation | None = None
+    location: SourceLocation | None = None  # where it begins
+    # what it is called through, outermost first: the first is what torch compiled
     wrappers: tuple[SourceLocation, ...] = ()
 
 
 @dataclass(frozen=True)
 class Guard:
-    """One condition that must hold for a cache entry to be used.
+    """One condition that must hold for a cache entry to be used."""
 
-    Attributes:
-        expression: valid Python over ``L`` (locals), ``G`` (globals) and the ``___``-helpers; tensor
-            guards read ``check_tensor(L['a'], dtype=..., ...)``.
-        source: the guarded object as an expression, ``"L['a']"``; ``""`` for global state.
-        kind: torch's guard type, ``"TENSOR_MATCH"``.
-        raw: torch's own text, verbatim.
-        cause: the user line that made Dynamo guard, if known.
-    """
-
+    # valid Python over `L` (locals), `G` (globals) and the `___`-helpers; tensor guards read
+    # `check_tensor(L['a'], dtype=..., ...)`
     expression: str
-    source: str
-    kind: str
-    raw: str
-    cause: SourceLocation | None = None
+    source: str  # the guarded object as an expression, `"L['a']"`; `""` for global state
+    kind: str  # torch's guard type, `"TENSOR_MATCH"`
+    raw: str  # torch's own text, verbatim
+    cause: SourceLocation | None = None  # the user's line that made Dynamo guard, if known
 
 
 @dataclass(frozen=True)
 class CodeText:
-    """Decompiled source of one code object.
-
-    Attributes:
-        text: the source.
-        fidelity: ``"exact"``, ``"equivalent"`` or ``"fallback"``.
-        note: what to know about it (simplifications made, why it fell back); may be empty.
-    """
+    """Decompiled source of one code object."""
 
     text: str
-    fidelity: str
-    note: str = ""
+    fidelity: str  # `"exact"`, `"equivalent"` or `"fallback"`
+    note: str = ""  # what to know about it (simplifications made, why it fell back); may be empty
 
 
 @dataclass(frozen=True)
 class TransformedCode:
-    """The code that Dynamo made of a frame.
-
-    Attributes:
-        compile_id: which compilation.
-        function_name: legal Python name of the frame's function (``toy_example``, ``LlamaModel_forward``,
-            ``__resume_at_102_2``).
-        source: what people read (simplified).
-        exact: the same with nothing simplified, when it differs; else ``None``.
-        arguments: parameter names.
-    """
+    """The code that Dynamo made of a frame."""
 
     compile_id: CompileId
+    # legal Python name of the frame's function (`toy_example`, `LlamaModel_forward`, `__resume_at_102_2`)
     function_name: str
-    source: CodeText
-    exact: CodeText | None
-    arguments: tuple[str, ...]
+    source: CodeText  # what people read (simplified)
+    exact: CodeText | None  # the same with nothing simplified, when it differs; else `None`
+    arguments: tuple[str, ...]  # parameter names
     file: str = ""
 
     @property
@@ -152,77 +127,51 @@ class TransformedCode:
 
 @dataclass(frozen=True)
 class CacheEntry:
-    """A version of a frame; of a compilation that failed late, what torch had made of it.
-
-    Attributes:
-        guards_file: its conditions, a file in the dump.
-        tried: its place in the order in which torch tried the versions when the run ended; ``None`` where that is not
-            known. (Torch begins with the one that was used last, and puts those behind that it gave up.)
-    """
+    """A version of a frame; of a compilation that failed late, what torch had made of it."""
 
     compile_id: CompileId
     guards: tuple[Guard, ...]
     transformed: TransformedCode
     graph_names: tuple[str, ...]
     resume_names: tuple[str, ...] = ()
-    guards_file: str = ""
+    guards_file: str = ""  # its conditions, a file in the dump
+    # its place in the order in which torch tried the versions when the run ended; `None` where that is not known.
+    # (Torch begins with the one that was used last; those that it gave up are the last.)
     tried: int | None = None
 
 
 @dataclass(frozen=True)
 class Branch:
-    """The branch that a resume function continues.
+    """The branch that a resume function continues."""
 
-    Attributes:
-        condition: the user's expression that broke the graph.
-        held: whether it was true.
-    """
-
-    condition: str
-    held: bool
+    condition: str  # the user's expression that broke the graph
+    held: bool  # whether it was true
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A function whose frames Dynamo compiles: the user's, or a resume function.
+    """A function whose frames Dynamo compiles: the user's, or a resume function."""
 
-    Attributes:
-        name: legal Python name, in texts (``toy_example``, ``LlamaModel_forward``, ``__resume_at_102_2``).
-        code_name: torch's ``co_name`` (``wrapper``, ``torch_dynamo_resume_in_toy_example_at_4``).
-        location: where the user's text stands.
-        original: its own source text where the user wrote it, decompiled otherwise.
-        original_is_user_text: which of the two.
-        arguments: parameter names (free variables not included).
-        freevars: names of captured variables.
-        entries: what was compiled; empty if it was only run or skipped.
-        signature: the parameters as they stand in a ``def``.
-        title: the name in the user's words (``LlamaModel.forward``); of a resume function that of the function that it
-            continues.
-        stack: of a resume function, the user's expressions of the values that lay on the stack at the break
-            (``___stack0``, ``___stack1``, ...); ``""`` for one that is not known.
-        asked: torch was asked to compile it: it was called.
-        without_tensors: it is a resume function, and torch left it to plain Python since no tensor was among the
-            variables of its frame.
-        branch: of a resume function behind a break at a branch, which one it continues; ``None`` where that is not
-            known.
-        wrappers: what the function is called through, outermost first. The first is what torch compiled: the code name,
-            arguments, free variables and signature are its.
-    """
-
-    name: str
-    code_name: str
-    location: SourceLocation | None
-    original: CodeText
+    name: str  # legal Python name, in texts (`toy_example`, `LlamaModel_forward`, `__resume_at_102_2`)
+    code_name: str  # torch's `co_name` (`wrapper`, `torch_dynamo_resume_in_toy_example_at_4`)
+    location: SourceLocation | None  # where the user's text is
+    original: CodeText  # the user's text if there is one, else decompiled
     original_is_user_text: bool
-    arguments: tuple[str, ...]
-    freevars: tuple[str, ...]
-    entries: tuple[CacheEntry, ...]
-    signature: str = ""
+    arguments: tuple[str, ...]  # parameter names (free variables not included)
+    freevars: tuple[str, ...]  # names of captured variables
+    entries: tuple[CacheEntry, ...]  # what was compiled; empty if it was only run or skipped
+    signature: str = ""  # the parameters as in a `def`
+    # the name in the user's words (`LlamaModel.forward`); of a resume function that of the continued function
     title: str = ""
+    # of a resume function, the user's expressions of the values on the stack at the break (`___stack0`,
+    # `___stack1`, ...); `""` for one that is not known
     stack: tuple[str, ...] = ()
+    # what the function is called through, outermost first. The first is what torch compiled: the code name, arguments,
+    # free variables and signature are its.
     wrappers: tuple[SourceLocation, ...] = ()
-    branch: Branch | None = None
-    asked: bool = False
+    branch: Branch | None = None  # that a resume function continues; `None` where that is not known
+    asked: bool = False  # torch was asked to compile it: it was called
+    # torch left this resume function to plain Python, since no tensor was among the variables of its frame
     without_tensors: bool = False
 
     def may_be_of(self, code_name: str, location: SourceLocation | None) -> bool:
@@ -233,21 +182,16 @@ class Frame:
 
 @dataclass(frozen=True)
 class CompiledFunction:
-    """A function that torch.compile was asked about.
+    """A function that torch.compile was asked about."""
 
-    Attributes:
-        name: the first frame's.
-        file: its full code, in the dump.
-    """
-
-    name: str
+    name: str  # the first frame's
     frames: tuple[Frame, ...]
-    file: str = ""
+    file: str = ""  # its full code, in the dump
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A line of the user's that called Python code of torch's (``torch.func``, an optimiser), which made ``nodes``."""
+    """A user's line that called Python code of torch's (``torch.func``, an optimiser), which made ``nodes``."""
 
     location: SourceLocation
     nodes: tuple[str, ...] = ()
@@ -255,67 +199,47 @@ class Caller:
 
 @dataclass(frozen=True)
 class ModuleCall:
-    """One call of an ``nn.Module`` while a graph was captured.
+    """One call of an ``nn.Module`` while a graph was captured."""
 
-    Attributes:
-        path: from the compiled module, as ``named_modules()`` names it: ``"layers.0.q_proj"``. For a compiled
-            function it begins with the name of the variable that held the module.
-        cls: ``"Linear"``.
-        outer: index in ``GraphStage.modules`` of the call that it was made in; -1 for an outermost one.
-        nodes: names of the nodes made in it and in no call within it, in order.
-    """
-
+    # from the compiled module, as `named_modules()` names it: `"layers.0.q_proj"`. For a compiled function it
+    # begins with the name of the variable that held the module.
     path: str
-    cls: str
-    outer: int = -1
-    nodes: tuple[str, ...] = ()
+    cls: str  # `"Linear"`
+    outer: int = -1  # index in `GraphStage.modules` of the call that it was made in; -1 for an outermost one
+    nodes: tuple[str, ...] = ()  # names of the nodes made in it and in no call within it, in order
 
 
 @dataclass(frozen=True)
 class GraphInput:
-    """A parameter of a captured graph.
+    """A parameter of a captured graph."""
 
-    Attributes:
-        name: torch's, ``"L_self_modules_norm_parameters_weight_"``.
-        source: how torch reads it from the frame, ``"L['self']._modules['norm']._parameters['weight']"``; empty where
-            torch does not tell.
-    """
-
-    name: str
+    name: str  # torch's, `"L_self_modules_norm_parameters_weight_"`
+    # how torch reads it from the frame, `"L['self']._modules['norm']._parameters['weight']"`; empty where that
+    # is not known
     source: str = ""
 
 
 @dataclass(frozen=True)
 class GraphStage:
-    """A graph at one stage.
+    """A graph at one stage."""
 
-    Attributes:
-        stage: ``Captured_Graph``, ``Joint_graph``, ``Forward_graph``, ``Backward_graph``,
-            ``AFTER_POST_GRAD``; or an internal stage's name.
-        index: 0, 1, ... within the stage of one graph.
-        text: the graph as Python source with shape, dtype, device and user line as comments.
-        internal: written only on request.
-        file: its file in the dump.
-        modules: the calls of modules that its nodes were made in, where torch recorded them (it does so for the
-            captured graph; :mod:`depyf.provenance` infers those of the others). In the order in which they
-            began; a node of the frame itself is in none.
-        outline: its outline by module, a file in the dump.
-        inputs: of the captured graph, in order, where torch says what they are.
-        callers: of the captured graph: lines of the user's behind nodes of which torch prints a place in its own code.
-        shown_as: of a stage that a backend showed, the name that the backend gave it.
-    """
-
+    # `Captured_Graph`, `Joint_graph`, `Forward_graph`, `Backward_graph`, `AFTER_POST_GRAD`; or an internal
+    # stage's name
     stage: str
-    index: int
-    text: str
-    internal: bool = False
+    index: int  # 0, 1, ... within the stage of one graph
+    text: str  # the graph as Python source with shape, dtype, device and user line as comments
+    internal: bool = False  # written only on request
     compile_id: CompileId | None = None
-    file: str = ""
+    file: str = ""  # its file in the dump
+    # the calls of modules that its nodes were made in, where torch recorded them (it does so for the captured graph;
+    # :mod:`depyf.provenance` infers those of the others). In the order in which they began; a node of the frame itself
+    # is in none.
     modules: tuple[ModuleCall, ...] = ()
-    outline: str = ""
-    inputs: tuple[GraphInput, ...] = ()
+    outline: str = ""  # its outline by module, a file in the dump
+    inputs: tuple[GraphInput, ...] = ()  # of the captured graph, in order, where torch says what they are
+    # of the captured graph: the user's lines that led to nodes for which torch prints a place in its own code
     callers: tuple[Caller, ...] = ()
-    shown_as: str = ""
+    shown_as: str = ""  # of a stage that a backend showed, the name that the backend gave it
 
     @property
     def is_python(self) -> bool:
@@ -325,73 +249,52 @@ class GraphStage:
 
 @dataclass(frozen=True)
 class KernelCall:
-    """One call of a kernel in a generated module.
+    """One call of a kernel in a generated module."""
 
-    Attributes:
-        name: ``"cpp_fused_add_relu_0"``, ``"triton_poi_fused_add_0"``, ``"extern_kernels.mm"``.
-        kind: ``"C++"``, ``"Triton"``, the same with ``" template"``, ``"extern"`` for a library's, or what torch calls
-            the compiler.
-        line: of its definition in ``Kernel.text``, from 1; 0 for a library's.
-        call_line: of the call.
-        nodes: nodes of the graph ``Kernel.stage`` that it computes, in the graph's order.
-        inferred: they were inferred from what flows (:mod:`depyf.provenance.kernel_mapping`); otherwise torch says so.
-        sources: nodes of the captured graph, or of the backward one, that torch names above the call.
-    """
-
-    name: str
+    name: str  # `"cpp_fused_add_relu_0"`, `"triton_poi_fused_add_0"`, `"extern_kernels.mm"`
+    # `"C++"`, `"Triton"`, the same with `" template"`, `"extern"` for a library's, or what torch calls the
+    # compiler
     kind: str
-    line: int = 0
+    line: int = 0  # of its definition in `Kernel.text`, from 1; 0 for a library's
     call_line: int = 0
-    nodes: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()  # nodes of the graph `Kernel.stage` that it computes, in the graph's order
+    # the nodes were inferred from the data flow (:mod:`depyf.provenance.kernel_mapping`); else torch names them
     inferred: bool = True
+    # nodes of the captured graph, or of the backward one, that torch names above the call
     sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """A module that Inductor generated.
-
-    Attributes:
-        path: where torch keeps its own copy.
-        file: ours in the dump.
-        stage: the graph that it was made of, ``"AFTER_POST_GRAD.0"``; ``""`` where none fits.
-        calls: of its kernels, in the order in which they stand.
-        outline: its calls with the user's lines, a file in the dump.
-    """
+    """A module that Inductor generated."""
 
     index: int
     text: str
-    path: str = ""
+    path: str = ""  # where torch keeps its own copy
     compile_id: CompileId | None = None
-    file: str = ""
-    stage: str = ""
-    calls: tuple[KernelCall, ...] = ()
-    outline: str = ""
+    file: str = ""  # ours in the dump
+    stage: str = ""  # the graph that it was made of, `"AFTER_POST_GRAD.0"`; `""` where none fits
+    calls: tuple[KernelCall, ...] = ()  # of its kernels, in order
+    outline: str = ""  # its calls with the user's lines, a file in the dump
 
 
 @dataclass(frozen=True)
 class CompiledGraph:
-    """A graph that transformed code calls, or that was compiled without a Dynamo frame.
+    """A graph that transformed code calls, or that was compiled without a Dynamo frame."""
 
-    Attributes:
-        name: as shown, unique suffix dropped where nothing clashes: ``__compiled_fn_1``.
-        torch_name: as in torch, ``__compiled_fn_1_9148bb58_...``.
-        backend: name of the backend.
-        call: of a graph without a Dynamo frame: the function that was called (``compile_fx``), and the line that
-            called it. The compile id is then of no frame of torch's.
-        by_compiler: that function is one of torch's compilers; otherwise it is the user's, and showed a graph.
-        piece_of: the name of the graph that the backend split; this graph, ``__compiled_fn_1.submod_0``, is one of its
-            pieces, compiled alone. Empty for whole graphs.
-    """
-
-    name: str
-    torch_name: str
+    name: str  # as shown, unique suffix dropped where nothing clashes: `__compiled_fn_1`
+    torch_name: str  # as in torch, `__compiled_fn_1_9148bb58_...`
     compile_id: CompileId
     backend: str
     stages: tuple[GraphStage, ...] = ()
     kernels: tuple[Kernel, ...] = ()
+    # of a graph without a Dynamo frame: the function that was called (`compile_fx`), and the line that called it. The
+    # compile id is then of no frame of torch's.
     call: SourceLocation | None = None
+    # that function is one of torch's compilers; otherwise it is the user's, and showed a graph
     by_compiler: bool = True
+    # the name of the graph that the backend split; this graph, `__compiled_fn_1.submod_0`, is one of its pieces,
+    # compiled alone. Empty for whole graphs.
     piece_of: str = ""
 
     @property
@@ -403,81 +306,51 @@ class CompiledGraph:
 # --- compilations ---------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class UnreadEvent:
-    """An event of torch's structured trace that depyf does not read, as torch wrote it.
+    """An event of torch's structured trace that depyf does not read, as torch wrote it."""
 
-    Attributes:
-        name: its kind; of an ``artifact`` the name of that.
-        text: its payload; its metadata, as JSON, where it has none.
-        compile_id: of the compilation in which it came.
-        graph: the name of the graph, or of the piece of one, that was being compiled; empty where none was.
-        number: its place among such events of the run, from 1.
-    """
-
-    name: str
-    text: str = ""
-    compile_id: CompileId | None = None
-    graph: str = ""
-    number: int = 0
+    name: str  # its kind; of an `artifact` the name of that
+    text: str = ""  # its payload; its metadata, as JSON, where it has none
+    compile_id: CompileId | None = None  # of the compilation in which it came
+    graph: str = ""  # the name of the graph, or of the piece of one, that was being compiled; empty where none was
+    number: int = 0  # its place among such events of the run, from 1
 
 
 @dataclass(frozen=True)
 class NamedValue:
-    """What torch knew of a local variable where a graph broke.
-
-    Attributes:
-        name: of the variable.
-        type: of the value, ``"Tensor"``, ``"Parameter"``, ``"int"``, ``"list"``; ``""`` where torch does not tell.
-        shape: of a tensor, a size that torch leaves open by its symbol: ``("4", "s27")``; ``None`` for other values.
-        dtype, device: of a tensor: ``"float32"``, ``"cpu"``.
-        requires_grad: of a tensor.
-        source: how torch reads it from the frame, ``"L['x']"``; ``""`` for what the function computed.
-        same_as: another variable, named before it, that holds the same object; ``""`` for none.
-        shares_memory: of a tensor: it is a view, or another variable is a tensor with the same memory.
-    """
+    """What torch knew of a local variable where a graph broke."""
 
     name: str
+    # of the value, `"Tensor"`, `"Parameter"`, `"int"`, `"list"`; `""` where that is not known
     type: str = ""
+    # of a tensor, a size that torch leaves open by its symbol: `("4", "s27")`; `None` for other values
     shape: tuple[str, ...] | None = None
-    dtype: str = ""
+    dtype: str = ""  # of a tensor: `"float32"`, `"cpu"`
     device: str = ""
-    requires_grad: bool = False
-    source: str = ""
-    same_as: str = ""
-    shares_memory: bool = False
+    requires_grad: bool = False  # of a tensor
+    source: str = ""  # how torch reads it from the frame, `"L['x']"`; `""` for what the function computed
+    same_as: str = ""  # another variable, named before it, with the same object; `""` for none
+    shares_memory: bool = False  # of a tensor: it is a view, or another variable is a tensor with the same memory
 
 
 @dataclass(frozen=True)
 class GraphBreak:
-    """A place where a graph ended although the function went on.
-
-    Attributes:
-        reason: torch's heading, ``"Data-dependent branching"``.
-        explanation: torch's sentences on it; may be empty.
-        hints: torch's advice.
-        context: torch's "developer debug context".
-        registry_id: ``"GB0170"`` of torch's registry of graph breaks, ``""`` where torch names none.
-        url: the registry's page.
-        stack: the user's stack, outermost first; its last is where the break is.
-        skips_function: torch gave the whole function up because of it (it runs in plain Python).
-        raw: torch's own text.
-        depth: how many places of ``stack`` lie in the compiled frame and what was inlined into it; 0 where unknown.
-        gave_up: why the function could not continue behind the break: torch's heading, ``"graph break in loop"``, and
-            its sentences on it.
-        values: the local variables of the function that the break is in; empty where torch does not tell (a log).
-    """
+    """A place where a graph ended although the function went on."""
 
     compile_id: CompileId
-    reason: str
-    explanation: str = ""
-    hints: tuple[str, ...] = ()
-    context: str = ""
-    registry_id: str = ""
-    url: str = ""
-    stack: tuple[SourceLocation, ...] = ()
-    skips_function: bool = False
-    raw: str = ""
+    reason: str  # torch's heading, `"Data-dependent branching"`
+    explanation: str = ""  # torch's sentences on it; may be empty
+    hints: tuple[str, ...] = ()  # torch's advice
+    context: str = ""  # torch's "developer debug context"
+    registry_id: str = ""  # `"GB0170"` of torch's registry of graph breaks, `""` where torch names none
+    url: str = ""  # the registry's page
+    stack: tuple[SourceLocation, ...] = ()  # the user's stack, outermost first; its last is where the break is
+    skips_function: bool = False  # because of it, torch runs the whole function in plain Python
+    raw: str = ""  # torch's own text
+    # the number of places of `stack` in the compiled frame and what was inlined into it; 0 where unknown
     depth: int = 0
+    # why the function could not continue after the break: torch's heading, `"graph break in loop"`, and sentences
     gave_up: str = ""
+    # the local variables of the function that the break is in; empty where that is not known (a log)
     values: tuple[NamedValue, ...] = ()
 
     @property
@@ -488,84 +361,53 @@ class GraphBreak:
 
 @dataclass(frozen=True)
 class GuardFailure:
-    """A reason for which an existing cache entry did not fit a call.
+    """A reason for which an existing cache entry did not fit a call."""
 
-    Attributes:
-        entry: the cache entry.
-        text: torch's reason, ids of objects left out.
-        source: the guarded object, ``"L['a']"`` or a part of it; ``""`` where the text names none.
-        expected, seen: as text, ``"10"`` and ``"12"``; ``""`` where unknown.
-        cause: the user line that made Dynamo guard, if known.
-        subject: what was compared, as Python (``"a.size()[0]"``, ``"len(cache)"``) or in words.
-        hint: torch's advice.
-        owner: what torch says that the value belongs to: ``"parameter"`` (a size of one), ``"module"`` (a whole number
-            that is an attribute of one); ``""`` where it says nothing.
-    """
-
-    entry: CompileId | None
-    text: str
-    source: str = ""
-    expected: str = ""
+    entry: CompileId | None  # the cache entry
+    text: str  # torch's reason, ids of objects left out
+    source: str = ""  # the guarded object, `"L['a']"` or a part of it; `""` where the text names none
+    expected: str = ""  # as text, `"10"` and `"12"`; `""` where unknown
     seen: str = ""
-    cause: SourceLocation | None = None
-    subject: str = ""
-    hint: str = ""
+    cause: SourceLocation | None = None  # the user's line that made Dynamo guard, if known
+    subject: str = ""  # what was compared, as Python (`"a.size()[0]"`, `"len(cache)"`) or in words
+    hint: str = ""  # torch's advice
+    # what torch says that the value belongs to: `"parameter"` (a size of one), `"module"` (a whole number that is
+    # an attribute of one); `""` where it says nothing
     owner: str = ""
 
 
 @dataclass(frozen=True)
 class SymbolDecision:
-    """A decision about a dynamic shape.
+    """A decision about a dynamic shape."""
 
-    Attributes:
-        kind: ``"created"`` (from now on any value in the range), ``"unbacked"`` (a value that only the data
-            tells), ``"fixed"`` (the graph holds for one value only) or ``"guarded"`` (a condition on symbols).
-        symbol: ``"s27"``; for ``"guarded"`` the condition ``"s27 <= 4096"``.
-        source: the input it comes from, ``"L['a'].size()[0]"``; may be empty.
-        value: the value seen when compiling; ``""`` where there is none.
-        range: torch's value range, ``"[2, int_oo]"``.
-        reason: torch's word for why it was fixed.
-        location: the user's line; of a condition that Inductor asks for, that of Inductor's.
-    """
-
+    # `"created"` (from now on any value in the range), `"unbacked"` (a value that depends on data), `"fixed"`
+    # (the graph holds for one value only) or `"guarded"` (a condition on symbols)
     kind: str
-    symbol: str
-    source: str = ""
-    value: str = ""
-    range: str = ""
-    reason: str = ""
-    location: SourceLocation | None = None
+    symbol: str  # `"s27"`; for `"guarded"` the condition `"s27 <= 4096"`
+    source: str = ""  # the input it comes from, `"L['a'].size()[0]"`; may be empty
+    value: str = ""  # the value seen when compiling; `""` where there is none
+    range: str = ""  # torch's value range, `"[2, int_oo]"`
+    reason: str = ""  # torch's word for why it was fixed
+    location: SourceLocation | None = None  # the user's line; of a condition that Inductor asks for, that of Inductor's
 
 
 @dataclass(frozen=True)
 class CacheKeyPart:
-    """A part of the key that a compile cache was asked for.
+    """A part of the key of a look-up in a compile cache."""
 
-    Attributes:
-        name: torch's: ``"gm"`` (the graph), ``"example_inputs"``, ``"inductor_config"``, ``"torch_version"``, …
-        digest: of its value.
-    """
-
-    name: str
-    digest: str
+    name: str  # torch's: `"gm"` (the graph), `"example_inputs"`, `"inductor_config"`, `"torch_version"`, …
+    digest: str  # of its value
 
 
 @dataclass(frozen=True)
 class CacheLookup:
-    """One question to a compile cache of torch's.
+    """A look-up in one of torch's compile caches."""
 
-    Attributes:
-        cache: ``"fx_graph"`` (Inductor's) or ``"aotautograd"``.
-        outcome: ``"hit"``, ``"miss"`` or ``"bypass"``.
-        reason: why it was bypassed.
-        key: its parts, where torch tells them (Inductor's cache).
-        options: those of ``torch._inductor.config`` that were not at their default: ``"max_autotune = True"``.
-    """
-
-    cache: str
-    outcome: str
-    reason: str = ""
-    key: tuple[CacheKeyPart, ...] = ()
+    cache: str  # `"fx_graph"` (Inductor's) or `"aotautograd"`
+    outcome: str  # `"hit"`, `"miss"` or `"bypass"`
+    reason: str = ""  # why it was bypassed
+    key: tuple[CacheKeyPart, ...] = ()  # its parts, where they are known (Inductor's cache)
+    # those of `torch._inductor.config` that were not at their default: `"max_autotune = True"`
     options: tuple[str, ...] = ()
 
 
@@ -579,19 +421,12 @@ class Phase:
 
 @dataclass(frozen=True)
 class Span:
-    """A span of time in which a compilation was in a part of torch.
+    """A span of time in which a compilation was in a part of torch."""
 
-    Attributes:
-        name: torch's: ``"compile_fx.<locals>.fw_compiler_base"``.
-        start: seconds since the epoch.
-        seconds: how long.
-        depth: 0 for an outermost one; inner ones lie within the last of less depth before them.
-    """
-
-    name: str
-    start: float
+    name: str  # torch's: `"compile_fx.<locals>.fw_compiler_base"`
+    start: float  # seconds since the epoch
     seconds: float
-    depth: int = 0
+    depth: int = 0  # 0 for an outermost one; inner ones lie within the last of less depth before them
 
 
 @dataclass(frozen=True)
@@ -613,66 +448,46 @@ class TracedLines:
 
 @dataclass(frozen=True)
 class Compilation:
-    """One compilation of one frame, whatever came of it.
+    """One compilation of one frame, whatever came of it."""
 
-    Attributes:
-        compile_id: with the number of the last attempt.
-        function: torch's ``co_name``; ``""`` if nothing tells it.
-        location: where the function stands.
-        stack: who called it, outermost first.
-        outcome: ``"compiled"``; ``"skipped"`` (it runs in plain Python), ``"limit"`` (the same, because it was
-            recompiled too often), ``"failed"`` (an exception reached the user's program or torch fell back),
-            ``"open"`` (it went on when the block ended, which was entered inside the backend), or ``"unknown"``
-            (unknown: the run ended early).
-        failure: why, unless it was compiled.
-        restarts: why tracing began again, one reason for each attempt but the last.
-        breaks: graph breaks met in the last attempt or in those that were given up for them.
-        guard_failures: what made torch compile it again, the newest entry first; empty for a first compilation.
-        symbols: decisions about dynamic shapes, in order.
-        caches: lookups in torch's caches.
-        phases: time by part, backward included.
-        start: seconds since the epoch; 0.0 where unknown.
-        seconds: the whole compilation, backward included.
-        counts: torch's own counts (``guards``, ``operations``, ``nodes``, ``inputs``, ``cache_entries`` before it,
-            ``all_cache_entries`` of the code object, ``shape_guards``; ``guard_microseconds`` that one check of all
-            guards took torch).
-        timeline: what it did when, from 1 ms on, in the order in which it began; backward included.
-        backward_failure: why the backward graph could not be compiled.
-        custom_ops: operators in the graph that are not torch's own.
-        traced: lines that the last attempt came to; empty where torch does not tell.
-        user_function: the function that the user means by it; ``None`` in what a log of ``TORCH_TRACE`` tells.
-        arguments: of ``torch.compile``, as Python, those of ``mode``, ``options``, ``dynamic`` and ``fullgraph`` that
-            are not at their default: ``{"dynamic": "True"}``. Options of Inductor that are those of a mode stand as
-            ``mode``, for torch keeps no more of a mode. What is no plain value stands as a name, its own or that of its
-            type, and ``...`` for what is cut. ``None`` where that is not known.
-    """
-
-    compile_id: CompileId
-    function: str = ""
-    location: SourceLocation | None = None
-    stack: tuple[SourceLocation, ...] = ()
+    compile_id: CompileId  # with the number of the last attempt
+    function: str = ""  # torch's `co_name`; `""` if it is not known
+    location: SourceLocation | None = None  # where the function begins
+    stack: tuple[SourceLocation, ...] = ()  # who called it, outermost first
+    # `"compiled"`; `"skipped"` (it runs in plain Python), `"limit"` (the same, because it was recompiled too
+    # often), `"failed"` (an exception reached the user's program or torch fell back), `"open"` (it continued when the
+    # block ended, which was entered inside the backend), or `"unknown"` (the run ended early)
     outcome: str = "unknown"
-    failure: Failure | None = None
-    restarts: tuple[str, ...] = ()
-    breaks: tuple[GraphBreak, ...] = ()
+    failure: Failure | None = None  # why, unless it was compiled
+    restarts: tuple[str, ...] = ()  # why tracing began again, one reason for each attempt but the last
+    breaks: tuple[GraphBreak, ...] = ()  # graph breaks met in the last attempt or in those that were given up for them
+    # what made torch compile it again, the newest entry first; empty for a first compilation
     guard_failures: tuple[GuardFailure, ...] = ()
-    symbols: tuple[SymbolDecision, ...] = ()
-    caches: tuple[CacheLookup, ...] = ()
-    phases: tuple[Phase, ...] = ()
-    start: float = 0.0
-    seconds: float = 0.0
+    symbols: tuple[SymbolDecision, ...] = ()  # decisions about dynamic shapes, in order
+    caches: tuple[CacheLookup, ...] = ()  # lookups in torch's caches
+    phases: tuple[Phase, ...] = ()  # time by part, backward included
+    start: float = 0.0  # seconds since the epoch; 0.0 where unknown
+    seconds: float = 0.0  # the whole compilation, backward included
+    # torch's own counts (`guards`, `operations`, `nodes`, `inputs`, `cache_entries` before it,
+    # `all_cache_entries` of the code object, `shape_guards`; `guard_microseconds` that one check of all guards
+    # took torch)
     counts: dict[str, int] = field(default_factory=dict)
-    timeline: tuple[Span, ...] = ()
-    backward_failure: Failure | None = None
-    custom_ops: tuple[str, ...] = ()
-    traced: tuple[TracedLines, ...] = ()
+    timeline: tuple[Span, ...] = ()  # what it did when, from 1 ms on, in the order in which it began; backward included
+    backward_failure: Failure | None = None  # why the backward graph could not be compiled
+    custom_ops: tuple[str, ...] = ()  # operators in the graph that are not torch's own
+    traced: tuple[TracedLines, ...] = ()  # lines that the last attempt came to; empty where that is not known
+    # the function that the user means by it; `None` for a log of `TORCH_TRACE`
     user_function: UserFunction | None = None
+    # of `torch.compile`, as Python, those of `mode`, `options`, `dynamic` and `fullgraph` that are not at
+    # their default: `{"dynamic": "True"}`. Options of Inductor that are those of a mode are shown as `mode`, as torch
+    # has no more of a mode. What is no plain value is shown as a name, its own or that of its type, and `...` for
+    # what is cut. `None` where that is not known.
     arguments: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of the user's as it was when the run ended. ``path`` is what locations call it."""
+    """A user's file as it was when the run ended. ``path`` is what locations call it."""
 
     path: str
     text: str
@@ -705,112 +520,69 @@ class CodeObject:
 
 @dataclass(frozen=True)
 class MeantFunction:
-    """The function that the user means by a frame.
+    """The function that the user means by a frame."""
 
-    Attributes:
-        name: in the user's words.
-        code: number of its code object.
-        wrappers: names and code objects of those it is called through, outermost first.
-    """
-
-    name: str
-    code: int
-    wrappers: tuple[tuple[str, int], ...] = ()
+    name: str  # in the user's words
+    code: int  # number of its code object
+    wrappers: tuple[tuple[str, int], ...] = ()  # names and code objects of those it is called through, outermost first
 
 
 @dataclass(frozen=True)
 class ResumeOfBytecode:
-    """A resume function that transformed code calls.
+    """A resume function that transformed code calls."""
 
-    Attributes:
-        name: by which the code calls it.
-        shown: by which texts do.
-        code: number of its code object.
-        parameters: their names.
-        meant: the function that it continues, in the user's words.
-    """
-
-    name: str
-    shown: str
-    code: int
+    name: str  # in the code
+    shown: str  # the name in texts
+    code: int  # number of its code object
     parameters: tuple[str, ...]
-    meant: str
+    meant: str  # the function that it continues, in the user's words
 
 
 @dataclass(frozen=True)
 class TracedCode:
-    """A function as Dynamo traced it: with other instructions for some of its own.
+    """A function as Dynamo traced it: with other instructions for some of its own."""
 
-    Attributes:
-        code: it, with the places of the original.
-        resumes: names of its resume functions, with their names by the offsets in ``code``.
-    """
-
-    code: PackedCode
-    resumes: dict[str, str]
+    code: PackedCode  # it, with the places of the original
+    resumes: dict[str, str]  # names of its resume functions, with their names by the offsets in `code`
 
 
 @dataclass(frozen=True)
 class Bytecode:
-    """Code that Dynamo made, as it made it: the text is written when somebody wants to read it.
-
-    Attributes:
-        function_name: as in :class:`TransformedCode`, as ``file``.
-        text_name: of the function in the text: ``__transformed_code_0_for_toy_example``.
-        original: number of the code object that torch compiled.
-        meant: what the user means by that.
-        transformed: what torch made of it.
-        shown: global names that texts show differently.
-        graph_names: as in :class:`CacheEntry`.
-        resumes: the resume functions that it calls.
-        facts: what is known of the objects that it was compiled for (:mod:`depyf.capture.fact_snapshot`).
-        traced: what Dynamo traced, where a graph breaks in it.
-    """
+    """Code that Dynamo made, as it made it: its text is written later."""
 
     compile_id: CompileId
-    function_name: str
-    text_name: str
+    function_name: str  # as in :class:`TransformedCode`, like `file`
+    text_name: str  # of the function in the text: `__transformed_code_0_for_toy_example`
     file: str
-    original: int
-    meant: MeantFunction
-    transformed: PackedCode
-    shown: dict[str, str]
-    graph_names: tuple[str, ...]
-    resumes: tuple[ResumeOfBytecode, ...] = ()
-    facts: str = ""
-    traced: TracedCode | None = None
+    original: int  # number of the code object that torch compiled
+    meant: MeantFunction  # what the user means by that
+    transformed: PackedCode  # what torch made of it
+    shown: dict[str, str]  # global names that texts show differently
+    graph_names: tuple[str, ...]  # as in :class:`CacheEntry`
+    resumes: tuple[ResumeOfBytecode, ...] = ()  # the resume functions that it calls
+    facts: str = ""  # what is known of the objects that it was compiled for (:mod:`depyf.capture.fact_snapshot`)
+    traced: TracedCode | None = None  # what Dynamo traced, where a graph breaks in it
 
 
 @dataclass(frozen=True)
 class OrderOfEntries:
-    """The order in which torch tried the versions of a code object when the run ended.
+    """The order in which torch tried the versions of a code object when the run ended."""
 
-    Attributes:
-        code: its number.
-        tried: the compilations, in that order.
-        asked: torch was asked to compile it.
-        without_tensors: it is a resume function, and torch left it to plain Python since no tensor was in its frame.
-    """
-
-    code: int
-    tried: tuple[tuple[CompileId, int], ...] = ()
-    asked: bool = False
-    without_tensors: bool = False
+    code: int  # its number
+    tried: tuple[tuple[CompileId, int], ...] = ()  # the compilations, in that order
+    asked: bool = False  # torch was asked to compile it
+    without_tensors: bool = False  # torch left this resume function to plain Python: its frame had no tensor
 
 
 @dataclass(frozen=True)
 class EndOfRecording:
-    """The run came to its end, and what is made of its records is still to be made.
-
-    Attributes:
-        full_paths: paths as torch shortened them -> paths.
-        options: how it is made: ``"unsimplified"``: each text once more with nothing simplified; others are those of
-            :mod:`depyf.run_files`.
-    """
+    """The run ended; what is made of its records is still to be made."""
 
     UNSIMPLIFIED: ClassVar[str] = "unsimplified"
 
-    full_paths: dict[str, str]
+    full_paths: dict[str, str]  # paths as torch shortened them -> paths
+    # how it is made: `"unsimplified"`: each text once more with nothing simplified; others are those of
+    # :mod:`depyf.run_files`
     options: tuple[str, ...] = ()
 
 
@@ -824,35 +596,24 @@ class GuardsOfEntry:
 
 @dataclass(frozen=True)
 class Unwritten:
-    """Records of which functions are made (:mod:`depyf.finishing`): those of a run whose texts are not written yet.
-
-    Attributes:
-        codes: code objects, each once.
-        bytecodes: in the order in which Dynamo made them.
-        guards: torch's printed guard trees.
-        orders: at the end of the run; none of one that was killed.
-        recorded: the run came to its end.
-    """
+    """Records of which functions are made (:mod:`depyf.finishing`): those of a run whose texts are not written yet."""
 
     codes: tuple[CodeObject, ...] = ()
-    bytecodes: tuple[Bytecode, ...] = ()
+    bytecodes: tuple[Bytecode, ...] = ()  # in the order in which Dynamo made them
     guards: tuple[GuardsOfEntry, ...] = ()
-    orders: tuple[OrderOfEntries, ...] = ()
-    recorded: EndOfRecording | None = None
+    orders: tuple[OrderOfEntries, ...] = ()  # at the end of the run; none of one that was killed
+    recorded: EndOfRecording | None = None  # the run came to its end
 
 
 # --- the whole ------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Capture:
-    """All records of a run; the docstring of this module shows them as a tree.
-
-    Attributes:
-        environment: the versions, the command and the date (:mod:`depyf.records.environment`).
-    """
+    """All records of a run; the docstring of this module shows them as a tree."""
 
     functions: tuple[CompiledFunction, ...] = ()
     graphs: tuple[CompiledGraph, ...] = ()
     notes: tuple[str, ...] = ()
+    # the versions, the command and the date (:mod:`depyf.records.environment`)
     environment: dict[str, str] = field(default_factory=dict)
     compilations: tuple[Compilation, ...] = ()
     sources: tuple[SourceFile, ...] = ()

@@ -51,10 +51,10 @@ def graph_identifier(name: str) -> str:
 
 
 class FunctionNames:
-    """Names what belongs to functions by the functions' own names, numbered (letter case does not count).
+    """Numbered names of files and texts of functions, by the functions' own names (ignoring case).
 
     The first function of a name has it alone: ``__transformed_code_0_for_forward``, ``full_code_for_forward_0``. One of
-    that name in another class (or inside another function) has the class too, where patterns like
+    that name in another class (or inside another function) has the class too, such that patterns like
     ``__transformed_code_*for_forward.py`` and ``full_code_for_forward_*.py`` still match:
     ``__transformed_code_0_of_Norm_for_forward``, ``full_code_for_forward_of_Norm_0``.
     """
@@ -88,37 +88,32 @@ class FunctionNames:
 
 
 class FileNames:
-    """Hands out file names, each once (letter case does not count: some file systems ignore it)."""
+    """Hands out file names, each once (ignoring case, as some file systems do)."""
 
     def __init__(self) -> None:
-        #: Hashes of names, with those of the keys that they are of. (A long run has thousands, nearly all of them the
-        #: usual ones of their keys. Were two hashes the same, a name would have a number that it need not have.)
-        self._owners: dict[int, int] = {}
-        self._unusual: dict[object, str] = {}
+        self._names: dict[tuple[object, str], str] = {}  # by key and usual name
+        self._taken: set[str] = set()
         self._stages: dict[tuple[str, str], str] = {}
 
     def give(self, key: object, usual: str, known: str = "") -> str:
         """Return the name for ``key``, with a number if another key has taken that.
 
         Args:
-            key: what the file is of.
+            key: identifies what is in the file.
             usual: the name, always the same for this key.
             known: the name that it has already, if it has one.
         """
-        if key in self._unusual:
-            return self._unusual[key]
-        if self._owners.get(hash(usual.lower())) == hash(key):
-            return usual
-        wanted = known or usual
-        stem, dot, suffix = wanted.partition(".")
-        candidate, count = wanted, 1
-        while hash(candidate.lower()) in self._owners:
-            count += 1
-            candidate = f"{stem}_{count}{dot}{suffix}"
-        self._owners[hash(candidate.lower())] = hash(key)
-        if candidate != usual:
-            self._unusual[key] = candidate
-        return candidate
+        name = self._names.get((key, usual))
+        if name is None:
+            name = known or usual
+            stem, dot, suffix = name.partition(".")
+            number = 1
+            while name.lower() in self._taken:
+                number += 1
+                name = f"{stem}_{number}{dot}{suffix}"
+            self._taken.add(name.lower())
+            self._names[key, usual] = name
+        return name
 
     def of_stage(self, graph: str, stage: str, index: int, known: str = "", is_python: bool = True) -> str:
         """Return the file name of a text of a stage: ``__compiled_fn_1.Captured_Graph.0.py``, or ``known``."""
@@ -134,14 +129,7 @@ class FileNames:
         return self.give(("kernel", graph, index), f"{graph_identifier(graph)}.kernel_{index}.py", known)
 
     def of_transformed(self, text_name: str, compile_id: CompileId, function_name: str, known: str = "") -> str:
-        """Return the file name of transformed code, by the name in its text: ``__transformed_code_0_for_f.py``.
-
-        Args:
-            text_name: that name.
-            compile_id: of the code.
-            function_name: that it is of.
-            known: the name, if it has one already.
-        """
+        """Return the file name of transformed code, by the name in its text: ``__transformed_code_0_for_f.py``."""
         if not text_name.startswith("__transformed_code_"):
             text_name = f"__transformed_code_0_for_{legal_identifier(function_name)}"
         usual = f"{legal_identifier(text_name, LONGEST + 40)}.py"
@@ -158,11 +146,7 @@ def with_entries(capture: Capture, of: Callable[[Frame, CacheEntry], CacheEntry]
 
 
 def only_written(capture: Capture, is_written: Callable[[str], bool]) -> Capture:
-    """Return the capture without the names of texts that are in no file.
-
-    Args:
-        is_written: whether there is a file of that name.
-    """
+    """Return the capture without the names of files that are not written."""
 
     def name(file: str) -> str:
         return file if file and is_written(file) else ""

@@ -49,9 +49,9 @@ FROM_LOG = (
     "original and the transformed functions, and does not say which module a node belongs to")
 
 
-#: How the note begins that says which calls of the run were judged and found to be different.
+#: The beginning of the note on calls of the run that were judged and found to be different.
 WRONG_RESULTS = "wrong results: "
-#: The begin of the note on a stance that the program set (``torch.compiler.set_stance``), and what each comes to.
+#: The beginning of the note on a stance that the program set (``torch.compiler.set_stance``), and what each means.
 UNDER_STANCE = "the program set the stance "
 PLAIN_STANCES = {
     "force_eager": "all calls of compiled functions ran in plain Python; nothing counts them",
@@ -62,10 +62,10 @@ PLAIN_STANCES = {
 
 
 class RecordsError(ValueError):
-    """A file that holds no records we can read; the message names it, the line, and what to do."""
+    """A file without records that we can read; the message names it, the line, and what to do."""
 
 
-#: Kinds of lines and what they hold.
+#: Kinds of lines and their records.
 _KINDS: dict[str, type] = {
     "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "source": SourceFile,
     "event": UnreadEvent,
@@ -78,14 +78,13 @@ _KIND_OF = {cls: kind for kind, cls in _KINDS.items()}
 
 # --- writing --------------------------------------------------------------------------------------
 def line(record: Any, known: dict[int, Any] | None = None) -> str:
-    """One record (of a kind in ``_KINDS``) as a line.
+    """Return a record (of a kind in ``_KINDS``) as a line.
 
     Args:
         record: what is written.
         known: parts of records as JSON has them, by identity, as long as they all live: versions share most guards.
     """
-    kind = _KIND_OF[type(record)]
-    return line_of({"record": kind, **_plain(record, {} if known is None else known)})
+    return line_of({"record": _KIND_OF[type(record)], **_plain(record, {} if known is None else known)})
 
 
 def lines(capture: Capture) -> Iterator[str]:
@@ -98,42 +97,29 @@ def lines(capture: Capture) -> Iterator[str]:
 
 
 def _plain(value: Any, known: dict[int, Any]) -> Any:
-    """As JSON has it: fields that have their default are left out."""
+    """Return a value as JSON has it: fields that have their default are left out."""
     kind: Any = type(value)
-    if kind in _ATOMS:
-        return value
-    defaults = _defaults(kind)
-    if defaults is not None:
-        fields = known.get(id(value))
-        if fields is None:
-            fields = known[id(value)] = {}
-            for name, default in defaults:
-                item = getattr(value, name)
-                if item != default or type(item) is not type(default):
-                    fields[name] = item if type(item) in _ATOMS else _plain(item, known)
-        return fields
     if kind in (tuple, list):
         return [_plain(item, known) for item in value]
     if kind is dict:
         return {str(key): _plain(item, known) for key, item in value.items()}
-    return value
-
-
-_ATOMS = frozenset({str, int, float, bool, type(None)})
+    if not dataclasses.is_dataclass(value):
+        return value
+    fields = known.get(id(value))
+    if fields is None:
+        fields = known[id(value)] = {}
+        for name, default in _defaults(kind):
+            item = getattr(value, name)
+            if item != default or type(item) is not type(default):
+                fields[name] = _plain(item, known)
+    return fields
 
 
 @functools.cache
-def _defaults(kind: Any) -> tuple[tuple[str, Any], ...] | None:
-    """Return ``(field, default)`` of each field of a record; ``None`` if the type is none.
-
-    (Cached: a large model has a million fields.)
-    """
-    if not dataclasses.is_dataclass(kind):
-        return None
-    return tuple(
-        (field.name,
-         field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default)
-        for field in dataclasses.fields(kind))
+def _defaults(kind: Any) -> list[tuple[str, Any]]:
+    """Return ``(field, default)`` of each field of a record. (Cached: a large model has a million fields.)."""
+    return [(field.name, field.default_factory() if callable(field.default_factory) else field.default)
+            for field in dataclasses.fields(kind)]
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -156,11 +142,7 @@ def read(path: str) -> Capture:
 
 
 def is_unwritten(path: str) -> bool:
-    """Return whether a run came to its end and its files are still to be made.
-
-    Args:
-        path: of its directory.
-    """
+    """Return whether the run of a directory ended and its files are still to be made."""
     try:
         with opened(os.path.join(path, FILE), budgets.RUN) as file:
             size = file.seek(0, os.SEEK_END)
@@ -188,10 +170,10 @@ def read_line(text: str) -> Any:
 
 
 def checked(record: Any) -> Any:
-    """Return a record that was built of foreign values; each field has the type that the schema says.
+    """Return a record that was built of foreign values, each field of the type that the schema says.
 
     Raises:
-        RecordsError: one has not.
+        RecordsError: a field is of another type.
     """
     try:
         return build(type(record), _plain(record, {}))
@@ -250,33 +232,32 @@ def _read(path: str, file: Iterable[bytes]) -> Capture:
         raise RecordsError(f"{path} is empty: the run ended before anything was compiled.")
     if not ended and not by_kind["recorded"]:
         notes.append(NOT_ENDED)
+    records = {kind: tuple(known.values()) for kind, known in by_kind.items()}
+    end = next(iter(records["recorded"]), None)
+    unwritten = Unwritten(records["code"], records["bytecode"], records["guards"], records["order"], end)
     return Capture(
-        tuple(by_kind["function"].values()), tuple(map(_put_together(by_kind), by_kind["graph"].values())),
-        tuple(dict.fromkeys(notes)), environment, tuple(by_kind["compilation"].values()),
-        tuple(by_kind["source"].values()), None if ended else _unwritten(by_kind), tuple(by_kind["event"].values()))
+        records["function"], _complete_graphs(records), tuple(dict.fromkeys(notes)), environment,
+        records["compilation"], records["source"], None if ended else unwritten, records["event"])
 
 
-def _unwritten(by_kind: Mapping[str, Mapping[Any, Any]]) -> Unwritten:
-    codes, bytecodes, guards, orders = (
-        tuple(by_kind[kind].values()) for kind in ("code", "bytecode", "guards", "order"))
-    return Unwritten(codes, bytecodes, guards, orders, next(iter(by_kind["recorded"].values()), None))
-
-
-def _put_together(by_kind: Mapping[str, Mapping[Any, Any]]) -> Callable[[CompiledGraph], CompiledGraph]:
-    """Make a function that adds to a graph what came in lines of its own while the run went on."""
+def _complete_graphs(records: Mapping[str, tuple[Any, ...]]) -> tuple[CompiledGraph, ...]:
+    """Return the graphs with the stages and kernels that were appended while the run continued."""
     stages: dict[str, dict[Any, GraphStage]] = {}
     kernels: dict[str, list[Kernel]] = {}
-    for each in by_kind["stage"].values():
+    for each in records["stage"]:
         stages.setdefault(each.graph, {})[each.stage.stage, each.stage.index] = each.stage
-    for each in by_kind["kernel"].values():
+    for each in records["kernel"]:
         kernels.setdefault(each.graph, []).append(each.kernel)
-    return lambda graph: dataclasses.replace(
+    return tuple(dataclasses.replace(
         graph, stages=(*graph.stages, *stages.get(graph.name, {}).values()),
-        kernels=(*graph.kernels, *kernels.get(graph.name, ())))
+        kernels=(*graph.kernels, *kernels.get(graph.name, ()))) for graph in records["graph"])
 
 
 def _identity(record: Any, text: bytes) -> Any:
-    """Lines of the same record: the last one counts (a compilation gets its backward later); equal lines count once."""
+    """Return a key of the record of a line.
+
+    Of several lines with a key the last one counts (a compilation gets its backward later); equal lines count once.
+    """
     if isinstance(record, CompiledGraph):
         return record.name
     if isinstance(record, Compilation):
@@ -287,11 +268,11 @@ def _identity(record: Any, text: bytes) -> Any:
 # --- JSON -> records ---------------------------------------------------------------------------------
 # A name or message of absurd length is cut: views work on it many times. Only texts of code may be as long as their
 # line.
-#: The fields that hold texts of code.
+#: The fields that contain texts of code.
 _CODE = {
     model.CodeText: {"text"}, model.GraphStage: {"text"}, model.Kernel: {"text"}, model.SourceFile: {"text"},
     model.GuardsOfEntry: {"text"}, model.UnreadEvent: {"text"}, model.Bytecode: {"facts"}, model.PackedCode: {"data"}}
-#: Builds what a field holds of a value of JSON.
+#: Builds the value of a field from a value of JSON.
 _Builder = Callable[[Any], Any]
 
 
@@ -306,10 +287,7 @@ def build(kind: Any, value: Any) -> Any:
 
 @functools.cache
 def _builder(kind: Any) -> _Builder:
-    """Return a function that builds what an annotation says.
-
-    (Made once for each: a large model has a hundred thousand values.)
-    """
+    """Return a function that builds what an annotation says."""
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         return _record(kind)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
@@ -317,34 +295,31 @@ def _builder(kind: Any) -> _Builder:
         inner = _builder(next(argument for argument in arguments if argument is not type(None)))
         return lambda value: None if value is None else inner(value)
     if origin is tuple:
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return _items(arguments[0])
-        parts = [_builder(argument) for argument in arguments]
-        return lambda value: tuple(part(item) for part, item in zip(parts, _of(list, "a list", value), strict=True))
+        parts = [_builder(argument) for argument in arguments if argument is not Ellipsis]
+        if Ellipsis in arguments:
+            return lambda value: tuple(map(parts[0], _of(list, value)))
+        return lambda value: tuple(part(item) for part, item in zip(parts, _of(list, value), strict=True))
     if origin is dict:
-        build_item = _builder(arguments[1])
-        return lambda value: {_text(key): build_item(item) for key, item in _of(dict, "a dictionary", value).items()}
+        item = _builder(arguments[1])
+        return lambda value: {_text(key): item(each) for key, each in _of(dict, value).items()}
     if kind is float:
         return _number
-    if kind is str:
-        return _text
-    if isinstance(kind, type):
-        return lambda value: _of(kind, kind.__name__, value)
-    return lambda value: value
+    return _text if kind is str else lambda value: _of(kind, value)
 
 
-def _of(kind: type, called: str, value: Any) -> Any:
-    """Return the value, which is of a type."""
+def _of(kind: type, value: Any) -> Any:
+    """Return the value if it is of a type; else raise a ``TypeError``."""
     if not isinstance(value, kind):
+        names: dict[type, str] = {list: "a list", dict: "a dictionary"}
+        called = names.get(kind, kind.__name__)
         raise TypeError(f"{called} expected, not {type(value).__name__}")
     return value
 
 
 def _text(value: Any) -> str:
-    text: str = _of(str, "str", value)
-    if len(text) <= budgets.TEXT.most or len(text) <= budgets.TEXT.allowed:
-        return text
-    return f"{text[: budgets.TEXT.allowed]} ... (cut: {budgets.TEXT.exceeded(len(text))})"
+    text: str = _of(str, value)
+    excess = budgets.TEXT.exceeded(len(text))
+    return f"{text[: budgets.TEXT.allowed]} ... (cut: {excess})" if excess else text
 
 
 def _number(value: Any) -> float:
@@ -353,38 +328,15 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _items(kind: Any) -> _Builder:
-    build_item = _builder(kind)
-
-    def items(value: Any) -> tuple[Any, ...]:
-        return tuple(map(build_item, _of(list, "a list", value)))
-
-    if kind is not str:
-        return items
-
-    def texts(value: Any) -> tuple[str, ...]:
-        plain = type(value) is list and set(map(type, value)) <= {str}
-        return tuple(value) if plain and max(map(len, value), default=0) <= budgets.TEXT.most else items(value)
-
-    return texts
-
-
 def _record(cls: type) -> _Builder:
     hints = typing.get_type_hints(cls, vars(model))
-    kinds = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
-    code = _CODE.get(cls, set())
-    builders = {name: (lambda value: _of(str, "str", value)) if name in code else _builder(kind)
-                for name, kind in kinds.items()}
-    as_it_is = {name: kind for name, kind in kinds.items() if kind in (int, bool) or name in code}
-    texts = {name for name, kind in kinds.items() if kind is str}
-    short = budgets.TEXT.most
+    builders = {field.name: _builder(hints[field.name]) for field in dataclasses.fields(cls)}
+    builders.update((name, functools.partial(_of, str)) for name in _CODE.get(cls, ()))
 
     def record(value: Any) -> Any:
         if not isinstance(value, dict):
             raise TypeError(f"{cls.__name__} expected, not {type(value).__name__}")
         # A later version may add fields; what is not known here is left out.
-        return cls(**{
-            name: item if type(item) is as_it_is.get(name) or type(item) is str and name in texts and len(item) <= short
-            else builders[name](item) for name, item in value.items() if name in kinds})
+        return cls(**{name: builders[name](item) for name, item in value.items() if name in builders})
 
     return record

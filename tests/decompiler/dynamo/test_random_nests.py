@@ -8,9 +8,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.capture.fact_snapshot import snapshot
-from depyf.capture.object_facts import LiveFacts
 from depyf.decompiler import decompile_code
 from depyf.decompiler.dynamo.facts import RecordedFacts
+from live_facts import LiveFacts
 
 FIELDS = ("norm", "proj", "items", "layers", "keys", "weight", "s")
 

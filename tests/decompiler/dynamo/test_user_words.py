@@ -14,12 +14,12 @@ torch = pytest.importorskip("torch")
 
 from depyf.bytecode.packed import packed, unpacked
 from depyf.capture.fact_snapshot import snapshot
-from depyf.capture.object_facts import LiveFacts
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.dynamo import readable
 from depyf.decompiler.dynamo.facts import RecordedFacts
 from depyf.decompiler.dynamo.written_out import CannotWriteOut
 from depyf.decompiler.errors import SIMPLIFY, CannotDecompile
+from live_facts import LiveFacts
 
 CASES = {}
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..static_lookup import closure_values
 from . import private_api
-from .compiled_callables import given_to_compile
+from .compiled_callables import given_to_compile, inner_backend
 from .dropped_guards import unobserved
 
 #: The region of those that were compiled without ``isolate_recompiles``.
@@ -21,40 +22,24 @@ COMMON_REGION = -1
 
 @dataclass(frozen=True)
 class GuardCheck:
-    """Torch's answer whether a cache entry fits a call.
+    """Torch's answer whether a cache entry fits a call."""
 
-    Attributes:
-        fits: all guards hold.
-        failed: the first guards that do not, as torch prints them, with the user's line behind ``#``.
-        executed: how many guards torch tried.
-    """
-
-    fits: bool
-    failed: tuple[str, ...] = ()
-    executed: int = 0
+    fits: bool  # all guards hold
+    failed: tuple[str, ...] = ()  # the first guards that do not, as torch prints them, with the user's line after `#`
+    executed: int = 0  # how many guards torch tried
 
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A cache entry of a code object.
+    """A cache entry of a code object."""
 
-    Attributes:
-        code: the transformed code.
-        compile_id: ``(frame, recompile)``; ``None`` where torch does not keep it.
-        guard_manager: torch's, of which :meth:`check` asks.
-        backend: what torch compares with the backend of a call.
-        region: cache entries of ``isolate_recompiles=True`` serve calls of their region only.
-        given_up: torch no longer uses it, as an object is gone that its guards compare with.
-        entry: torch's own object.
-    """
-
-    code: CodeType
-    compile_id: tuple[int, int] | None
+    code: CodeType  # the transformed code
+    compile_id: tuple[int, int] | None  # `(frame, recompile)`; `None` where torch does not keep it
     guard_manager: Any
-    backend: Any
-    region: int
-    given_up: bool
-    entry: Any
+    backend: Any  # what torch compares with the backend of a call
+    region: int  # cache entries of `isolate_recompiles=True` serve calls of their region only
+    given_up: bool  # torch no longer uses it, as an object is gone that its guards compare with
+    entry: Any  # torch's own object
 
     @property
     def name(self) -> str:
@@ -62,7 +47,7 @@ class Entry:
         return f"[{self.compile_id[0]}/{self.compile_id[1]}]" if self.compile_id is not None else "[?]"
 
     def check(self, values: Mapping[str, Any]) -> GuardCheck:
-        """Hold the guards against the values that a call begins with.
+        """Evaluate the guards for the values that a call begins with.
 
         Torch's other check reorders guards by how often each failed; this one leaves them as they are.
         """
@@ -91,22 +76,16 @@ def failure_reason(entry: Entry, values: Mapping[str, Any]) -> str:
 
 def stance() -> tuple[str, bool]:
     """Return the stance of ``torch.compiler.set_stance`` that holds, and whether it skips guards."""
-    try:
-        current = private_api.CURRENT_STANCE.get()
-    except private_api.MissingPrivateApi:
-        return "default", False
+    current = private_api.CURRENT_STANCE.get_or(None)
     return str(getattr(current, "stance", "default")), bool(getattr(current, "skip_guard_eval_unsafe", False))
 
 
 def last_failure(code: CodeType) -> str:
     """Return the kind of error with which torch's last attempt to compile a function ended; ``""``: with none.
 
-    After most of them torch skips the function from then on, also in calls that a version fits, and tells nobody.
+    After most of them torch silently skips the function from then on, also in calls that a version fits.
     """
-    try:
-        attempts = private_api.COMPILATION_METRICS.get()()
-    except private_api.MissingPrivateApi:
-        return ""
+    attempts = private_api.COMPILATION_METRICS.get_or(list)()
     where = code.co_name, code.co_filename, code.co_firstlineno
     for each in reversed(attempts):
         if tuple(getattr(each, name, None) for name in ("co_name", "co_filename", "co_firstlineno")) == where:
@@ -116,10 +95,8 @@ def last_failure(code: CodeType) -> str:
 
 def recompile_limit() -> int | None:
     """Return the number of versions at which torch stops compiling a function; ``None`` where it does not say."""
-    try:
-        return int(private_api.RECOMPILE_LIMIT.get())
-    except private_api.MissingPrivateApi:
-        return None
+    limit = private_api.RECOMPILE_LIMIT.get_or(None)
+    return int(limit) if limit is not None else None
 
 
 @dataclass(frozen=True)
@@ -131,7 +108,7 @@ class CompiledWith:
 
     def uses(self, entry: Entry) -> bool:
         """Return whether calls of it look at a cache entry; any, where its backend is not known."""
-        of_region = entry.region in (self.region, COMMON_REGION)  # (those of all serve a region, too)
+        of_region = entry.region in (self.region, COMMON_REGION)  # (a common one serves every region)
         return of_region and (self.backend is None or same_backend(entry.backend, self.backend))
 
 
@@ -146,7 +123,7 @@ def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[E
         MissingPrivateApi: this torch does not show them, or not of which backend they are.
     """
     of_one_backend = compiled_with is not None and compiled_with.backend is not None
-    found = []
+    result = []
     for each in cache_entries(code):
         transformed, ids, _ = entry_facts(each)
         if transformed is None:
@@ -155,9 +132,9 @@ def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[E
         entry = Entry(transformed, ids, getattr(each, "guard_manager", None), backend,
                       int(getattr(each, "isolate_recompiles_id", COMMON_REGION)), is_given_up(each), each)
         if compiled_with is None or compiled_with.uses(entry):
-            found.append(entry)
+            result.append(entry)
     # A region's own are tried first.
-    return found if compiled_with is None else sorted(found, key=lambda entry: entry.region != compiled_with.region)
+    return result if compiled_with is None else sorted(result, key=lambda entry: entry.region != compiled_with.region)
 
 
 def serving(
@@ -170,12 +147,9 @@ def serving(
 
 def known_codes() -> list[CodeType]:
     """Return the code objects that torch was asked to compile since it was last reset, as far as they still exist."""
-    try:
-        seen = getattr(private_api.SEEN_CODES.get(), "seen", ())
-    except private_api.MissingPrivateApi:
-        return []
-    found = [reference() for reference in seen]
-    return [code for code in found if isinstance(code, CodeType)]
+    references = getattr(private_api.SEEN_CODES.get_or(None), "seen", ())
+    codes = [reference() for reference in references]
+    return [code for code in codes if isinstance(code, CodeType)]
 
 
 def compiled_with(compiled: Any) -> CompiledWith | None:
@@ -184,43 +158,26 @@ def compiled_with(compiled: Any) -> CompiledWith | None:
     if wrapper is None:
         return None
     region = getattr(wrapper, "_isolate_recompiles_id", COMMON_REGION)
-    return CompiledWith(_backend_of(_captured(wrapper).get("callback")), int(region))
+    backend = closure_values(wrapper).get("callback")
+    for _ in range(20):  # (an entry has the innermost of torch's wrappers of a backend: ``get_backend``)
+        inner = inner_backend(backend)
+        if inner is None:
+            break
+        backend = inner
+    return CompiledWith(backend, int(region))
 
 
 def wrapper_of(compiled: Any) -> FunctionType | None:
-    """Return the function of torch's that calls of what ``torch.compile`` returned go through; ``None``: of no other.
+    """Return torch's function that calls of what ``torch.compile`` returned go through; ``None`` for anything else.
 
     Of a module it is the ``forward`` of what ``torch.compile`` made of it, or where its own ``compile`` was called, the
     call of that.
     """
     own = vars(compiled) if hasattr(compiled, "__dict__") else {}
-    # (A module of ``torch.compile``; one whose ``compile`` or ``forward`` was.)
+    # (A module of `torch.compile`; one whose `compile` or `forward` was.)
     candidates = [compiled, own.get("forward"), own.get(private_api.COMPILED_CALL.key)]
     return next((each for each in (getattr(each, "__func__", each) for each in candidates)
                  if isinstance(each, FunctionType) and given_to_compile(each) is not None), None)
-
-
-def _captured(function: FunctionType) -> dict[str, Any]:
-    """Return the captured variables of a function that have a value."""
-    values = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-        try:
-            values[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return values
-
-
-def _backend_of(callback: Any) -> Any:
-    """Return what torch keeps with a cache entry: the innermost of its wrappers of a backend (``get_backend``)."""
-    inner: Callable[..., Any] | None = callback
-    for _ in range(20):
-        callback = inner
-        inner = getattr(callback, private_api.BACKEND_CHAIN.key, None) or getattr(
-            callback, private_api.ORIGINAL_CALLABLE.key, None)
-        if inner is None:
-            break
-    return callback
 
 
 # --- the compiled versions of a code object ----------------------------------------------------------
@@ -230,14 +187,8 @@ def cache_entries(code: CodeType) -> list[Any]:
 
 
 def was_asked(code: CodeType) -> bool:
-    """Return whether torch was asked to compile a code object.
-
-    It skips frames without tensors and says nothing.
-    """
-    try:
-        return code in private_api.SEEN_CODES.get()
-    except private_api.MissingPrivateApi:
-        return False
+    """Return whether torch was asked to compile a code object; it silently skips frames without tensors."""
+    return code in private_api.SEEN_CODES.get_or(())
 
 
 def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[[], str]]:
@@ -278,6 +229,6 @@ def same_backend(one: Any, other: Any) -> bool:
 def is_given_up(entry: Any) -> bool:
     """Return whether torch gave a cache entry up, because an object is gone that its guards compare with.
 
-    It is behind all others then, wherever it was.
+    It is then the last of the entries, wherever it was.
     """
     return hasattr(getattr(entry, "guard_manager", None), "invalidation_reason")

@@ -7,7 +7,6 @@ from itertools import islice
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from ..static_lookup import MISSING
 from . import private_api
 from .compiled_callables import wrapped_backends
 
@@ -25,72 +24,44 @@ def of_compilation(backend: Any, fullgraph: Any, hooks: Any) -> dict[str, str] |
     """Return the arguments of ``torch.compile`` that are not at their default, as Python.
 
     What is no plain value is a bare name there. ``None`` where they are not known: it was not ``torch.compile`` that
-    made the backend, or this torch keeps them elsewhere.
+    made the backend, or this torch has them elsewhere.
 
     Args:
-        backend: what Dynamo hands graphs to: ``torch.compile`` keeps ``mode``, ``options`` and ``dynamic`` there.
+        backend: what Dynamo passes graphs to, with ``mode``, ``options`` and ``dynamic`` of ``torch.compile``.
         fullgraph: whether a graph break is an error.
-        hooks: what Dynamo calls while it compiles: ``torch.compile`` takes the filter of guards out of ``options``.
+        hooks: what Dynamo calls while it compiles: ``torch.compile`` moves the filter of guards there.
     """
     given = next(filter(None, map(_given, wrapped_backends(backend))), None)
     if given is None:
         return None
     mode, options, dynamic = given
-    known, dropping = _filter_of_guards(hooks)
-    if not known:
-        return None
-    if dropping is not None:
-        options = {**options, private_api.GUARD_FILTER.key: dropping}
-    told = {"mode": mode, "dynamic": dynamic, "fullgraph": fullgraph or None}
-    shown = {name: _shown(value) for name, value in told.items() if value is not None}
-    return shown | ({"options": _of_options(options)} if options else {})
-
-
-def _filter_of_guards(hooks: Any) -> tuple[bool, Any]:
-    """Return whether it is known if guards are dropped, and what drops them.
-
-    (``torch.compile`` of 2.6 takes no such option.)
-    """
-    kept = getattr(hooks, private_api.GUARD_FILTER.key, MISSING)
-    if kept is not MISSING:
-        return True, kept
-    return hooks is None or not private_api.GUARD_FILTER_OPTION.as_expected(), None
+    guard_filter = getattr(hooks, private_api.GUARD_FILTER.key, None)
+    if guard_filter is not None:
+        options = {**options, private_api.GUARD_FILTER.key: guard_filter}
+    elif hooks is not None and not hasattr(hooks, private_api.GUARD_FILTER.key) \
+            and private_api.GUARD_FILTER_OPTION.as_expected():
+        return None  # it is elsewhere (torch.compile of 2.6 takes no such option)
+    plain = {"mode": mode, "dynamic": dynamic, "fullgraph": fullgraph or None}
+    shown = {name: _shown(value) for name, value in plain.items() if value is not None}
+    # (Each option by itself: what is long is cut.)
+    pairs = ", ".join(f"{_shown(name)}: {_shown(value)}" for name, value in options.items())
+    return shown | ({"options": "{" + pairs + "}"} if options else {})
 
 
 def _given(backend: Any) -> tuple[Any, dict[str, Any], Any] | None:
     """Return mode, options and dynamic, where ``torch.compile`` made a backend; else ``None``."""
-    if _is_a(backend, private_api.COMPILE_INDUCTOR):
-        return _of_inductor(dict(backend.config), backend.dynamic)
-    if _is_a(backend, private_api.COMPILE_BACKEND):
+    if type(backend) is private_api.COMPILE_INDUCTOR.get_or(None):
+        config = dict(backend.config)
+        # (A mode is a set of options, and torch has only these.)
+        modes = private_api.INDUCTOR_MODES.get_or(lambda *_: {})(None, backend.dynamic) if config else {}
+        mode = next((name for name, options in modes.items() if options == config), None)
+        return mode, {} if mode else config, backend.dynamic
+    if type(backend) is private_api.COMPILE_BACKEND.get_or(None):
         options = backend.kwargs.get("options")
         # (By type, and without what a class of the program's does instead.)
         given = dict.copy(options) if issubclass(type(options), dict) else {}
         return backend.kwargs.get("mode"), given, backend.dynamic
     return None
-
-
-def _is_a(backend: Any, api: private_api.PrivateApi) -> bool:
-    try:
-        return type(backend) is api.get()
-    except private_api.MissingPrivateApi:
-        return False
-
-
-def _of_inductor(config: dict[str, Any], dynamic: Any) -> tuple[str | None, dict[str, Any], Any]:
-    """Return mode, options and dynamic: a mode is a set of options, and torch keeps these."""
-    modes: dict[str, Any] = {}
-    if config:
-        try:
-            modes = private_api.INDUCTOR_MODES.get()(None, dynamic)
-        except private_api.MissingPrivateApi:
-            pass
-    mode = next((name for name, options in modes.items() if options == config), None)
-    return mode, {} if mode else config, dynamic
-
-
-def _of_options(options: dict[str, Any]) -> str:
-    """Return ``options`` as Python, each of them: what is long is cut by itself."""
-    return "{" + ", ".join(f"{_shown(name)}: {_shown(value)}" for name, value in options.items()) + "}"
 
 
 def _shown(value: Any, depth: int = 0) -> str:
@@ -125,18 +96,12 @@ def _name(value: Any) -> str:
 # --- settings of torch -------------------------------------------------------------------------------
 def draws_numpy_from_torch() -> bool:
     """Return whether compiled code takes torch's random numbers where the program asks NumPy for some."""
-    try:
-        return not private_api.NUMPY_RANDOM.get()
-    except private_api.MissingPrivateApi:
-        return False
+    return not private_api.NUMPY_RANDOM.get_or(True)
 
 
 def draws_as_eager() -> bool:
     """Return whether Inductor's code draws the random numbers that eager Python draws."""
-    try:
-        return bool(private_api.INDUCTOR_SETTINGS.get().fallback_random)
-    except (private_api.MissingPrivateApi, AttributeError):
-        return False
+    return bool(getattr(private_api.INDUCTOR_SETTINGS.get_or(None), "fallback_random", False))
 
 
 def options_of_inductor() -> list[str]:
@@ -144,16 +109,13 @@ def options_of_inductor() -> list[str]:
 
     (Torch lists each that was ever set, also those that it set back.)
     """
-    try:
-        text = private_api.CHANGED_OPTIONS.get()()
-    except private_api.MissingPrivateApi:
-        return []
-    options = [line.removeprefix(private_api.CHANGED_OPTIONS.module + ".") for line in text.splitlines()]
+    lines = private_api.CHANGED_OPTIONS.get_or(str)().splitlines()
+    options = [line.removeprefix(private_api.CHANGED_OPTIONS.module + ".") for line in lines]
     return [option for option in options if not _is_default(*option.partition(" = ")[::2])]
 
 
 def _is_default(name: str, value: str) -> bool:
-    """Return whether an option has its default value; false where torch does not tell."""
+    """Return whether an option has its default value; false where that is not known."""
     try:
         return repr(private_api.INDUCTOR_OPTIONS.get()[name].default) == value
     except (private_api.MissingPrivateApi, AttributeError, LookupError, TypeError):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from types import FrameType
 from typing import Any, NamedTuple
 
 from ...records.model import SourceLocation
 from . import hooks, private_api
 from .shared import Undo
+from .stack import frames
 
 
 def backend_name(compiler: Any) -> str:
-    """Return the name of a backend, found behind torch's wrappers: its ``compiler_name``, else its own name."""
+    """Return the name of a backend, found inside torch's wrappers: its ``compiler_name``, else its own name."""
     for backend in wrapped_backends(compiler):
         name = getattr(backend, "compiler_name", None)
         if isinstance(name, str):
@@ -24,16 +27,21 @@ def wrapped_backends(compiler: Any) -> Iterator[Any]:
     """Yield a backend, then what torch wrapped in it, to the innermost."""
     for _ in range(10):
         yield compiler
-        inner = getattr(compiler, private_api.BACKEND_CHAIN.key, None) or getattr(
-            compiler, private_api.ORIGINAL_CALLABLE.key, None) or getattr(  # (up to 2.6)
+        inner = inner_backend(compiler) or getattr(
             getattr(compiler, "__self__", None), private_api.DDP_BACKEND.key, None)
         if inner is None:
             break
         compiler = inner
 
 
+def inner_backend(compiler: Any) -> Any:
+    """Return the backend that torch wrapped in another callable; ``None`` if it is no such wrapper."""
+    return getattr(compiler, private_api.BACKEND_CHAIN.key, None) or getattr(
+        compiler, private_api.ORIGINAL_CALLABLE.key, None)  # (up to 2.6)
+
+
 def innermost_function(compiled: Any) -> Any:
-    """Return the user's function behind what ``torch.compile`` returned."""
+    """Return the user's function inside what ``torch.compile`` returned."""
     for _ in range(20):
         inner = given_to_compile(compiled)
         if inner is None:
@@ -57,20 +65,13 @@ _WRAPPER = "compile_wrapper"
 
 
 class CompiledCall(NamedTuple):
-    """A call that is about to run.
+    """A call that is about to run."""
 
-    Attributes:
-        function: what was given to ``torch.compile``: a function, or a method of a module.
-        args, kwargs: of the call.
-        compile: makes of the function what ``torch.compile`` returned, again.
-        place: the program's line that makes the call, where one is above.
-    """
-
-    function: Any
+    function: Any  # what was given to `torch.compile`: a function, or a method of a module
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
-    compile: Callable[[Any], Any]
-    place: SourceLocation | None = None
+    compile: Callable[[Any], Any]  # makes of the function what `torch.compile` returned, again
+    place: SourceLocation | None = None  # the program's line that makes the call, where one is above
 
 
 def on_compiled_call(before: Callable[[CompiledCall], None]) -> Undo:
@@ -94,26 +95,15 @@ def on_compiled_call(before: Callable[[CompiledCall], None]) -> Undo:
     return hooks.replaced(private_api.STANCE, make)
 
 
-def _outermost(frame: Any) -> CompiledCall | None:
+def _outermost(frame: FrameType) -> CompiledCall | None:
     """Return the call whose wrapper asks, if no compiled code runs yet."""
-    for _ in range(4):
-        if frame is None:
-            return None
-        if frame.f_code.co_name == _WRAPPER and frame.f_globals.get("__name__") == private_api.STANCE.module:
-            break
-        frame = frame.f_back
-    else:
-        return None
-    values = frame.f_locals
+    module = private_api.STANCE.module
+    wrapper = next((each for each in islice(frames(frame), 4) if each.f_code.co_name == _WRAPPER
+                    and each.f_globals.get("__name__") == module), None)
+    values = wrapper.f_locals if wrapper is not None else {}
     if values.get("prior") not in (None, False) or not {"fn", "args", "kwargs", "self"} <= values.keys():
         return None
-    return CompiledCall(values["fn"], values["args"], values["kwargs"], values["self"], _place(frame.f_back))
-
-
-def _place(frame: Any) -> SourceLocation | None:
-    """Return the innermost line that is not torch's own."""
-    while frame is not None:
-        if not f"{frame.f_globals.get('__name__')}.".startswith("torch."):
-            return SourceLocation(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name, "")
-        frame = frame.f_back
-    return None
+    # The innermost line that is not torch's own.
+    place = next((SourceLocation(each.f_code.co_filename, each.f_lineno or 0, each.f_code.co_name)
+                  for each in frames(wrapper) if not f"{each.f_globals.get('__name__')}.".startswith("torch.")), None)
+    return CompiledCall(values["fn"], values["args"], values["kwargs"], values["self"], place)

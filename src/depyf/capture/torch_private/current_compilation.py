@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass
-from types import CodeType
+from itertools import takewhile
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from . import private_api
+from .stack import frame_of, frames, variables_of
 
 
 def compile_id() -> tuple[int, int, int] | None:
@@ -23,7 +25,7 @@ def compile_id() -> tuple[int, int, int] | None:
 
 @dataclass(frozen=True)
 class CompiledFrame:
-    """The frame that torch compiles: its code, its local variables (captured ones included) and its globals."""
+    """The frame that torch compiles: its code, its local variables (with captured ones) and its globals."""
 
     code: CodeType
     values: dict[str, Any]
@@ -32,7 +34,7 @@ class CompiledFrame:
 
 def compiled_frame() -> CompiledFrame | None:
     """Return the frame being compiled, from inside a hook: torch's ``_compile`` is on the stack meanwhile."""
-    known = _given_to_compile(private_api.COMPILED_FRAME)
+    known = variables_of(private_api.COMPILED_FRAME)
     code, values, namespace = (known.get(each) for each in ("code", "locals", "globals"))
     if not isinstance(code, CodeType):
         return None
@@ -51,7 +53,7 @@ def is_without_frame() -> bool:
 
     (No frame is replaced then, and torch reports neither the begin nor the end of the compilation.)
     """
-    return private_api.COMPILED_FRAME.present() and not _given_to_compile(private_api.COMPILED_FRAME)
+    return private_api.COMPILED_FRAME.present() and frame_of(private_api.COMPILED_FRAME) is None
 
 
 def arguments() -> dict[str, str] | None:
@@ -59,7 +61,7 @@ def arguments() -> dict[str, str] | None:
 
     ``None`` where they are not known.
     """
-    known, names = _given_to_compile(private_api.COMPILE_ARGUMENTS), private_api.COMPILE_ARGUMENTS.key.split(", ")
+    known, names = variables_of(private_api.COMPILE_ARGUMENTS), private_api.COMPILE_ARGUMENTS.key.split(", ")
     if any(name not in known for name in names):
         return None
     from .compile_arguments import of_compilation
@@ -67,26 +69,9 @@ def arguments() -> dict[str, str] | None:
     return of_compilation(*(known[name] for name in names))
 
 
-def _given_to_compile(api: private_api.PrivateApi) -> Mapping[str, Any]:
-    """Return arguments and variables of a function of torch's that this thread is in; nothing where it is in none."""
-    try:
-        module, function = api.module, api.attribute
-    except private_api.MissingPrivateApi:
-        return {}
-    frame: Any = sys._getframe(1)
-    for _ in range(200):
-        if frame is None:
-            break
-        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
-            variables: Mapping[str, Any] = frame.f_locals
-            return variables
-        frame = frame.f_back
-    return {}
-
-
 def graph_name() -> str:
     """Return torch's name of the graph that its backend is compiling in this thread, ``""`` where that is not known."""
-    return name_of_graph(_given_to_compile(private_api.CAPTURED_GRAPH).get("gm"))
+    return name_of_graph(variables_of(private_api.CAPTURED_GRAPH).get("gm"))
 
 
 def name_of_graph(gm: Any) -> str:
@@ -97,17 +82,12 @@ def name_of_graph(gm: Any) -> str:
 
 
 class Piece(NamedTuple):
-    """A piece of a captured graph that its backend split, while the backend compiles it.
+    """A piece of a captured graph that its backend split, while the backend compiles it."""
 
-    Attributes:
-        name: of the submodule in the split graph: ``"submod_1"``.
-        module: its graph module.
-        arguments: for each of its inputs the node of the split graph that is passed to it: the parameter of an input,
-            the name of another node, ``""`` for a constant.
-    """
-
-    name: str
-    module: Any
+    name: str  # of the submodule in the split graph: `"submod_1"`
+    module: Any  # its graph module
+    # for each of its inputs the node of the split graph that is passed to it: the parameter of an input, the name of
+    # another node, `""` for a constant
     arguments: tuple[str, ...]
 
 
@@ -118,22 +98,17 @@ def piece() -> Piece | None:
     compiles each submodule when it comes to the node that calls it: ``Interpreter.run_node(node)`` is on the stack.
     """
     interpreter = getattr(sys.modules.get("torch.fx"), "Interpreter", None)
-    try:
-        module, function = private_api.CAPTURED_GRAPH.module, private_api.CAPTURED_GRAPH.attribute
-    except private_api.MissingPrivateApi:
+    backend = frame_of(private_api.CAPTURED_GRAPH)
+    if interpreter is None or backend is None:
         return None
-    frame: Any = sys._getframe(1)
-    found = None  # the outermost one: compilers interpret graphs, too
-    while frame is not None and interpreter is not None:
+    outermost = None  # (compilers interpret graphs, too)
+    for frame in takewhile(lambda each: each is not backend, frames(sys._getframe())):
         code = frame.f_code
-        if code.co_name == function and frame.f_globals.get("__name__") == module:
-            return found
         if code.co_name == "run_node" and code.co_argcount >= 2:
             runner, node = (frame.f_locals.get(name) for name in code.co_varnames[:2])
             if isinstance(runner, interpreter) and getattr(node, "op", "") == "call_module":
-                found = _called_piece(runner, node) or found
-        frame = frame.f_back
-    return None
+                outermost = _called_piece(runner, node) or outermost
+    return outermost
 
 
 def _called_piece(runner: Any, node: Any) -> Piece | None:
@@ -162,29 +137,18 @@ def callers() -> list[tuple[str, int, str]]:
 
     Empty where that cannot be known. (Torch's own event leaves out the last ones.)
     """
-    try:
-        module, function = private_api.COMPILED_FRAME.module, private_api.COMPILED_FRAME.attribute
-        between = {module, private_api.COMPILING_DECORATORS.module, "contextlib"}
-    except private_api.MissingPrivateApi:
+    compiling = frame_of(private_api.COMPILED_FRAME)
+    if compiling is None or not private_api.COMPILING_DECORATORS.present():
         return []
-    frame: Any = sys._getframe(1)
-    for _ in range(40):
-        if frame is None or frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
-            break
-        frame = frame.f_back
-    caller = frame
-    while frame is not None:
-        name = str(frame.f_globals.get("__name__"))
+    module = _module(compiling)
+    between = {module, private_api.COMPILING_DECORATORS.module, "contextlib"}
+    for frame in frames(compiling):
+        name = _module(frame)
         if name not in between and name.partition(".")[0] != "depyf":
             break
         if name == module:
-            caller = frame
-        frame = frame.f_back
-    places = []
-    frame = caller.f_back if caller is not None else None
-    while frame is not None:
-        places.append((frame.f_code.co_filename, frame.f_lineno or 0, frame.f_code.co_name))
-        frame = frame.f_back
+            compiling = frame
+    _, *places = [(*_place(frame), frame.f_code.co_name) for frame in frames(compiling)]
     return places[::-1]
 
 
@@ -196,48 +160,35 @@ _BETWEEN = ("contextlib", "functools", "depyf")
 
 
 class CompilerCall(NamedTuple):
-    """A call of a compiler, or of what shows a graph while no compiler is at work.
+    """A call of a compiler, or of what shows a graph while no compiler is at work."""
 
-    Attributes:
-        function: what was called: ``"compile_fx"``; without a compiler the caller's own function.
-        filename, line: who called it.
-        by_compiler: whether that function is a compiler's.
-        marks: takes marks that live as long as the call; ``None`` without a compiler.
-        aot: the number that AOTAutograd gave to what it compiles; a backward graph that is compiled later has the same.
-    """
-
-    function: str
-    filename: str
+    function: str  # what was called: `"compile_fx"`; without a compiler the caller's own function
+    filename: str  # of its caller
     line: int
-    by_compiler: bool = False
+    by_compiler: bool = False  # whether that function is a compiler's
+    # takes marks that live as long as the call; `None` without a compiler
     marks: MutableMapping[str, Any] | None = None
+    # the number that AOTAutograd gave to what it compiles; a backward graph that is compiled later has the same
     aot: int | None = None
 
 
 def current() -> CompilerCall:
     """Return the outermost call of a compiler of torch's, or of what has Dynamo trace, on the stack of this thread."""
-    frame: Any = sys._getframe(1)
-    innermost, compiler = None, None
     tracer = private_api.CAPTURED_GRAPH.module if private_api.CAPTURED_GRAPH.present() else ""
-    while frame is not None:
-        module = _module(frame)
-        if innermost is None and not _is_of_torch(module) and not _is_between(module):
-            innermost = frame
-        if module.startswith(private_api.COMPILING_MODULES) and not module.startswith(private_api.RUNNING_MODULES) \
-                or module == tracer:
-            compiler = frame
-        frame = frame.f_back
-    if compiler is None:
-        return CompilerCall(_name(innermost) if innermost is not None else "program", *_place(innermost))
-    called = caller = compiler
-    while caller is not None and (_is_of_torch(_module(caller)) or _is_between(_module(caller))):
-        if _is_of_torch(_module(caller)) and not _name(caller).rpartition(".")[2].startswith("_"):
-            called = caller
-        caller = caller.f_back
-    return CompilerCall(_name(called), *_place(caller), True, compiler.f_locals, aot_number())
+    stack = list(frames(sys._getframe()))
+    compilers = [number for number, frame in enumerate(stack) if _compiles(_module(frame)) or _module(frame) == tracer]
+    outermost = compilers[-1] if compilers else 0
+    caller = next((frame for frame in stack[outermost:] if _is_of_program(_module(frame))), None)
+    if not compilers:
+        return CompilerCall(_name(caller) if caller is not None else "program", *_place(caller))
+    called = stack[outermost]
+    for frame in takewhile(lambda each: each is not caller, stack[outermost:]):
+        if _is_of_torch(_module(frame)) and not _name(frame).rpartition(".")[2].startswith("_"):
+            called = frame
+    return CompilerCall(_name(called), *_place(caller), True, stack[outermost].f_locals, aot_number())
 
 
-def _module(frame: Any) -> str:
+def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__"))
 
 
@@ -245,15 +196,19 @@ def _is_of_torch(module: str) -> bool:
     return module == "torch" or module.startswith(("torch.", "functorch."))
 
 
-def _is_between(module: str) -> bool:
-    return module.partition(".")[0] in _BETWEEN
+def _is_of_program(module: str) -> bool:
+    return not _is_of_torch(module) and module.partition(".")[0] not in _BETWEEN
 
 
-def _name(frame: Any) -> str:
+def _compiles(module: str) -> bool:
+    return module.startswith(private_api.COMPILING_MODULES) and not module.startswith(private_api.RUNNING_MODULES)
+
+
+def _name(frame: FrameType) -> str:
     """Return the name of the public function that a frame is of: ``aot_function`` for what that returned."""
     name = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
     return str(name).partition(".<locals>")[0].removesuffix(".__call__").replace("<module>", "module")
 
 
-def _place(frame: Any) -> tuple[str, int]:
+def _place(frame: FrameType | None) -> tuple[str, int]:
     return (frame.f_code.co_filename, frame.f_lineno or 0) if frame is not None else ("", 0)

@@ -23,17 +23,11 @@ ALWAYS = "True"
 
 @dataclass(eq=False)
 class FullGuards:
-    """All guards of a version, as they were before some were dropped.
+    """All guards of a version, as they were before some were dropped."""
 
-    Attributes:
-        compile_id: torch's, ``0/1``.
-        manager: torch's object for all of them.
-        kept: torch's object for those that are left.
-    """
-
-    compile_id: str
-    manager: Any
-    kept: Callable[[], Any]
+    compile_id: str  # torch's, `0/1`
+    manager: Any  # torch's object for all of them
+    kept: Callable[[], Any]  # torch's object for those that are left
 
     def failure_reason(self, values: Mapping[str, Any]) -> str:
         """Return the first guard that does not hold, as torch says it; ``""`` if all hold.

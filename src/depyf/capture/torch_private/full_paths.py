@@ -11,14 +11,14 @@ from . import private_api
 
 
 class FullPaths:
-    """Path as torch prints it -> path, where torch cut it in the middle of a name; others stay as they are.
+    """Map a path as torch prints it to the path, where torch cut it in the middle of a name; keep any other.
 
     torch/utils/_traceback.py, ``shorten_filename``, cuts what a path has in common with torch's own and one
-    character more; where only the root is common, that takes the first letter of a name.
+    character more; where only the root is common, that removes the first letter of a name.
 
     Args:
-        files: the paths that may be meant, asked for when one is looked up that was not among those before; the same
-            object while they are the same.
+        files: returns the paths that may be meant, the same object while they are the same. It is called when a name
+            is looked up that was not among those before.
     """
 
     def __init__(self, files: Callable[[], Iterable[Any]]) -> None:
@@ -34,12 +34,10 @@ class FullPaths:
         return self._known[shown]
 
     def _whole(self, shown: str) -> str:
-        try:
-            shorten = private_api.SHORT_PATHS.get()
-        except private_api.MissingPrivateApi:
-            return shown
+        shorten = private_api.SHORT_PATHS.get_or(None)
         torchs = os.path.dirname(str(sys.modules["torch"].__file__))
-        if any(os.path.exists(os.path.join(folder, shown)) for folder in (torchs, os.path.dirname(torchs))):
+        folders = (torchs, os.path.dirname(torchs))
+        if shorten is None or any(os.path.exists(os.path.join(folder, shown)) for folder in folders):
             return shown  # a file of torch or of a package beside it, which is cut at a whole name
         name = os.path.basename(shown)
         if name not in self._by_name and (files := self._files()) is not self._indexed:
@@ -50,22 +48,22 @@ class FullPaths:
                     name_of_file = file[max(file.rfind("/"), file.rfind(os.sep)) + 1 :]
                     self._by_name.setdefault(name_of_file, []).append(file)
         for file in self._by_name.get(name, ()):
-            if file.endswith(shown) and not file.endswith((os.sep + shown, "/" + shown)) \
-                    and os.path.isabs(file) and shorten(file) == shown:
+            if _is_cut(shown, file) and os.path.isabs(file) and shorten(file) == shown:
                 return file
         return shown
 
 
+def _is_cut(shown: str, file: str) -> bool:
+    """Return whether a path ends in another one, which begins in the middle of a name."""
+    return file.endswith(shown) and not file.endswith((os.sep + shown, "/" + shown))
+
+
 def cut_paths(files: Iterable[str]) -> dict[str, str]:
     """Return ``{path as torch prints it: path}`` of files that torch cuts in the middle of a name."""
-    try:
-        shorten = private_api.SHORT_PATHS.get()
-    except private_api.MissingPrivateApi:
-        return {}
-    torchs = os.path.dirname(str(sys.modules["torch"].__file__))
-    packages = os.path.dirname(torchs) + os.sep
+    shorten = private_api.SHORT_PATHS.get_or(None)
+    packages = os.path.dirname(os.path.dirname(str(sys.modules["torch"].__file__))) + os.sep
     cut: dict[str, str] = {}
-    for file in files:
+    for file in files if shorten is not None else ():
         if not file.startswith(packages) and os.path.isabs(file):
             shown = shorten(file)
             if shown != file and not file.endswith((os.sep + shown, "/" + shown)):

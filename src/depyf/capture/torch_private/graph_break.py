@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,10 +13,9 @@ from ...records.model import NamedValue
 from ...torch_text.libraries import is_library
 from . import private_api
 from .quiet import without_side_effects
+from .stack import variables_of
 
-#: Frames of torch's between its call of us and the one that logs the break.
-_NEAR = 40
-#: So many variables are described at most; functions with more are generated ones.
+#: The number of variables that are described at most; functions with more are generated ones.
 _MOST = 200
 
 
@@ -27,34 +25,19 @@ def stack() -> list[tuple[str, int, str, str]]:
     These are the compiled frame and each function that was inlined on the way to the break. Empty where that cannot be
     known.
     """
-    error = _logged().get(private_api.GRAPH_BREAK_LOG.key)
+    error = variables_of(private_api.GRAPH_BREAK_LOG).get(private_api.GRAPH_BREAK_LOG.key)
     places = getattr(error, "real_stack", None) or ()
     return [(each.filename, each.lineno or 0, each.name, (each.line or "").strip()) for each in places]
 
 
 def values() -> tuple[NamedValue, ...]:
     """Return the local variables at the break that torch is about to log; empty where they cannot be known."""
-    known = _logged()
+    known = variables_of(private_api.GRAPH_BREAK_LOG)
     return tuple(_described(_innermost(known.get("self"), known.get(private_api.GRAPH_BREAK_LOG.key))))
 
 
-def _logged() -> Mapping[str, Any]:
-    """Return the arguments of torch's function that logs the break; nothing where it is not on the stack."""
-    try:
-        function = private_api.GRAPH_BREAK_LOG.attribute
-    except private_api.MissingPrivateApi:
-        return {}
-    frame: Any = sys._getframe(1)
-    for _ in range(_NEAR):
-        if frame is None or frame.f_code.co_name == function:
-            break
-        frame = frame.f_back
-    arguments: Mapping[str, Any] = frame.f_locals if frame is not None and frame.f_code.co_name == function else {}
-    return arguments
-
-
 def _innermost(translator: Any, error: BaseException | None) -> Any:
-    """Return what traced the innermost function of the user's when the error was raised: inlined ones have one each."""
+    """Return what traced the user's innermost function when the error was raised: inlined ones have one each."""
     step = getattr(error, "__traceback__", None)
     while step is not None:
         inner = step.tb_frame.f_locals.get("self")
@@ -74,9 +57,9 @@ def _described(translator: Any) -> list[NamedValue]:
             node = getattr(known.get("proxy"), "node", None)
             value = node.meta.get("example_value") if node is not None else known.get("value", variable)
             found.append((name, variable, value, id(node) if node is not None else id(value)))
-    # (A tensor of a class of the user's may run code of his when it is looked at.)
+    # (A tensor of a user's class may run the user's code when it is looked at.)
     with without_side_effects():
-        memory = Counter(_memory(value) for *_, value, _ in _each_once(found))
+        memory = Counter(map(_memory, {one: value for *_, value, one in found}.values()))
         names: dict[int, str] = {}
         return [_one(name, variable, value, names.setdefault(one, name), memory)
                 for name, variable, value, one in found]
@@ -85,10 +68,6 @@ def _described(translator: Any) -> list[NamedValue]:
 def _stored(variable: Any) -> Mapping[str, Any]:
     """Return what an object of torch's has stored. Its properties and methods may trace something, with guards."""
     return getattr(variable, "__dict__", {})
-
-
-def _each_once(found: list[tuple[str, Any, Any, int]]) -> Iterable[tuple[str, Any, Any, int]]:
-    return {one: (name, variable, value, one) for name, variable, value, one in found}.values()
 
 
 def _memory(value: Any) -> int | None:

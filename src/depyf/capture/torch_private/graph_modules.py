@@ -8,6 +8,7 @@ import sys
 from types import FunctionType
 from typing import Any
 
+from ..static_lookup import closure_values
 from . import private_api
 
 #: A graph in transformed code, without the unique ending that torch gives it since 2.7.
@@ -25,16 +26,16 @@ def readable(gm: Any) -> str:
 
 
 def without_ids(name: str) -> str:
-    """Return the name of a stage of torch's without that of the graph, which is another one in each run."""
+    """Return the name of a stage of torch's without that of the graph, which differs from run to run."""
     return re.sub(rf"\s*{private_api.GRAPH_NAME.key}\d+(?:_[0-9a-f_]{{36,}})?", "", name) or name
 
 
 def node_modules(gm: Any) -> list[tuple[str, list[tuple[str, str, str]]]]:
-    """``(node, [(key, path, class), ...])`` of the modules that each node of a captured graph was called in.
+    """Return ``(node, [(key, path, class), ...])`` of the modules that each node of a captured graph was called in.
 
-    Dynamo keeps the stack of modules in ``node.meta["nn_module_stack"]``: ``{key: (path as an expression, class)}``,
-    outermost first (torch/_dynamo/variables/nn_module.py, ``record_nn_module_stack``). The key tells two calls of the
-    same module apart. A node of a graph within the graph is named with that graph's name: ``"wrap_body_0.linear"``.
+    Dynamo has the stack of modules in ``node.meta["nn_module_stack"]``: ``{key: (path as an expression, class)}``,
+    outermost first (torch/_dynamo/variables/nn_module.py, ``record_nn_module_stack``). The key distinguishes two calls
+    of one module. A node of a graph within the graph is named with that graph's name: ``"wrap_body_0.linear"``.
     """
     modules = []
     for node in gm.graph.nodes:
@@ -69,7 +70,8 @@ def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
         places = [place for place in re.finditer(_PLACE, stack) if not place["file"].startswith(torchs)]
         if not places:
             return None
-        return places[-1]["file"], int(places[-1]["line"]), places[-1]["function"], (places[-1]["text"] or "").strip()
+        file, line, function, text = places[-1].groups("")
+        return file, int(line), function, text.strip()
 
     result = []
     for node in gm.graph.nodes:
@@ -89,10 +91,9 @@ def calls_into_torch(gm: Any) -> list[tuple[str, tuple[str, int, str, str]]]:
 def graph_inputs(gm: Any) -> list[tuple[str, str]]:
     """Return ``(parameter, source)`` of the inputs of a captured graph, in order: ``("L_x_", "L['x']")``.
 
-    The source is empty where torch does not tell.
-
-    Dynamo keeps what an input is in ``node.meta["grapharg"]`` until the backend is done (torch/_dynamo/output_graph.py,
-    ``SubgraphTracer.create_graph_input``; torch/_dynamo/variables/builder.py, ``GraphArg``).
+    The source is empty where it is not known. Dynamo has it in ``node.meta["grapharg"]`` until the backend is done
+    (torch/_dynamo/output_graph.py, ``SubgraphTracer.create_graph_input``; torch/_dynamo/variables/builder.py,
+    ``GraphArg``).
     """
     inputs = []
     for node in gm.graph.nodes:
@@ -104,23 +105,18 @@ def graph_inputs(gm: Any) -> list[tuple[str, str]]:
 
 
 def graph_module_behind(function: Any) -> Any:
-    """Return the graph module behind a compiled graph, through wrappers and closures; ``None`` if there is none."""
-    pending, seen = [function], 0
-    while pending and seen < 50:
+    """Return the graph module that a compiled graph runs, inside wrappers and closures; ``None`` if there is none."""
+    pending = [function]
+    for _ in range(50):
+        if not pending:
+            break
         current = pending.pop(0)
-        seen += 1
         if hasattr(current, private_api.READABLE_GRAPH.attribute):
             return current
-        for attribute in ("__self__", private_api.ORIGINAL_CALLABLE.key, "__wrapped__"):
-            inner = getattr(current, attribute, None)
-            if inner is not None:
-                pending.append(inner)
-        if isinstance(current, FunctionType) and current.__closure__:
-            for cell in current.__closure__:
-                try:
-                    pending.append(cell.cell_contents)
-                except ValueError:
-                    pass
+        attributes = ("__self__", private_api.ORIGINAL_CALLABLE.key, "__wrapped__")
+        pending += [inner for name in attributes if (inner := getattr(current, name, None)) is not None]
+        if isinstance(current, FunctionType):
+            pending += closure_values(current).values()
     return None
 
 

@@ -1,7 +1,6 @@
 """Hooks into torch: one function for each thing that watching needs of it.
 
-Which names of torch's these use, and what is lost without each, says the table in
-:mod:`depyf.capture.torch_private.private_api`. Where a name is missing the function raises
+Where this torch lacks the name that a function needs, it raises
 :class:`~depyf.capture.torch_private.private_api.MissingPrivateApi` (an ``AttributeError``) or does without.
 """
 
@@ -11,11 +10,13 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable
-from types import CodeType, FunctionType
+from itertools import islice
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from . import private_api
 from .shared import SharedPatch, Undo, leave_traceback, shared_patch
+from .stack import frames
 
 BYTECODE_LOGGER = private_api.BYTECODE_LOG.key
 _never_compiled: set[str] = set()
@@ -29,8 +30,8 @@ def missing() -> list[private_api.PrivateApi]:
 def never_compile(package: str) -> None:
     """Make Dynamo run functions of the package as they are.
 
-    A backward graph may be compiled inside a compiled frame, and our hooks with it. This is said once for each process:
-    torch adds to a list, and looks through all of it for each file.
+    A backward graph may be compiled inside a compiled frame, and our hooks with it. Once for each process: torch adds
+    to a list, and looks through all of it for each file.
     """
     add = private_api.NEVER_COMPILE.get()
     if package not in _never_compiled:
@@ -50,7 +51,7 @@ def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo:
 
 def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Undo | None:
     """:func:`on_bytecode`, for those who must not be the ones to import torch; ``None`` while it is not."""
-    if private_api.BYTECODE_HOOK.places[0].partition(":")[0] not in sys.modules:
+    if not private_api.BYTECODE_HOOK.imported():
         return None
     try:
         return on_bytecode(hook)
@@ -61,9 +62,7 @@ def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | No
 def replaced(api: private_api.PrivateApi, make: Callable[[Any], Any]) -> Undo:
     """Replace a function of torch's by ``make`` of it, which is called anew when another joins or leaves.
 
-    Several may do so and end in any order.
-
-    Where somebody else replaced it later and keeps ours, ours falls silent but stays.
+    Several may do so and end in any order. Where somebody else replaced it later and keeps ours, ours does nothing.
     """
     owner, name = api.owner(), api.attribute
 
@@ -119,11 +118,11 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
 
 
 def on_traced_line(begun: Callable[[], Callable[[str], Callable[[int], None]] | None]) -> Undo:
-    """Each line that Dynamo comes to while it traces: thousands for a model.
+    """Report each line that Dynamo comes to while it traces: thousands for a model.
 
     Args:
-        begun: called each time that another compilation or attempt goes on (:func:`compile_id` tells which); what it
-            returns is called with a file, and that returns what takes the lines in that file, one by one.
+        begun: called each time that another compilation or attempt continues; what it returns is called with a file,
+            and returns what takes the lines in that file, one by one.
     """
     # (Looked up once. The compilation's context has what the id is made of, which would be made anew for each line.)
     current = getattr(private_api.COMPILE_ID.owner(), "try_get", None) or private_api.COMPILE_ID.get()
@@ -156,10 +155,9 @@ def on_traced_line(begun: Callable[[], Callable[[str], Callable[[int], None]] | 
 
 
 def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
-    """``hook(code, found)`` for each frame that torch is to compile: whether it finds a tensor there.
+    """``hook(code, found)`` for each frame that torch is to compile: whether it finds a tensor among the variables.
 
-    Where it does not, it leaves the frame alone. It looks at the variables, not into attributes of objects, and for
-    torch among the globals that the code names.
+    Where it does not, it leaves the frame alone.
     """
 
     def make(original: Any) -> Any:
@@ -188,7 +186,7 @@ def on_stance(hook: Callable[[str], None]) -> Undo:
 
 
 def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str, Any, Any], None]) -> Undo:
-    """Tell of each graph of AOTAutograd that a plain function compiles.
+    """Report each graph of AOTAutograd that a plain function compiles.
 
     ``after(stage, graph module, what was made of it)`` once the function compiled a graph, or failed to (``None`` was
     made), and ``before(stages)`` when AOTAutograd begins, with those that are compiled so.
@@ -227,29 +225,33 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
     return replaced(private_api.AOT_GRAPHS, make)
 
 
-def on_shown_graph(hook: Callable[[str, Any, str], None]) -> Undo:
-    """``hook(name, graph module, module of the caller)`` for each graph passed to ``lazy_format_graph_code``.
+def on_shown_graph(hook: Callable[[FrameType], None]) -> Undo:
+    """``hook(frame)`` for each graph passed to ``lazy_format_graph_code``; :func:`shown_graph` finds the graph.
 
     Backends may have imported that function by its name, so what it makes its result with is replaced, not itself.
     """
 
     def make(original: Any) -> Any:
         def lazy_string(*args: Any, **kwargs: Any) -> Any:
-            frame: Any = sys._getframe(1)
-            for _ in range(12):  # (our frames may be between)
-                if frame is None or frame.f_code.co_name == "lazy_format_graph_code":
-                    break
-                frame = frame.f_back
-            known = frame.f_locals if frame is not None else {}
-            if "gm" in known and isinstance(known.get("name"), str):
-                number = known.get("maybe_id")
-                caller = frame.f_back.f_globals.get("__name__") if frame.f_back is not None else ""
-                hook(known["name"] if number is None else f"{known['name']} {number}", known["gm"], str(caller))
+            hook(sys._getframe())
             return original(*args, **kwargs)
 
         return lazy_string
 
     return replaced(private_api.SHOWN_GRAPH, make)
+
+
+def shown_graph(frame: FrameType) -> tuple[str, Any, str] | None:
+    """Return ``(name, graph module, module of the caller)`` of the graph that is being shown on a stack."""
+    for each in islice(frames(frame), 12):  # (our frames may be between)
+        if each.f_code.co_name == "lazy_format_graph_code":
+            known, caller = each.f_locals, each.f_back
+            if "gm" not in known or not isinstance(known.get("name"), str):
+                return None
+            number = known.get("maybe_id")
+            name = known["name"] if number is None else f"{known['name']} {number}"
+            return name, known["gm"], str(caller.f_globals.get("__name__")) if caller is not None else ""
+    return None
 
 
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:

@@ -1,4 +1,4 @@
-"""A compilation apart from the user's: Inductor's stages one by one, and nothing of it left behind."""
+"""A compilation isolated from the user's: Inductor's stages one by one, and nothing of it remains."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any
 
 from . import cache_entries, hooks, private_api
+from .compiled_callables import inner_backend
 from .shared import Undo
 
 #: Settings of Inductor's while stages are compared: no caches, random numbers as eager PyTorch draws them, no process
@@ -43,13 +44,11 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
     """
     names = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
     before = {name: os.environ.get(name) for name in names}
-    compiled: dict[int, tuple[CodeType, set[int]]] = {}
-    known: dict[int, int] = {}
+    compiled: dict[int, tuple[CodeType, int]] = {}  # with the number of entries before, by id
 
     def on_bytecode(original: CodeType, transformed: CodeType) -> None:
         if id(original) not in compiled:
-            known[id(original)] = len(cache_entries.cache_entries(original))
-            compiled[id(original)] = (original, set())
+            compiled[id(original)] = original, len(cache_entries.cache_entries(original))
 
     with tempfile.TemporaryDirectory(prefix="depyf_compare_", ignore_cleanup_errors=True) as directory, _uncounted():
         undo = hooks.on_bytecode(on_bytecode)
@@ -67,8 +66,8 @@ def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
                     os.environ.pop(name, None)
                 else:
                     os.environ[name] = value
-            for code, _ in compiled.values():
-                _forget(code, known[id(code)])
+            for code, entries_before in compiled.values():
+                _forget(code, entries_before)
 
 
 @contextlib.contextmanager
@@ -116,8 +115,8 @@ def uncached() -> Iterator[None]:
 @contextlib.contextmanager
 def as_the_program() -> Iterator[None]:
     """Compile inside with the settings of the program, but as often as is wanted."""
-    with _patched(private_api.DYNAMO_SETTINGS, {
-            name: value for name, value in _DYNAMO.items() if name != "automatic_dynamic_shapes"}):
+    settings = {name: value for name, value in _DYNAMO.items() if name != "automatic_dynamic_shapes"}
+    with _patched(private_api.DYNAMO_SETTINGS, settings):
         yield
 
 
@@ -155,29 +154,21 @@ def _is_ours(entry: Any) -> bool:
     for _ in range(10):
         if getattr(backend, "depyf_compares", False):
             return True
-        inner = getattr(backend, private_api.BACKEND_CHAIN.key, None) or getattr(
-            backend, private_api.ORIGINAL_CALLABLE.key, None) or getattr(backend, "compiler_fn", None)
-        if inner is None:
-            return False
-        backend = inner
+        backend = inner_backend(backend) or getattr(backend, "compiler_fn", None)
     return False
 
 
 def all_eager() -> contextlib.AbstractContextManager[Any]:
     """Inside, functions that were compiled run as they are written."""
-    try:
-        stance: contextlib.AbstractContextManager[Any] = private_api.PUBLIC_STANCE.get()("force_eager")
-    except private_api.MissingPrivateApi:
-        return contextlib.nullcontext()
+    stance: contextlib.AbstractContextManager[Any] = private_api.PUBLIC_STANCE.get_or(contextlib.nullcontext)(
+        "force_eager")
     return stance
 
 
 def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> Any:
-    """Return the function that Inductor makes of a captured graph.
+    """Return the function that Inductor makes of a captured graph for examples of its inputs.
 
     Args:
-        gm: the graph.
-        inputs: examples of its inputs.
         inner: compiles the forward and backward graphs in Inductor's place: ``(graph module, inputs, **options)``.
 
     Raises:
@@ -200,7 +191,8 @@ def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Calla
     Args:
         gm: the graph.
         inputs: examples of its inputs.
-        forward, backward: compile its graphs: ``(graph module, inputs)`` -> a function of one list of arguments.
+        forward: compiles the forward graph: ``(graph module, inputs)`` -> a function of one list of arguments.
+        backward: compiles the backward graph.
     """
     return private_api.AOT_AUTOGRAD.get()(fw_compiler=forward, bw_compiler=backward)(gm, inputs)
 

@@ -1,8 +1,8 @@
 """The table of private API: all that we use of torch and that its documents do not promise.
 
-Every name of torch's that this package uses stands here once; the code beside asks the table for the object
-(:meth:`PrivateApi.get`). So the table is complete, ``depyf doctor`` can hold it against the torch that is
-installed, and a test can take each name away in turn.
+Every name of torch's that this package uses is here once; other code asks the table for the object
+(:meth:`PrivateApi.get`). So the table is complete, ``depyf doctor`` can compare it with the torch that is
+installed, and a test can remove each name in turn.
 
 A name that is missing costs what its ``lost`` says, and nothing else.
 """
@@ -13,7 +13,7 @@ import importlib
 import inspect
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal
@@ -35,24 +35,15 @@ def _nothing(value: Any) -> str:
 
 @dataclass(frozen=True)
 class PrivateApi:
-    """One name of torch's that its documents do not promise.
+    """One name of torch's that its documents do not promise."""
 
-    Attributes:
-        places: ``module:qualified.name``, or a ``module``: where it is, or was in other versions; the first that is
-            there counts.
-        use: what we do with it.
-        since: the first torch that has it.
-        lost: what a dump lacks without it; begins with "nothing" where that is all the same.
-        check: compares the object with what we expect of it.
-        key: the attribute, local variable or key meant, where the place is only the code that makes it.
-    """
-
+    # `module:qualified.name`, or a `module`: where it is, or was in other versions; the first that is there counts
     places: tuple[str, ...]
-    use: str
-    since: str
-    lost: str
-    check: Check = _nothing
-    key: str = ""
+    use: str  # what we do with it
+    since: str  # the first torch that has it
+    lost: str  # what a dump lacks without it; begins with "nothing" where that is all the same
+    check: Check = _nothing  # compares the object with what we expect of it
+    key: str = ""  # the attribute, local variable or key meant, where the place is only the code that makes it
 
     @property
     def name(self) -> str:
@@ -83,8 +74,15 @@ class PrivateApi:
         """
         return self._resolve()[2]
 
+    def get_or(self, otherwise: Any) -> Any:
+        """Return the object; another where this torch has none."""
+        try:
+            return self.get()
+        except MissingPrivateApi:
+            return otherwise
+
     def owner(self) -> Any:
-        """Return the module or class that holds it.
+        """Return the module or class that it is in.
 
         Raises:
             MissingPrivateApi: this torch has none.
@@ -93,11 +91,7 @@ class PrivateApi:
 
     def present(self) -> bool:
         """Return whether this torch has the private API, in whatever form."""
-        try:
-            self._resolve()
-        except MissingPrivateApi:
-            return False
-        return True
+        return self.get_or(MissingPrivateApi) is not MissingPrivateApi
 
     def imported(self) -> bool:
         """Return whether all modules that may have it are imported, so that asking for it imports none."""
@@ -144,30 +138,24 @@ def takes(*names: str) -> Check:
         parameters = inspect.signature(value).parameters
         if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
             return ""
-        absent = [name for name in names if name not in parameters]
-        return f"has no parameter {', '.join(absent)}" if absent else ""
+        return _absent("parameter ", (name for name in names if name not in parameters))
 
     return check
 
 
 def has(*names: str) -> Check:
     """Has these attributes."""
-
-    def check(value: Any) -> str:
-        absent = [name for name in names if not hasattr(value, name)]
-        return f"has no {', '.join(absent)}" if absent else ""
-
-    return check
+    return lambda value: _absent("", (name for name in names if not hasattr(value, name)))
 
 
 def declares(*names: str) -> Check:
     """Is a class whose annotations have these names."""
+    return lambda value: _absent("", (name for name in names if name not in getattr(value, "__annotations__", {})))
 
-    def check(value: Any) -> str:
-        absent = [name for name in names if name not in getattr(value, "__annotations__", {})]
-        return f"has no {', '.join(absent)}" if absent else ""
 
-    return check
+def _absent(kind: str, names: Iterable[str]) -> str:
+    absent = ", ".join(names)
+    return f"has no {kind}{absent}" if absent else ""
 
 
 def both(first: Check, second: Check) -> Check:
@@ -211,8 +199,7 @@ def _is_text(value: str, wanted: str) -> str:
 
 # --- the table ---------------------------------------------------------------------------------------
 BYTECODE_HOOK = PrivateApi(
-    ("torch._dynamo.convert_frame:register_bytecode_hook",),
-    "tells of each code object that Dynamo made", "2.1",
+    ("torch._dynamo.convert_frame:register_bytecode_hook",), "tells of each code object that Dynamo made", "2.1",
     "transformed code, full code, breakpoints in both, depyf.install()")
 COMPILED_FRAME = PrivateApi(
     ("torch._dynamo.convert_frame:_compile",),
@@ -224,13 +211,11 @@ COMPILE_ARGUMENTS = PrivateApi(
     "what torch.compile was told for the frame being compiled: in its backend, as fullgraph=, and in hooks", "2.0",
     "arguments of torch.compile", takes("compiler_fn", "one_graph", "hooks"), "compiler_fn, one_graph, hooks")
 GUARD_FILTER = PrivateApi(
-    ("torch._dynamo.hooks:Hooks",),
-    "the function among options= that drops guards", "2.7", "arguments of torch.compile, where it takes such an option",
-    declares("guard_filter_fn"), "guard_filter_fn")
+    ("torch._dynamo.hooks:Hooks",), "the function among options= that drops guards", "2.7",
+    "arguments of torch.compile, where it takes such an option", declares("guard_filter_fn"), "guard_filter_fn")
 GUARD_FILTER_OPTION = PrivateApi(
-    ("torch:compile",),
-    "whether torch.compile takes such an option", "2.7", "nothing on a torch that keeps that function in its hooks",
-    mentions("guard_filter_fn"), "guard_filter_fn")
+    ("torch:compile",), "whether torch.compile takes such an option", "2.7",
+    "nothing on a torch that keeps that function in its hooks", mentions("guard_filter_fn"), "guard_filter_fn")
 COMPILE_INDUCTOR = PrivateApi(
     ("torch:_TorchCompileInductorWrapper",),
     "the options of Inductor that torch.compile was given, and whether sizes are open from the start", "2.1",
@@ -241,12 +226,10 @@ COMPILE_BACKEND = PrivateApi(
     "mode=, options= and dynamic= of torch.compile for other backends than Inductor",
     both(mentions("kwargs"), mentions("dynamic")))
 INDUCTOR_MODES = PrivateApi(
-    ("torch._inductor:list_mode_options",),
-    "the options of Inductor that are those of a mode", "2.0",
+    ("torch._inductor:list_mode_options",), "the options of Inductor that are those of a mode", "2.0",
     "mode= of torch.compile: its options are told instead")
 COMPILING_DECORATORS = PrivateApi(
-    ("torch._utils_internal",),
-    "the module of the decorators between a frame and what compiles it", "2.0",
+    ("torch._utils_internal",), "the module of the decorators between a frame and what compiles it", "2.0",
     "callers of compiled functions where torch's event leaves them out")
 GRAPH_NAME = PrivateApi(
     ("torch._dynamo.bytecode_transformation:COMPILED_FN_PREFIX", "torch._dynamo.output_graph:OutputGraph"),
@@ -279,23 +262,19 @@ TRACED_CODE = PrivateApi(
     "which branch a resume function continues, and the expressions of the values on the stack",
     takes("code", "transformations"))
 COMPILE_ID = PrivateApi(
-    ("torch._guards:CompileContext.current_trace_id",),
-    "the id of the compilation that runs", "2.1",
+    ("torch._guards:CompileContext.current_trace_id",), "the id of the compilation that runs", "2.1",
     "compile ids, and with them graphs and kernels", takes())
 TRACED_LINE = PrivateApi(
-    ("torch._guards:TracingContext.set_current_loc",),
-    "the line that Dynamo traces", "2.1",
+    ("torch._guards:TracingContext.set_current_loc",), "the line that Dynamo traces", "2.1",
     "which lines were traced and left nothing in a graph, and which were never reached", takes("filename", "lineno"))
 NEVER_COMPILE = PrivateApi(
-    ("torch._dynamo.trace_rules:add",),
-    "keeps Dynamo from compiling our own functions", "2.2",
+    ("torch._dynamo.trace_rules:add",), "keeps Dynamo from compiling our own functions", "2.2",
     "nothing is lost; backward graphs compiled inside a compiled frame may compile our hooks, too")
 #: How the names of Dynamo's modules begin.
 DYNAMO = "torch._dynamo."
 
 TRACE_LOG = PrivateApi(
-    ("torch._logging._internal:trace_log",),
-    "the logger of torch's structured trace", "2.3",
+    ("torch._logging._internal:trace_log",), "the logger of torch's structured trace", "2.3",
     "joint, forward, backward and post-grad graphs, graph breaks, reasons for recompiles, dynamic shapes, times",
     lambda value: _is_text(value.name, "torch.__trace"), "torch.__trace")
 TRACE_STRUCTURED = PrivateApi(
@@ -303,10 +282,6 @@ TRACE_STRUCTURED = PrivateApi(
     "writes the structured trace; events that nobody wants are left out", "2.3",
     "nothing is lost; compiling takes longer, as torch prints graphs that nobody asked for",
     takes("name", "metadata_fn", "payload_fn"))
-GUARD_BUFFER = PrivateApi(
-    ("torch._dynamo.guards:IndentedBufferWithPrefix",),
-    "takes the lines of a tree of guards that torch prints; ours is faster", "2.9",
-    "nothing: torch prints into its own")
 SHOWN_GRAPH = PrivateApi(
     ("torch.fx._utils:LazyString", "torch._dynamo.utils:LazyString"),
     "what lazy_format_graph_code makes of a graph that a backend passes to it", "2.0",
@@ -320,16 +295,13 @@ TRACEBACK = PrivateApi(
     "torch's own frames, in events of which we read those of the user", "2.1",
     "nothing: torch looks up the source lines of its frames, too", has("extract", "summary"))
 INTERN_TABLE = PrivateApi(
-    ("torch._logging.structured:INTERN_TABLE",),
-    "file names behind the numbers in the structured trace", "2.3",
+    ("torch._logging.structured:INTERN_TABLE",), "file names behind the numbers in the structured trace", "2.3",
     "names of files in stacks", is_a(dict))
 MODULE_STACK = PrivateApi(
-    ("torch._dynamo.output_graph:SubgraphTracer",),
-    "the modules that a node of a graph was called in", "2.0",
+    ("torch._dynamo.output_graph:SubgraphTracer",), "the modules that a node of a graph was called in", "2.0",
     "the outline of graphs by module", mentions("nn_module_stack"), "nn_module_stack")
 GRAPH_INPUTS = PrivateApi(
-    ("torch._dynamo.output_graph:SubgraphTracer",),
-    "what the inputs of a captured graph are in the frame", "2.0",
+    ("torch._dynamo.output_graph:SubgraphTracer",), "what the inputs of a captured graph are in the frame", "2.0",
     "what the user calls the parameters of graphs", mentions("grapharg"), "grapharg")
 RECOMPILE_REASONS = PrivateApi(
     ("torch._dynamo.guards:get_and_maybe_log_recompilation_reasons",
@@ -368,8 +340,7 @@ BACKEND_ID = PrivateApi(
     "the name of a graph, known before code calls it", "2.8",
     "torch's name of graphs whose compilation failed or outlived the block", mentions("backend_id"), "backend_id")
 BACKEND_CHAIN = PrivateApi(
-    ("torch._dynamo.convert_frame:ConvertFrame.__init__",),
-    "the backend inside torch's wrappers of it", "2.0",
+    ("torch._dynamo.convert_frame:ConvertFrame.__init__",), "the backend inside torch's wrappers of it", "2.0",
     "the backend's name; breakpoints under depyf.debug()",
     mentions("_torchdynamo_orig_backend", "_torchdynamo_orig_callable"), "_torchdynamo_orig_backend")
 DDP_BACKEND = PrivateApi(
@@ -377,37 +348,31 @@ DDP_BACKEND = PrivateApi(
     "the backend inside the one that divides graphs for DistributedDataParallel", "2.0",
     "the backend's name for a module in DistributedDataParallel", mentions("backend_compile_fn"), "backend_compile_fn")
 ORIGINAL_CALLABLE = PrivateApi(
-    ("torch._dynamo.eval_frame:innermost_fn",),
-    "the user's function inside what torch.compile returns", "2.0",
+    ("torch._dynamo.eval_frame:innermost_fn",), "the user's function inside what torch.compile returns", "2.0",
     "depyf.explain.dump_src", mentions("_torchdynamo_orig_callable"), "_torchdynamo_orig_callable")
 AOT_GRAPHS = PrivateApi(
-    ("torch._dynamo.backends.common:aot_module_simplified",),
-    "the graphs that aot_eager and its like run", "2.0",
+    ("torch._dynamo.backends.common:aot_module_simplified",), "the graphs that aot_eager and its like run", "2.0",
     "breakpoints in graphs of aot_eager (the graphs themselves are there)",
     takes("fw_compiler", "bw_compiler", "inference_compiler"))
 AOT_EAGER_CODE = PrivateApi(
-    ("torch._dynamo.backends.debugging:boxed_nop",),
-    "runs a graph of aot_eager as code", "2.11",
+    ("torch._dynamo.backends.debugging:boxed_nop",), "runs a graph of aot_eager as code", "2.11",
     "breakpoints in graphs of aot_eager, which this torch interprets (the graphs themselves are there)",
     mentions("_BoxedCodeGen"), "_BoxedCodeGen")
 KERNEL_MODULE = PrivateApi(
     ("torch._inductor.codecache:PyCodeCache.load_by_key_path",),
     "modules that Inductor wrote", "2.0", "kernels, and breakpoints in them", takes("key", "path"))
 UNIQUE_IDS = PrivateApi(
-    ("torch._dynamo.bytecode_transformation:_unique_id_counter",),
-    "counts the names that Dynamo gives", "2.0",
+    ("torch._dynamo.bytecode_transformation:_unique_id_counter",), "counts the names that Dynamo gives", "2.0",
     "nothing; depyf.explain.utils.get_current_compiled_fn_name of depyf 0.20", is_a(itertools.count))
 CACHE_KEY = PrivateApi(
     ("torch.compiler.config:cache_key_tag",),
     "keeps entries of torch's compile caches that were made under depyf apart", "2.6",
     "graphs on a warm cache that was filled without depyf (caches=\"bypass\" shows them)", is_a(str))
 NO_CACHES = PrivateApi(
-    ("torch._inductor.config:force_disable_caches",),
-    "switches torch's compile caches off", "2.3",
+    ("torch._inductor.config:force_disable_caches",), "switches torch's compile caches off", "2.3",
     "prepare_debug(caches=\"bypass\")", is_a(bool))
 NO_CACHES_WARNING = PrivateApi(
-    ("torch._dynamo.pgo:warn_once",),
-    "torch's warning of that, which is none of the program's", "2.6",
+    ("torch._dynamo.pgo:warn_once",), "torch's warning of that, which is none of the program's", "2.6",
     "nothing is lost; torch warns of caches that depyf switched off", takes("msg"))
 POST_GRAD_KEPT = PrivateApi(
     ("torch._inductor.output_code:CompiledFxGraph",),
@@ -430,8 +395,7 @@ HAS_TENSOR = PrivateApi(
     "whether torch finds a tensor among the variables of a frame; it compiles nothing where it finds none", "2.0",
     "why torch left a resume function to plain Python without a word", takes("frame"))
 CACHE_ENTRY = PrivateApi(
-    ("torch._C._dynamo.eval_frame:_CacheEntry",),
-    "code, id and guards of an entry", "2.1",
+    ("torch._C._dynamo.eval_frame:_CacheEntry",), "code, id and guards of an entry", "2.1",
     "guards in full code on a torch that does not write them into its trace; depyf.explain.dump_src",
     has("code", "compile_id", "guard_manager"))
 ENTRY_BACKEND = PrivateApi(
@@ -463,8 +427,7 @@ TORCH_FUNCTION_ON = PrivateApi(
     ("torch.overrides:_enable_torch_function",),
     "torch's state as a call has it, while guards are tested", "2.7", "depyf.dropped_guards()")
 CURRENT_STANCE = PrivateApi(
-    ("torch._dynamo.eval_frame:_stance",),
-    "what torch.compiler.set_stance says", "2.6",
+    ("torch._dynamo.eval_frame:_stance",), "what torch.compiler.set_stance says", "2.6",
     "depyf.fits takes it that torch compiles what fits no version", has("stance"))
 SET_STANCE = PrivateApi(
     ("torch._dynamo.decorators:_set_stance",),
@@ -474,16 +437,14 @@ RECOMPILE_LIMIT = PrivateApi(
     "the number of versions at which torch stops compiling a function", "2.0",
     "depyf.fits does not say that torch would not compile another version", is_a(int))
 COMPILATION_METRICS = PrivateApi(
-    ("torch._dynamo.utils:get_compilation_metrics",),
-    "how torch's last attempts to compile a function ended", "2.1",
+    ("torch._dynamo.utils:get_compilation_metrics",), "how torch's last attempts to compile a function ended", "2.1",
     "depyf.fits says that a version serves a call of a function that torch has skipped since")
 NUMPY_RANDOM = PrivateApi(
     ("torch._dynamo.config:use_numpy_random_stream",),
     "whether compiled code draws NumPy's random numbers as NumPy does", "2.1",
     "depyf.compare takes other random numbers of NumPy's for an error", is_a(bool))
 COMPILED_CALL = PrivateApi(
-    ("torch.nn:Module.compile",),
-    "what a module runs whose own ``compile`` was called", "2.2",
+    ("torch.nn:Module.compile",), "what a module runs whose own ``compile`` was called", "2.2",
     "depyf.compare takes such a module for one that is not compiled", mentions("_compiled_call_impl"),
     "_compiled_call_impl")
 ADD_VERSION = PrivateApi(
@@ -497,36 +458,30 @@ REMOVE_VERSIONS = PrivateApi(
     ("torch._C._dynamo.eval_frame:_reset_precompile_entries",),
     "takes them out again", "2.8", ADD_VERSION.lost)
 READABLE_GRAPH = PrivateApi(
-    ("torch.fx.graph_module:GraphModule.print_readable",),
-    "graphs as text", "2.0", "captured graphs, and graphs of aot_eager as they run",
-    takes("print_output", "include_stride", "include_device"))
+    ("torch.fx.graph_module:GraphModule.print_readable",), "graphs as text", "2.0",
+    "captured graphs, and graphs of aot_eager as they run", takes("print_output", "include_stride", "include_device"))
 STANCE = PrivateApi(
-    ("torch._dynamo.eval_frame:_callback_from_stance",),
-    "what happens to a frame that fits no compiled version", "2.6",
+    ("torch._dynamo.eval_frame:_callback_from_stance",), "what happens to a frame that fits no compiled version", "2.6",
     "depyf.debug() does not say which function ran uncompiled", takes("callback"))
 STANCE_ANSWER = PrivateApi(
-    ("torch._dynamo.types:ConvertFrameReturn",),
-    "the answer: run the frame as it is", "2.7",
+    ("torch._dynamo.types:ConvertFrameReturn",), "the answer: run the frame as it is", "2.7",
     "depyf.debug() does not say which function ran uncompiled", takes("frame_exec_strategy", "apply_to_code"))
 EXECUTION_STRATEGY = PrivateApi(
     ("torch._dynamo.types:FrameExecStrategy",),
     "part of that answer", "2.7", "depyf.debug() does not say which function ran uncompiled")
 FRAME_ACTION = PrivateApi(
-    ("torch._dynamo.types:FrameAction",),
-    "part of that answer", "2.7", "depyf.debug() does not say which function ran uncompiled",
-    has("DEFAULT", "RUN_ONLY"))
+    ("torch._dynamo.types:FrameAction",), "part of that answer", "2.7",
+    "depyf.debug() does not say which function ran uncompiled", has("DEFAULT", "RUN_ONLY"))
 PUBLIC_STANCE = PrivateApi(
     ("torch.compiler:set_stance",),
     "runs compiled code and compiles nothing, where the answer above is not there", "2.6",
     "depyf.debug() lets torch compile; breakpoints in what is compiled already are hit all the same")
 IS_SKIPPED = PrivateApi(
-    ("torch._dynamo.trace_rules:check",),
-    "whether Dynamo would compile a function at all", "2.2",
+    ("torch._dynamo.trace_rules:check",), "whether Dynamo would compile a function at all", "2.2",
     "depyf.debug() does not say which function ran uncompiled")
 BYTECODE_LOG = PrivateApi(
-    ("torch._dynamo.convert_frame:bytecode_log",),
-    "torch's log of bytecode", "2.1", "depyf.install()",
-    lambda value: _is_text(value.name, "torch._dynamo.convert_frame.__bytecode"),
+    ("torch._dynamo.convert_frame:bytecode_log",), "torch's log of bytecode", "2.1",
+    "depyf.install()", lambda value: _is_text(value.name, "torch._dynamo.convert_frame.__bytecode"),
     "torch._dynamo.convert_frame.__bytecode")
 NO_DISPATCH_MODES = PrivateApi(
     ("torch.utils._python_dispatch:_disable_current_modes",),
@@ -546,18 +501,15 @@ STORAGE_REFERENCE = PrivateApi(
     ("torch.multiprocessing.reductions:StorageWeakRef",),
     "which memory is still in use", "2.0", "the same")
 NO_TORCH_FUNCTION = PrivateApi(
-    ("torch._C:DisableTorchFunction",),
-    "the same for torch function modes", "2.0",
+    ("torch._C:DisableTorchFunction",), "the same for torch function modes", "2.0",
     "nothing is lost; under debug(stop_on=...) a TorchFunctionMode of the user's sees our operations, too")
 FAKE_TENSOR = PrivateApi(
-    ("torch._subclasses.fake_tensor:FakeTensor",),
-    "tensors that hold no numbers", "2.0",
+    ("torch._subclasses.fake_tensor:FakeTensor",), "tensors that hold no numbers", "2.0",
     "debug(stop_on=...) may say that the values of a fake tensor could not be looked at")
 SUBCLASS = PrivateApi(
-    ("torch.utils._python_dispatch:is_traceable_wrapper_subclass",),
-    "the tensors that a tensor subclass is made of", "2.1",
-    "debug(stop_on=...) does not look into tensor subclasses",
-    key="__tensor_flatten__")
+    ("torch.utils._python_dispatch:is_traceable_wrapper_subclass",), "the tensors that a tensor subclass is made of",
+    "2.1",
+    "debug(stop_on=...) does not look into tensor subclasses", key="__tensor_flatten__")
 COMPILE_FX = PrivateApi(
     ("torch._inductor.compile_fx:compile_fx",),
     "Inductor, one stage at a time", "2.0", "depyf.compare sees no AOT graphs and no kernels",
@@ -567,32 +519,26 @@ AOT_AUTOGRAD = PrivateApi(
     "backward graphs without decompositions, to find where gradients begin to differ", "2.0",
     "depyf.compare names no node for a wrong gradient")
 POST_GRAD = PrivateApi(
-    ("torch._inductor.compile_fx:_recursive_post_grad_passes",),
-    "the graph that Inductor makes kernels of", "2.1", "depyf.compare does not look at kernels one by one",
-    takes("gm"))
+    ("torch._inductor.compile_fx:_recursive_post_grad_passes",), "the graph that Inductor makes kernels of", "2.1",
+    "depyf.compare does not look at kernels one by one", takes("gm"))
 DYNAMO_SETTINGS = PrivateApi(
-    ("torch._dynamo.config",),
-    "sizes that depyf.compare shows torch are not remembered", "2.0",
+    ("torch._dynamo.config",), "sizes that depyf.compare shows torch are not remembered", "2.0",
     "a function that was compared may be compiled for dynamic shapes earlier", has("patch", "automatic_dynamic_shapes"))
 INDUCTOR_SETTINGS = PrivateApi(
     ("torch._inductor.config",),
     "random numbers as eager PyTorch draws them, and no caches, while depyf.compare runs", "2.0",
     "depyf.compare finds dropout different", has("patch", "fallback_random", "fx_graph_cache"))
 CHANGED_OPTIONS = PrivateApi(
-    ("torch._inductor.config:codegen_config",),
-    "the options that are part of the key of Inductor's cache", "2.1",
+    ("torch._inductor.config:codegen_config",), "the options that are part of the key of Inductor's cache", "2.1",
     "why a graph was not in the cache is said without the options")
 INDUCTOR_OPTIONS = PrivateApi(
-    ("torch._inductor.config:_config",),
-    "the defaults of these options", "2.0",
+    ("torch._inductor.config:_config",), "the defaults of these options", "2.0",
     "options that were set to their default are told as changed", is_a(dict))
 AUTOGRAD_SETTINGS = PrivateApi(
-    ("torch._functorch.config",),
-    "no cache of AOTAutograd's while depyf.compare runs", "2.0",
+    ("torch._functorch.config",), "no cache of AOTAutograd's while depyf.compare runs", "2.0",
     "depyf.compare may find no AOT graphs", has("patch", "enable_autograd_cache"))
 RESET_CODE = PrivateApi(
-    ("torch._C._dynamo.eval_frame:reset_code",),
-    "takes back what depyf.compare compiled", "2.0",
+    ("torch._C._dynamo.eval_frame:reset_code",), "takes back what depyf.compare compiled", "2.0",
     "entries of depyf.compare stay in the cache of a function (no other backend uses them)")
 DELETED_GUARDS = PrivateApi(
     ("torch._dynamo.guards:DeletedGuardManagerWrapper",),
@@ -612,12 +558,10 @@ FRAME_NUMBERS = PrivateApi(
     "calls that are judged in the program's process leave gaps in the numbers of compilations",
     has("FRAME_COUNTER", "FRAME_COMPILE_COUNTER"))
 COUNTERS = PrivateApi(
-    ("torch._dynamo.utils:counters",),
-    "torch's counts of what it compiled, for the same", "2.0",
+    ("torch._dynamo.utils:counters",), "torch's counts of what it compiled, for the same", "2.0",
     "calls that are judged in the program's process count in torch's counters", is_a(dict))
 SIZES_SEEN = PrivateApi(
-    ("torch._dynamo.pgo:get_code_state",),
-    "the sizes that torch has seen, for the same", "2.6",
+    ("torch._dynamo.pgo:get_code_state",), "the sizes that torch has seen, for the same", "2.6",
     "calls that are judged in the program's process may have later ones compiled for dynamic shapes earlier")
 PROFILE_WRITE = PrivateApi(
     ("torch._dynamo.pgo:put_code_state",),

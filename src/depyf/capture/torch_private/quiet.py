@@ -11,18 +11,12 @@ from . import private_api
 
 @contextlib.contextmanager
 def without_side_effects() -> Iterator[None]:
-    """Record no gradients inside, and let no mode of the user's see the operations there.
-
-    Such modes are ``TorchDispatchMode`` and its like.
-    """
+    """Inside, no gradients are recorded, and the user's ``TorchDispatchMode`` and its like see no operations."""
     import torch
 
     with contextlib.ExitStack() as stack:
         for api in (private_api.NO_DISPATCH_MODES, private_api.NO_TORCH_FUNCTION):
-            try:
-                stack.enter_context(api.get()())
-            except private_api.MissingPrivateApi:
-                continue  # such a mode then sees what we do
+            stack.enter_context(api.get_or(contextlib.nullcontext)())  # (without it such a mode sees what we do)
         stack.enter_context(torch.no_grad())
         yield
 
@@ -31,14 +25,9 @@ def holds_data(tensor: Any) -> bool:
     """Return whether there are numbers to look at: not in meta and fake tensors, nor while a CUDA graph records."""
     import torch
 
-    if tensor.is_meta:
+    if tensor.is_meta or tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
-    if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
-        return False
-    try:
-        return not isinstance(tensor, private_api.FAKE_TENSOR.get())
-    except private_api.MissingPrivateApi:
-        return True
+    return not isinstance(tensor, private_api.FAKE_TENSOR.get_or(()))
 
 
 def inner_tensors(tensor: Any) -> list[Any]:
@@ -59,6 +48,6 @@ def inner_tensors(tensor: Any) -> list[Any]:
 
 
 def version(tensor: Any) -> int | None:
-    """Torch's count of changes to the tensor's memory; ``None`` where torch keeps none."""
+    """Return torch's count of changes to the tensor's memory; ``None`` where torch has none."""
     with without_side_effects():
         return None if tensor.is_inference() else int(tensor._version)

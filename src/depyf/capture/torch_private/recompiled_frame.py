@@ -14,44 +14,27 @@ from typing import Any
 from ...torch_text.parsed import parsed_expression
 from ..static_lookup import MISSING
 from . import private_api
+from .stack import variables_of
 
 
 class _NotKnown(LookupError):
-    """A value that cannot be looked up without running code of the user's."""
+    """A value that cannot be looked up without running the user's code."""
 
 
 def seen_in_recompiled_frame(expression: str) -> str:
     """Return the value of a guarded expression in the frame that torch is about to compile again, as text.
 
-    ``""`` where that cannot be known without running code of the user's.
+    ``""`` where that cannot be known without running the user's code.
 
     Args:
         expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
     """
-    where = private_api.RECOMPILE_REASONS
-    try:
-        function = where.attribute
-    except private_api.MissingPrivateApi:
-        return ""
-    frame: Any = sys._getframe(1)
-    for _ in range(40):
-        if frame is None:
-            return ""
-        if frame.f_code.co_name == function:
-            seen = frame.f_locals.get(where.key)
-            return _shown(expression, getattr(seen, "f_locals", {}), getattr(seen, "f_globals", {}))
-        frame = frame.f_back
-    return ""
+    frame = variables_of(private_api.RECOMPILE_REASONS).get(private_api.RECOMPILE_REASONS.key)
+    return _shown(expression, getattr(frame, "f_locals", {}), getattr(frame, "f_globals", {}))
 
 
 def held_value(expression: str, local: Any, namespace: Any) -> Any:
-    """Return the value of a guarded expression, by look-ups that run no code of the user's; else :data:`MISSING`.
-
-    Args:
-        expression: as of :func:`seen_in_recompiled_frame`.
-        local: local variables, by name.
-        namespace: globals, by name.
-    """
+    """Return the value of a guarded expression, by look-ups that do not run the user's code; else :data:`MISSING`."""
     tree = _parsed(expression.strip())
     try:
         return MISSING if tree is None else _static_value(tree, local, namespace)
@@ -83,23 +66,23 @@ def _shown(expression: str, local: Any, namespace: Any) -> str:
 
 
 def code_in_words(code: CodeType) -> str:
-    """Return the name of a function and where it stands: ``"rhs at app.py:5"``."""
+    """Return the name of a function and where it is: ``"rhs at app.py:5"``."""
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
     if code.co_filename.startswith("<"):  # (of no file)
         return name
     return f"{name} at {os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
 
-#: Dictionaries whose length and values are read without code of the user's.
+#: Dictionaries whose length and values are read without the user's code.
 _DICTIONARIES = (dict, collections.OrderedDict, collections.defaultdict)
-#: Questions about torch's state that have an answer without any code of the user's.
+#: Questions about torch's state that are answered without the user's code.
 _STATE_QUESTIONS = frozenset({
     "is_grad_enabled", "get_default_dtype", "get_num_threads", "are_deterministic_algorithms_enabled",
     "is_deterministic_algorithms_warn_only_enabled"})
 
 
 def _of_plain_tensor(value: Any, method: str) -> Any:
-    """Return ``value.size()`` or ``value.stride()`` of a tensor that is not of a class of the user's."""
+    """Return ``value.size()`` or ``value.stride()`` of a tensor that is not of a user's class."""
     torch = sys.modules["torch"]
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise _NotKnown("not a plain tensor")
@@ -107,7 +90,7 @@ def _of_plain_tensor(value: Any, method: str) -> Any:
 
 
 def _static_value(node: ast.expr, local: Any, namespace: Any) -> Any:
-    """Return the value of an expression, by look-ups that run no code of the user's."""
+    """Return the value of an expression, by look-ups that do not run the user's code."""
     of_form = _FORMS.get(type(node))
     value = of_form(node, local, namespace) if of_form is not None else MISSING
     if value is MISSING:

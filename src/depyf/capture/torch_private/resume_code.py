@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from ..static_lookup import closure_values
 from . import private_api
 from .hooks import replaced
 from .shared import Undo
@@ -53,15 +54,10 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
 
 @dataclass(frozen=True)
 class TracedCode:
-    """A function as Dynamo traces it: with other instructions for some of its own.
+    """A function as Dynamo traces it: with other instructions for some of its own."""
 
-    Attributes:
-        code: it, with the places of the original.
-        offsets: of its instructions, by those that Dynamo names resume functions by.
-    """
-
-    code: CodeType
-    offsets: dict[int, int]
+    code: CodeType  # it, with the places of the original
+    offsets: dict[int, int]  # of its instructions, by those that Dynamo names resume functions by
 
     def name(self, resume: str) -> str:
         """Return a resume function's name with the offset in :attr:`code`; ``""`` if no instruction is there."""
@@ -70,8 +66,8 @@ class TracedCode:
         return f"{private_api.RESUME_NAME.key}{offset}_{match['number']}" if match and offset is not None else ""
 
 
-def traced_code(code: CodeType) -> TracedCode:
-    """Rewrite a function as Dynamo does before it traces it.
+def traced_code(code: CodeType) -> TracedCode | None:
+    """Rewrite a function as Dynamo does before it traces it; ``None`` where this torch does it in another way.
 
     Dynamo splits instructions that do several things, and numbers all anew without the extensions of long arguments
     (torch/_dynamo/bytecode_transformation.py, ``cleaned_instructions``).
@@ -81,7 +77,10 @@ def traced_code(code: CodeType) -> TracedCode:
     def number(instructions: list[Any], options: dict[str, Any]) -> None:
         before.extend((each.offset, each) for each in instructions)
 
-    result = private_api.TRACED_CODE.get()(code, number)
+    transform = private_api.TRACED_CODE.get_or(None)
+    if transform is None:
+        return None
+    result = transform(code, number)
     # (The instructions know their final offsets now. Up to 2.8 there is no second result.)
     traced = result[0] if isinstance(result, tuple) else result
     return TracedCode(traced, {offset: each.offset for offset, each in before})
@@ -89,13 +88,7 @@ def traced_code(code: CodeType) -> TracedCode:
 
 def _made_by(factory: FunctionType) -> CodeType | None:
     """Return the code of the functions that a factory makes, which is in its closure."""
-    for cell in factory.__closure__ or ():
-        try:
-            if isinstance(cell.cell_contents, CodeType):
-                return cell.cell_contents
-        except ValueError:
-            pass  # an empty cell
-    return None
+    return next((value for value in closure_values(factory).values() if isinstance(value, CodeType)), None)
 
 
 def is_resume(code: CodeType) -> bool:

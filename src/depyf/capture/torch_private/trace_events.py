@@ -11,7 +11,7 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any, Literal
 
 from ...torch_text.libraries import asks_for_sizes, is_of_backend
-from . import guard_print, private_api
+from . import private_api
 from .current_compilation import compile_id
 from .shared import SharedPatch, Undo, shared_patch
 
@@ -111,8 +111,6 @@ def _choose_trace() -> Undo:
                 kwargs = {**kwargs, "payload_fn": str}
             elif kinds <= {"payload", "object"}:
                 metadata_fn = dict
-            elif name == "dynamo_cpp_guards_str" and "payload_fn" in kwargs:
-                kwargs = {**kwargs, "payload_fn": functools.partial(guard_print.printed, kwargs["payload_fn"])}
             elif name in _WITH_TORCHS_STACK:
                 metadata_fn = _without_torchs_stack(metadata_fn)
             current = compile_id()
