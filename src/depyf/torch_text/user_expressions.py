@@ -51,7 +51,6 @@ FRAME_PATH = re.compile(
 _ROOTS = re.compile(r"\b[LG]\['([^'\\]*)'\]")
 _SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
-_MODULE = "._modules['"
 #: Forms that have to be parsed.
 _PARSED = ('"', "\\", "\n", "dict(type(", "dict.__getitem__(", "dict.keys(")
 #: Members of modules that are not read by their names, or not from a path.
@@ -82,32 +81,23 @@ def _plain(source: str) -> str | None:
 @lru_cache(maxsize=16384)
 def _plain_path(path: str) -> str | None:
     """Return the same for what is read from a frame step by step."""
-    owner, found, key = path.rpartition(_MODULE)
-    if found:  # (modules are members of modules; layers share what follows)
-        owner_words, member_words = _plain_path(owner), _plain_members(found + key)
-        return None if owner_words is None or member_words is None else owner_words + member_words
     scope = _SCOPE.match(path)
     assert scope is not None
-    members = _plain_members(path[scope.end() :])
-    if members is None:
-        return None
-    name, builtin = scope["name"], scope["builtin"]
-    if builtin and name.startswith(BUILTINS_PREFIX) and scope["scope"] == "G":
-        return builtin + members
-    name = module_of_import(name) or name if scope["scope"] == "G" else name
-    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
-        return None
-    if scope["scope"] == "L" and "." in name:
-        return None
-    return (f"{name}['{builtin}']" if builtin else name) + members
-
-
-@lru_cache(maxsize=16384)
-def _plain_members(members: str) -> str | None:
-    """Return the same for what is read from a value step by step."""
+    members = path[scope.end() :]
     if any(keyword.iskeyword(match["member"] or "") for match in _MEMBER.finditer(members)):
         return None
-    return _MEMBER.sub(lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
+    members = _MEMBER.sub(
+        lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
+    name, builtin = scope["name"], scope["builtin"]
+    if scope["scope"] == "G":
+        if builtin and name.startswith(BUILTINS_PREFIX):
+            return builtin + members
+        name = module_of_import(name) or name
+    elif "." in name:
+        return None
+    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
+        return None
+    return (f"{name}['{builtin}']" if builtin else name) + members
 
 
 @lru_cache(maxsize=65536)
