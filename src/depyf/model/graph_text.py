@@ -20,7 +20,7 @@ import ast
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..decompiler.trees import dotted_name
 from ..records.model import SourceLocation
@@ -101,28 +101,20 @@ class _Text:
         while at < len(self.lines):
             line = self.lines[at]
             code = line.strip()
-            if not code:
-                at += 1
-            elif code[0] == "#":
-                self._comment(code, at + 1)
-                at += 1
-            else:
-                while self.open and len(line) - len(line.lstrip()) <= self.open[-1].indent:
+            if code and code[0] != "#":
+                while self.open and _indentation(line) <= self.open[-1].indent:
                     self.open.pop()
-                end = self._end(at)
-                after = self._statement(at, end)
+                after = self._statement(at, self._end(at))
                 if not after:  # (lines that were joined for nothing)
                     self.joins -= 1
                 at = after or self._statement(at, at + 1) or at + 1
-        if self.root is None:
-            return Graph("")
-        return self.root.done(self.is_module)
-
-    def _comment(self, code: str, line: int) -> None:
-        if not self.open:
-            self.is_module = False
-        elif not self.open[-1].comment(code):
-            self.open[-1].leave_unread(code, line)
+                continue
+            at += 1
+            if code and self.open:
+                self.open[-1].comment(code, at)
+            elif code:
+                self.is_module = False
+        return Graph("") if self.root is None else self.root.done(self.is_module)
 
     def _end(self, at: int) -> int:
         """Return the line after the statement that begins on a line: that on which all its brackets are closed."""
@@ -130,7 +122,9 @@ class _Text:
         for end in range(at, len(self.lines)):
             line = self.lines[end]
             if quotes or "'''" in line or '"""' in line:  # (a line of such a string may look like a statement)
-                quotes = _open_quotes(line, quotes)
+                for each in ("'''", '"""'):
+                    if quotes in ("", each) and line.count(each) % 2:
+                        quotes = "" if quotes else each
             else:
                 depth += _depth(line)
             if depth <= 0 and not quotes:
@@ -143,7 +137,7 @@ class _Text:
     def _statement(self, at: int, end: int) -> int:
         """Read the lines up to one as a statement; return that line, 0 where they are none."""
         line = self.lines[at]
-        code, indent = line.strip(), len(line) - len(line.lstrip())
+        code, indent = line.strip(), _indentation(line)
         if code.startswith("class ") and (match := _CLASS.match(code)):
             if self.root is None or self.open:
                 graph = _Graph(match["name"], indent)
@@ -174,6 +168,10 @@ class _Text:
         return end if self.open[-1].signature(self.lines[at:end]) else 0
 
 
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
 def _parsed(code: str) -> list[ast.stmt]:
     """Return the statements of a text. The ``repr`` of an object in it, ``<Mesh 2>``, counts as a constant."""
     try:
@@ -186,20 +184,8 @@ def _depth(line: str) -> int:
     """Return how many more brackets a line opens than it closes."""
     if sum(map(line.count, "([{")) == sum(map(line.count, ")]}")):
         return 0
-    code = _without_role(_STRING.sub("", line))
+    code = _STRING.sub("", line).partition("  # ")[0]
     return sum(map(code.count, "([{")) - sum(map(code.count, ")]}"))
-
-
-def _open_quotes(line: str, quotes: str) -> str:
-    """Return the quotes of a string over several lines that are open after a line; those before it are given."""
-    for each in ("'''", '"""'):
-        if quotes in ("", each) and line.count(each) % 2:
-            quotes = "" if quotes else each
-    return quotes
-
-
-def _without_role(code: str) -> str:
-    return code.partition("  # ")[0]
 
 
 @dataclass
@@ -237,16 +223,13 @@ class _Graph:
     def done(self, is_module: bool) -> Graph:
         if not self.flattened:
             # A parameter whose node has its own name is a node without a statement.
-            missing = [Node(name, "placeholder", name, (), kind) for name, kind in self.arguments.items()]
             count = next((i for i, node in enumerate(self.nodes) if node.op != "placeholder"), len(self.nodes))
-            order = {name: index for index, name in enumerate(self.arguments)}
             first = self.nodes[:count]
-            if missing:
-                known = {node.target for node in first}
-                first = sorted(
-                    [*first, *(node for node in missing if node.target not in known)],
-                    key=lambda node: order.get(node.target, -1))
-            self.nodes[:count] = first
+            known = {node.target for node in first}
+            first += [Node(name, "placeholder", name, (), kind) for name, kind in self.arguments.items()
+                      if name not in known]
+            order = {name: index for index, name in enumerate(self.arguments)}
+            self.nodes[:count] = sorted(first, key=lambda node: order.get(node.target, -1))
         return Graph(self.name, _with_lines_of_items(self.nodes), tuple(each.done(is_module) for each in self.inner),
                      tuple(self.inputs), self.results, tuple(self.unread), is_module and self.has_signature)
 
@@ -266,10 +249,7 @@ class _Graph:
         closed = next((place for letter, place in marks if letter == ")"), 0)
         if not closed or not isinstance(definition, ast.FunctionDef):
             return False
-        arguments = definition.args
-        every = [*arguments.posonlyargs, *arguments.args, *([arguments.vararg] if arguments.vararg else []),
-                 *arguments.kwonlyargs]
-        types = {argument.arg: _type(argument.annotation) for argument in every}
+        types = {each.arg: _type(each.annotation) for each in ast.walk(definition.args) if isinstance(each, ast.arg)}
         for text in items(code[marks[0][1] + 1 : closed]):
             match = re.match(r"\**(?P<name>\w+)", text)
             if match and match["name"] != "self":
@@ -279,21 +259,20 @@ class _Graph:
         self.has_signature = True
         return True
 
-    def comment(self, comment: str) -> bool:
-        """Read a comment; return whether it says something of the nodes below."""
+    def comment(self, comment: str, line: int) -> None:
+        """Read a comment, which may say something of the nodes below."""
         match = _LOCATION.match(comment)
-        if match is None:
-            if _NO_LOCATION in comment:
-                self.location, self.remark, self.backward = None, "", False
-                return True
-            return False
-        place = _location(match["file"], int(match["line"]), match["function"], match["text"])
-        if place is self.location:  # (another user stack with the same innermost line)
-            place = SourceLocation(place.filename, place.line, place.function, place.text)
-        self.location, self.remark, self.backward = place, match["remark"].strip(), _BACKWARD in match["remark"]
-        return True
+        if match is not None:
+            place = _location(match["file"], int(match["line"]), match["function"], match["text"])
+            if place is self.location:  # (another user stack with the same innermost line)
+                place = replace(place)
+            self.location, self.remark, self.backward = place, match["remark"].strip(), _BACKWARD in match["remark"]
+        elif _NO_LOCATION in comment:
+            self.location, self.remark, self.backward = None, "", False
+        else:
+            self._leave_unread(comment, line)
 
-    def leave_unread(self, code: str, line: int) -> None:
+    def _leave_unread(self, code: str, line: int) -> None:
         self.unread.append(Node("", "", "", (), None, self.location, line, value=code, remark=self.remark))
 
     # --- statements -------------------------------------------------------------------------------
@@ -301,7 +280,7 @@ class _Graph:
         """Read the lines of a statement; return whether they are one."""
         notes = []
         parts = []
-        indent = len(lines[0]) - len(lines[0].lstrip())
+        indent = _indentation(lines[0])
         for text in lines:
             role = _ROLE.match(text) if "  # " in text else None
             parts.append((text if role is None else role["code"])[indent:].rstrip())
@@ -318,115 +297,99 @@ class _Graph:
                 for tree in trees:
                     text = part if len(trees) == 1 else ast.get_source_segment(part, tree) or ""
                     if not self._tree(tree, text, line, names):
-                        self.leave_unread(text, line)
+                        self._leave_unread(text, line)
         except _NOT_READ:
             if len(lines) == 1:
-                self.leave_unread(code, line)
+                self._leave_unread(code, line)
             return len(lines) == 1
         if any(notes) and len(self.nodes) > known:
             self.nodes[-1] = self.nodes[-1]._replace(notes=tuple(notes))
         return True
 
-    def _tree(self, statement: ast.stmt, code: str, line: int, released: Sequence[str]) -> bool:
-        """Read a statement; return whether it is of a node."""
-        if isinstance(statement, ast.Return):
-            self.results = _results(statement.value)
-            self._add(Node("output", "output", "output", self._inputs(statement.value), None, None, line,
-                           value=code.removeprefix("return ")))
-        elif isinstance(statement, ast.AugAssign):
-            name = _IN_PLACE.get(_OPERATORS.get(type(statement.op), ""), "iadd")
-            self.in_place = code, f"operator.{name}", self._inputs(statement.target, statement.value)
-        elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            name, kind = statement.target.id, _type(statement.annotation)
-            if statement.value is None:
-                self._add(Node(name, "placeholder", name, (), kind, None, line, statement=code))
+    def _tree(self, tree: ast.stmt, code: str, line: int, released: Sequence[str]) -> bool:
+        """Read a statement; return whether it is of a node, or only releases values."""
+        match tree:
+            case ast.Return(value):
+                self.results = _results(value)
+                self._add(Node("output", "output", "output", self._inputs(value), None, None, line,
+                               value=code.removeprefix("return ")))
+            case ast.AugAssign(target, operator, value):
+                name = _IN_PLACE.get(_OPERATORS.get(type(operator), ""), "iadd")
+                self.in_place = code, f"operator.{name}", self._inputs(target, value)
+            case ast.Assign([ast.Subscript() as target], value):
+                self.in_place = code, "operator.setitem", self._inputs(target, value)
+            case ast.AnnAssign(ast.Name(name), annotation, None):
+                self._add(Node(name, "placeholder", name, (), _type(annotation), None, line, statement=code))
+            case ast.AnnAssign(ast.Name(name), _, ast.expr() as value) | ast.Assign([ast.Name(name)], value):
+                kind = _type(getattr(tree, "annotation", None))
+                return self._assignment(value, Node(
+                    name, "", "", (), kind, self.location, line, self.backward, value=code.partition(" = ")[2],
+                    remark=self.remark, unused=name in released))
+            case ast.Assign([ast.Tuple(targets) | ast.List(targets)]):
+                if "tree_flatten" in code:
+                    for item in targets:
+                        if isinstance(item, ast.Name):
+                            self._add(Node(item.id, "placeholder", item.id, (), None, None, line))
+                    self._take_flattened()
+                return False
+            case ast.Assign(_, ast.Constant(None)):  # (``a = b = None``)
                 return True
-            return self._assignment(name, statement.value, kind, code, line, name in released)
-        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            target = statement.targets[0]
-            if isinstance(target, ast.Subscript):
-                self.in_place = code, "operator.setitem", self._inputs(target.value, target.slice, statement.value)
-                return True
-            if isinstance(target, ast.Name):
-                return self._assignment(target.id, statement.value, None, code, line, target.id in released)
-            if isinstance(target, (ast.Tuple, ast.List)) and "tree_flatten" in code:
-                self.flattened = True
-                for item in target.elts:
-                    if isinstance(item, ast.Name):
-                        self._add(Node(item.id, "placeholder", item.id, (), None, None, line))
-                self.arguments.clear()
-            return False
-        else:
-            return _is_released(statement)
+            case _:
+                return False
         return True
 
-    def _assignment(
-        self, name: str, value: ast.expr, kind: TensorType | None, code: str, line: int, unused: bool,
-    ) -> bool:
-        """Read what is assigned to a name; return whether that is of a node."""
-        if isinstance(value, ast.Name):
-            return self._named(name, value.id, kind, line, unused)
-        self.in_place = None
-        if isinstance(value, ast.Constant) and value.value is None:
-            return True  # torch lets go of values that it needs no more
-        text = code.partition(" = ")[2]
-        if isinstance(value, (ast.List, ast.Tuple)):
-            self.lists[name] = self._inputs(value)  # arguments, put together before a call that empties the list
-            return False
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
-            if value.func.id == "iter":
-                self.flattened = True
-                self.arguments.clear()  # the arguments come as one list
-                return False
-            if value.func.id == "next":
-                self._add(Node(name, "placeholder", name, (), kind, None, line, value=text))
-                return True
-        op, target, inputs = self._described(value)
-        if op:
-            self._call(name, op, target, inputs, kind, line, _operator_given(target, value), text, "", unused)
-        return bool(op)
+    def _take_flattened(self) -> None:
+        self.flattened = True
+        self.arguments.clear()
 
-    def _named(self, name: str, value: str, kind: TensorType | None, line: int, unused: bool) -> bool:
-        """Give a value another name; return whether that is of a node."""
+    def _assignment(self, value: ast.expr, node: Node) -> bool:
+        """Read what is assigned to the name of a node; return whether it is one."""
         in_place, self.in_place = self.in_place, None
-        if in_place is not None:
-            self._call(name, "call_function", in_place[1], in_place[2], kind, line, "", value, in_place[0], unused)
-        elif value in self.arguments:
-            self._add(Node(name, "placeholder", value, (), self.arguments[value] or kind, None, line))
-        return in_place is not None or value in self.arguments
+        match value:
+            case ast.Name(name) if in_place is not None:
+                statement, target, inputs = in_place
+                node = node._replace(op="call_function", target=target, inputs=inputs, value=name, statement=statement)
+            case ast.Name(name) if name in self.arguments:
+                node = Node(node.name, "placeholder", name, (), self.arguments[name] or node.type, None, node.line)
+            case ast.Name():
+                return False
+            case ast.Constant(None):
+                return True  # torch releases values that it needs no more
+            case ast.List() | ast.Tuple():
+                self.lists[node.name] = self._inputs(value)  # arguments, put together before a call that empties it
+                return False
+            case ast.Call(ast.Name("iter")):
+                self._take_flattened()  # the arguments come as one list
+                return False
+            case ast.Call(ast.Name("next")):
+                node = Node(node.name, "placeholder", node.name, (), node.type, None, node.line, value=node.value)
+            case _:
+                op, target = self._operation(value)
+                if not op:
+                    return False
+                node = node._replace(
+                    op=op, target=target, inputs=self._inputs(value), runs=_operator_given(target, value))
+        self._add(node)
+        return True
 
-    def _described(self, value: ast.expr) -> tuple[str, str, tuple[str, ...]]:
-        """Return ``(op, target, inputs)`` of an expression that torch prints for a node."""
-        if isinstance(value, ast.Call):
-            attribute = _attribute(value)
-            if attribute is not None:
-                return attribute[0], attribute[1], self._inputs(value)
-            function = value.func
-            inputs = self._inputs(function, *value.args, *(keyword.value for keyword in value.keywords))
-            if isinstance(function, ast.Attribute) and not self._is_global(function):
-                return "call_method", function.attr, inputs
-            return "call_function", dotted_name(function) or ast.unparse(function), inputs
-        inputs = self._inputs(value)
+    def _operation(self, value: ast.expr) -> tuple[str, str]:
+        """Return ``(op, target)`` of an expression that torch prints for a node; empty texts for another."""
         attribute = _attribute(value)
         if attribute is not None:
-            return attribute[0], attribute[1], inputs
-        operator = ""
-        if isinstance(value, (ast.BinOp, ast.UnaryOp)):
-            operator = _OPERATORS.get(type(value.op), "")
-        elif isinstance(value, ast.Compare):
-            operator = _OPERATORS.get(type(value.ops[0]), "")
-        elif isinstance(value, ast.Subscript):
-            operator = "getitem"
-        elif isinstance(value, ast.Attribute):
-            return "call_function", "getattr", inputs
-        return ("call_function", f"operator.{operator}", inputs) if operator else ("", "", ())
-
-    def _call(
-        self, name: str, op: str, target: str, inputs: tuple[str, ...], kind: TensorType | None, line: int, runs: str,
-        value: str, statement: str, unused: bool,
-    ) -> None:
-        self._add(Node(name, op, target, inputs, kind, self.location, line, self.backward, runs, value, statement, (),
-                       self.remark, unused))
+            return attribute
+        match value:
+            case ast.Call(ast.Attribute(_, method) as function) if not self._is_global(function):
+                return "call_method", method
+            case ast.Call(function):
+                return "call_function", dotted_name(function) or ast.unparse(function)
+            case ast.Subscript():
+                return "call_function", "operator.getitem"
+            case ast.Attribute():
+                return "call_function", "getattr"
+            case ast.BinOp(op=operator) | ast.UnaryOp(op=operator) | ast.Compare(ops=[operator, *_]) \
+                    if type(operator) in _OPERATORS:
+                return "call_function", f"operator.{_OPERATORS[type(operator)]}"
+        return "", ""
 
     def _add(self, node: Node) -> None:
         if node.name not in self.names or node.op == "output":
@@ -434,7 +397,7 @@ class _Graph:
             self.nodes.append(node)
 
     def _is_global(self, value: ast.expr) -> bool:
-        """Return a dotted name that begins with none of the nodes: ``torch.ops.aten.mm.default``."""
+        """Return whether a dotted name begins with none of the nodes: ``torch.ops.aten.mm.default``."""
         while isinstance(value, ast.Attribute):
             value = value.value
         return isinstance(value, ast.Name) and value.id not in self.names and value.id not in self.arguments
@@ -457,7 +420,7 @@ class _Graph:
 
 
 def _with_lines_of_items(nodes: Sequence[Node]) -> tuple[Node, ...]:
-    """Return the nodes; a call without a line of its own has that of the items that are taken out of what it gives.
+    """Return the nodes; a call without a line of its own has that of the items that are taken out of its result.
 
     Torch's partitioner puts a call that saves the state of the random numbers in the place of another one. It copies
     nothing of what is known of that, but its items stay as they were.
@@ -486,41 +449,25 @@ def _results(value: ast.expr | None) -> tuple[str, ...]:
     return tuple(item.id if isinstance(item, ast.Name) else "" for item in value.elts)
 
 
-def _is_released(statement: ast.stmt) -> bool:
-    """Return whether a statement only lets go of values: ``a = b = None``."""
-    return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) \
-        and statement.value.value is None
-
-
 def _attribute(value: ast.expr) -> tuple[str, str] | None:
     """Return ``("get_attr", path)`` for ``self.a.b`` and ``getattr(self, "0").b``.
 
     ``("call_module", path)`` where that is called; ``None`` for anything else.
     """
     op = "get_attr"
-    if isinstance(value, ast.Call) and _attribute_asked(value) is None:
-        value, op = value.func, "call_module"
     parts: list[str] = []
     while True:
-        if isinstance(value, ast.Attribute):
-            parts.append(value.attr)
-            value = value.value
-        elif isinstance(value, ast.Call) and (name := _attribute_asked(value)) is not None:
-            parts.append(name)
-            value = value.args[0]
-        else:
-            break
-    if isinstance(value, ast.Name) and value.id == "self" and parts:
-        return op, ".".join(reversed(parts))
-    return None
-
-
-def _attribute_asked(value: ast.Call) -> str | None:
-    """Return ``"0"`` of ``getattr(x, "0")``; ``None`` for other calls."""
-    if isinstance(value.func, ast.Name) and value.func.id == "getattr" and len(value.args) == 2 \
-            and isinstance(value.args[1], ast.Constant):
-        return str(value.args[1].value)
-    return None
+        match value:
+            case ast.Attribute(value, name):
+                parts.append(name)
+            case ast.Call(ast.Name("getattr"), [value, ast.Constant(name)]):
+                parts.append(str(name))
+            case ast.Call(value) if not parts and op == "get_attr":
+                op = "call_module"
+            case ast.Name("self") if parts:
+                return op, ".".join(reversed(parts))
+            case _:
+                return None
 
 
 @functools.lru_cache(65536)
@@ -567,18 +514,5 @@ def tensor_type(text: str) -> TensorType:
 
 def _sizes(text: str, begin: int) -> tuple[tuple[str, ...] | None, int]:
     """Return the sizes in the bracket that begins there, and where it ends. Sizes may be expressions with commas."""
-    depth, item, sizes = 0, begin + 1, []
-    for index in range(begin, len(text)):
-        letter = text[index]
-        if letter in "[(":
-            depth += 1
-        elif letter in "])":
-            depth -= 1
-        if depth == 0 or (depth == 1 and letter == ","):
-            size = text[item:index].strip()
-            if size:
-                sizes.append(size)
-            item = index + 1
-        if depth == 0:
-            return tuple(sizes), index + 1
-    return None, begin
+    closed = next((begin + place for letter, place in top_level(text[begin:]) if letter == "]"), 0)
+    return (tuple(items(text[begin + 1 : closed])), closed + 1) if closed else (None, begin)

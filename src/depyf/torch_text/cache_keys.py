@@ -1,8 +1,8 @@
-"""The key of a compile cache, as torch tells it in ``fx_graph_cache_hit`` and ``_miss``.
+"""Torch's accounts of lookups in a compile cache (``fx_graph_cache_hit``, ``_miss``, ``_bypass``).
 
     {"key": "fo2k…", "components": ["[ab3x…] gm: <lambda>()…", "[9kd0…] inductor_config[debug]: False", …]}
 
-Torch tells some 600 components (torch/_inductor/codecache.py, ``FxGraphHashDetails.debug_lines``), nearly all of them
+The key has some 600 components (torch/_inductor/codecache.py, ``FxGraphHashDetails.debug_lines``), nearly all of them
 options. They are put together by name.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from ..records.model import CacheKeyPart
 
@@ -18,12 +19,8 @@ _LENGTH = 12
 
 
 def parts(payload: str) -> tuple[CacheKeyPart, ...]:
-    """Return the parts of the key that was asked for; none where the payload tells none."""
-    try:
-        value = json.loads(payload) if payload else None
-    except (ValueError, RecursionError):
-        return ()
-    components = value.get("components") if isinstance(value, dict) else None
+    """Return the parts of the key that was looked up; none where the payload has none."""
+    components = _field(payload, "components")
     if not isinstance(components, list):
         return ()
     digests: dict[str, list[str]] = {}
@@ -35,3 +32,16 @@ def parts(payload: str) -> tuple[CacheKeyPart, ...]:
 
     return tuple(CacheKeyPart(name, hashlib.sha256("\n".join(sorted(each)).encode()).hexdigest()[:_LENGTH])
                  for name, each in digests.items())
+
+
+def bypass_reason(payload: str) -> str:
+    """Return why the cache was not asked; ``""`` where it was."""
+    return str(_field(payload, "cache_bypass_reason") or "")
+
+
+def _field(payload: str, name: str) -> Any:
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return value.get(name) if isinstance(value, dict) else None

@@ -25,7 +25,6 @@ from ..records.model import (
     CompileId,
     Failure,
     GraphBreak,
-    GuardFailure,
     NamedValue,
     Phase,
     SourceLocation,
@@ -42,9 +41,10 @@ if TYPE_CHECKING:
     from .guard_failures import Seen
 
 #: Kinds of events, and names of artifacts, that are read here.
-EVENTS = frozenset({
+_OF_A_COMPILATION = (
     "dynamo_start", "compilation_metrics", "bwd_compilation_metrics", "create_symbol", "create_unbacked_symbol",
-    "symbolic_shape_specialization", "guard_added", "guard_added_fast", "str"})
+    "symbolic_shape_specialization", "guard_added", "guard_added_fast")
+EVENTS = frozenset({*_OF_A_COMPILATION, "str"})
 #: Frequent events, whose payload is taken before torch makes JSON of it.
 OBJECTS = frozenset({"chromium_event"})
 ARTIFACTS = frozenset({
@@ -145,100 +145,66 @@ def unread_note(events: Iterable[UnreadEvent]) -> str:
 
 
 class Spill(Protocol):
-    """A file of records that are complete (:class:`depyf.records.log.RecordLog`)."""
+    """A file of complete records (:class:`depyf.records.log.RecordLog`)."""
 
     def append(self, record: Any) -> Any:
-        """Keep a record, and return where it lies."""
+        """Write a record, and return its place."""
 
     def read(self, recorded: Any) -> Any:
-        """Return the record that lies there."""
+        """Return the record at a place."""
 
 
 class _Builder:
-    """A compilation while its events come in.
+    """A compilation while its events arrive.
 
     Attributes:
-        open_spans: begun and not ended, by thread: ``(name, start, its place in spans)``.
-        changed: there is more than in its record.
+        known: its record but for the other attributes.
+        open_spans: begun and not ended, by thread: ``(name, start, index in spans)``.
+        changed: since its record was written.
+        goes_on: it outlives the run.
     """
 
-    function: str = ""
-    location: SourceLocation | None = None
-    stack: tuple[SourceLocation, ...] = ()
-    finished: bool = False
-    guarded: bool = False
-    failure: Failure | None = None
-    restarts: tuple[str, ...] = ()
-    guard_failures: tuple[GuardFailure, ...] = ()
-    start: float = 0.0
-    seconds: float = 0.0
-    backward_failure: Failure | None = None
-    custom_ops: tuple[str, ...] = ()
-    user_function: UserFunction | None = None
-    traced: tuple[TracedLines, ...] = ()
-    arguments: Mapping[str, str] | None = None
-    changed: bool = True
-    goes_on: bool = False
-
-    def __init__(self, ids: CompileId) -> None:
-        self.ids = ids
-        self.breaks: list[GraphBreak] = []
-        self.symbols: list[SymbolDecision] = []
-        self.caches: list[CacheLookup] = []
-        self.phases: dict[str, float] = {}
-        self.counts: dict[str, int] = {}
-        self.spans: list[Span | None] = []
+    def __init__(self, known: Compilation) -> None:
+        self.known = known
+        self.symbols = [*known.symbols]
+        self.phases = {phase.name: phase.seconds for phase in known.phases}
+        self.spans: list[Span | None] = [*known.timeline]
         self.open_spans: dict[Any, list[tuple[str, float, int]]] = {}
+        self.finished = known.outcome != "unknown"  # (then its backward graph is compiled now)
+        self.guarded = known.outcome == "compiled"
+        self.changed = True
+        self.goes_on = False
 
-    @classmethod
-    def of(cls, record: Compilation) -> _Builder:
-        """Go on with a compilation that was over: its backward graph is compiled now."""
-        self = cls(record.compile_id)
-        self.function, self.location, self.stack = record.function, record.location, record.stack
-        self.finished, self.guarded = True, record.outcome == "compiled"
-        self.failure, self.backward_failure = record.failure, record.backward_failure
-        self.restarts, self.guard_failures = record.restarts, record.guard_failures
-        self.start, self.seconds = record.start, record.seconds
-        self.custom_ops, self.user_function, self.traced = record.custom_ops, record.user_function, record.traced
-        self.arguments = record.arguments
-        self.breaks += record.breaks
-        self.symbols += record.symbols
-        self.caches += record.caches
-        self.phases.update((phase.name, phase.seconds) for phase in record.phases)
-        self.counts.update(record.counts)
-        self.spans += record.timeline
-        return self
+    def update(self, **fields: Any) -> None:
+        """Set fields of the record."""
+        self.known = replace(self.known, **fields)
 
     def record(self) -> Compilation:
-        return Compilation(
-            self.ids, self.function, self.location, self.stack,
-            self._outcome(), None if self.guarded else self.failure, self.restarts, tuple(self.breaks),
-            self.guard_failures, tuple(self.symbols), tuple(self.caches),
-            tuple(Phase(name, seconds) for name, seconds in self.phases.items()), self.start, self.seconds,
-            dict(self.counts), tuple(span for span in self.spans if span is not None), self.backward_failure,
-            self.custom_ops, self.traced, self.user_function, None if self.arguments is None else dict(self.arguments))
+        return replace(
+            self.known, outcome=self._outcome(), failure=None if self.guarded else self.known.failure,
+            symbols=tuple(self.symbols), phases=tuple(Phase(*each) for each in self.phases.items()),
+            timeline=tuple(span for span in self.spans if span is not None))
 
     def _outcome(self) -> str:
+        failure = self.known.failure
         if self.guarded:
             return "compiled"
-        if self.failure is not None:
-            if re.search(_LIMIT, self.failure.reason) or re.search(_LIMIT, self.failure.kind):
-                return "limit"
-            if self.failure.kind in ("SkipFrame", "SkipCodeRecursiveException") or any(
-                    broken.skips_function for broken in self.breaks):
-                return "skipped"
-            return "failed"
-        return "skipped" if self.finished else "open" if self.goes_on else "unknown"
+        if failure is None:
+            return "skipped" if self.finished else "open" if self.goes_on else "unknown"
+        if re.search(_LIMIT, failure.reason) or re.search(_LIMIT, failure.kind):
+            return "limit"
+        skipped = failure.kind in ("SkipFrame", "SkipCodeRecursiveException") or any(
+            broken.skips_function for broken in self.known.breaks)
+        return "skipped" if skipped else "failed"
 
 
 class EventReader:
-    """Collects what the events tell.
+    """Collects what the events say of each compilation.
 
     Args:
-        string_of: torch writes file names as numbers; the name of a number. Numbers that ``str`` events explain
-            need no other source.
+        string_of: the file name of torch's number of it, where no ``str`` event explains that.
         full_path: path as torch shortened it -> path (see ``full_paths.FullPaths``).
-        spill: takes the records of compilations that are over (:meth:`ended`), which need not stay in memory then.
+        spill: takes the records of finished compilations (:meth:`ended`), which need not stay in memory then.
     """
 
     def __init__(
@@ -249,20 +215,20 @@ class EventReader:
         self._strings: dict[int, str] = {}
         self._full_path = full_path
         self._spill = spill
-        #: Those in memory, by ``CompileId.key``; the one that was asked for last is the last.
+        #: Those in memory, by ``CompileId.key``, the last used one last.
         self._builders: dict[tuple[int, int, int], _Builder] = {}
-        #: All in the order in which they began, with what the spill gave for their records, if it has one.
+        #: All in the order in which they began, with the places of their records, if there is a spill.
         self._recorded: dict[tuple[int, int, int], Any] = {}
         #: By ``CompileId.frame_key``, interned.
         self._functions: dict[tuple[int, int], _Function] = {}
         self._known_functions: dict[_Function, _Function] = {}
-        #: The functions of compilations that torch has behind wrappers, by ``CompileId.key``.
-        self._behind_wrappers: dict[tuple[int, int, int], tuple[str, SourceLocation | None]] = {}
-        #: Those that torch traces for a call, not for a frame: they are no compilations of a function.
+        #: The functions of compilations that torch knows by a wrapper, by ``CompileId.key``.
+        self._wrapped: dict[tuple[int, int, int], tuple[str, SourceLocation | None]] = {}
+        #: What torch traces for a call, not for a frame: no compilations of a function.
         self._without_frame: set[tuple[int, int, int]] = set()
         self._resets = 0
         self._latest = CompileId(-1, -1)
-        #: Files of the user's that the records which the spill took name, in their order.
+        #: User files that written records name, in their order.
         self.files: dict[str, None] = {}
 
     def count(self) -> int:
@@ -274,7 +240,7 @@ class EventReader:
         return self._strings.values()
 
     def compilations(self) -> tuple[Compilation, ...]:
-        """In the order in which they began."""
+        """Return all in the order in which they began."""
         return tuple(self._record(self._builders[key]) if key in self._builders else self._read(key)
                      for key in self._recorded if key not in self._without_frame)
 
@@ -284,7 +250,7 @@ class EventReader:
         return compilation
 
     def ended(self, compile_id: CompileId) -> None:
-        """Keep the record of a compilation that is over, or whose backward one is, as far as the run has come."""
+        """Write the record of a compilation that has ended, or whose backward has, as far as it is known."""
         builder = self._known(compile_id.key)
         if builder is None or self._spill is None:
             return
@@ -297,7 +263,7 @@ class EventReader:
                 del self._builders[key]
 
     def all_ended(self) -> None:
-        """Keep the records of all compilations, as far as the run has come."""
+        """Write the records of all compilations, as far as they are known."""
         for key, builder in list(self._builders.items()):
             if self._spill is not None and key not in self._without_frame and (
                     builder.changed or self._recorded[key] is None):
@@ -316,12 +282,12 @@ class EventReader:
     def _known(self, key: tuple[int, int, int]) -> _Builder | None:
         if key not in self._recorded:
             return None
-        builder = self._builders.pop(key, None) or _Builder.of(self._read(key))
+        builder = self._builders.pop(key, None) or _Builder(self._read(key))
         self._builders[key] = builder
         return builder
 
     def compile_id(self, frame: int, recompile: int, attempt: int = 0) -> CompileId:
-        """Return the id that torch's numbers stand for now: after ``torch._dynamo.reset()`` it counts from 0 again."""
+        """Return the id that torch's numbers mean now: after ``torch._dynamo.reset()`` it counts from 0 again."""
         known = self._latest
         if (known.frame, known.recompile, known.attempt, known.resets) != (frame, recompile, attempt, self._resets):
             known = self._latest = CompileId(frame, recompile, attempt, self._resets)
@@ -333,27 +299,29 @@ class EventReader:
         return None if builder is None else self._record(builder)
 
     def without_frame(self, compile_id: CompileId) -> None:
-        """Take it that what torch traces is not a frame: there is no record of it as a compilation."""
+        """Note that what torch traces is not a frame: there is no record of it as a compilation."""
         self._without_frame.add(compile_id.key)
 
     def goes_on(self, compile_id: CompileId) -> None:
-        """Take it that a compilation outlives the run."""
+        """Note that a compilation outlives the run."""
         builder = self._known(compile_id.key)
         if builder is not None and not builder.finished:
             builder.goes_on = builder.changed = True
 
     def traced(self, key: tuple[int, int, int], lines: tuple[TracedLines, ...]) -> None:
-        """Take the lines that the last attempt of a compilation came to."""
+        """Note the lines that the last attempt of a compilation came to."""
         builder = self._known(key)
         if builder is not None:
-            builder.traced, builder.changed = lines, True
+            builder.update(traced=lines)
+            builder.changed = True
 
     def _record(self, builder: _Builder) -> Compilation:
+        known = builder.known
         # A compilation that torch refused early does not say of which function; the frame is the same function.
-        if not builder.function and builder.ids.frame_key in self._functions:
-            builder.function, place, meant = self._functions[builder.ids.frame_key]
-            builder.location = builder.location or place
-            builder.user_function = builder.user_function or meant
+        if not known.function and known.compile_id.frame_key in self._functions:
+            function, place, user_function = self._functions[known.compile_id.frame_key]
+            builder.update(function=function, location=known.location or place,
+                           user_function=known.user_function or user_function)
         return self._without_other_functions(builder.record())
 
     def _without_other_functions(self, record: Compilation) -> Compilation:
@@ -362,18 +330,18 @@ class EventReader:
         Bound methods, partial functions and the like are compiled with one wrapper of torch's, whose versions are those
         of all of them. At the limit they all count.
         """
-        meant = self._behind_wrappers.get(record.compile_id.key)
-        if meant is None or record.outcome == "limit" or not record.guard_failures:
+        function = self._wrapped.get(record.compile_id.key)
+        if function is None or record.outcome == "limit" or not record.guard_failures:
             return record
-        own = tuple(failure for failure in record.guard_failures if failure.entry is None
-                    or self._behind_wrappers.get(failure.entry.key, meant) == meant)
-        return record if len(own) == len(record.guard_failures) else replace(record, guard_failures=own)
+        return replace(record, guard_failures=tuple(
+            failure for failure in record.guard_failures
+            if failure.entry is None or self._wrapped.get(failure.entry.key, function) == function))
 
-    def _know_function(self, builder: _Builder) -> None:
-        if builder.function and builder.ids.frame_key not in self._functions:
-            known = builder.function, builder.location, builder.user_function
+    def _know_function(self, known: Compilation) -> None:
+        if known.function and known.compile_id.frame_key not in self._functions:
+            function = known.function, known.location, known.user_function
             # (After a reset the same function is compiled in another frame.)
-            self._functions[builder.ids.frame_key] = self._known_functions.setdefault(known, known)
+            self._functions[known.compile_id.frame_key] = self._known_functions.setdefault(function, function)
 
     def feed(
         self, metadata: Mapping[str, Any], payload: Any = None, seen: Seen | None = None,
@@ -383,7 +351,7 @@ class EventReader:
         options: Callable[[], Iterable[str]] | None = None,
         arguments: Callable[[], Mapping[str, str] | None] | None = None,
     ) -> None:
-        """Take one event.
+        """Read one event.
 
         Args:
             metadata: the event.
@@ -392,7 +360,7 @@ class EventReader:
             broken_at: for ``dynamo_graph_break_reason``: ``(file, line, function, text)`` of the compiled frame and of
                 each function that was inlined on the way to the break, and the local variables there.
             callers: for ``dynamo_start``: ``(file, line, function)`` of who called the frame, outermost first.
-            meant: the function that the user means by the frame that torch begins to compile.
+            meant: the user's function, not its wrapper, of the frame that torch begins to compile.
             options: for lookups in Inductor's cache: its options that are not at their default.
             arguments: those of ``torch.compile`` for the frame that torch begins to compile (:class:`Compilation`).
         """
@@ -403,37 +371,38 @@ class EventReader:
         if not isinstance(metadata.get("frame_id"), int):
             return
         builder = self._builder(metadata)
-        if callers is not None and isinstance(metadata.get("dynamo_start"), dict) and not builder.stack:
-            builder.stack = tuple(SourceLocation(*place) for place in callers())
-        if meant is not None and builder.user_function is None and not metadata.keys().isdisjoint(_BEGINNING):
-            builder.user_function = meant()
-            if builder.user_function is not None and builder.user_function.wrappers:
-                self._behind_wrappers[builder.ids.key] = builder.user_function.name, builder.user_function.location
-        if arguments is not None and builder.arguments is None and not metadata.keys().isdisjoint(_BEGINNING):
-            builder.arguments = arguments()
-        for kind in ("dynamo_start", "compilation_metrics", "bwd_compilation_metrics"):
-            if isinstance(metadata.get(kind), dict):
-                getattr(self, "_" + kind)(builder, metadata[kind])
-                return
-        for kind in ("create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added",
-                     "guard_added_fast"):
-            if isinstance(metadata.get(kind), dict):
-                self._symbol(builder, kind, metadata[kind])
-                return
-        if "chromium_event" in metadata:
-            self._timed(builder, payload)
-            return
-        artifact = metadata.get("artifact")
-        if isinstance(artifact, dict):
+        if not metadata.keys().isdisjoint(_BEGINNING):
+            known = builder.known
+            if callers is not None and isinstance(metadata.get("dynamo_start"), dict) and not known.stack:
+                builder.update(stack=tuple(SourceLocation(*place) for place in callers()))
+            if meant is not None and known.user_function is None and (function := meant()) is not None:
+                builder.update(user_function=function)
+                if function.wrappers:
+                    self._wrapped[known.compile_id.key] = function.name, function.location
+            if arguments is not None and known.arguments is None and (given := arguments()) is not None:
+                builder.update(arguments=dict(given))
+        kind = next((kind for kind in _OF_A_COMPILATION if isinstance(metadata.get(kind), dict)), "")
+        event = metadata.get(kind, {})
+        if kind == "dynamo_start":
+            self._start(builder, event)
+        elif kind == "compilation_metrics":
+            self._metrics(builder, event)
+        elif kind == "bwd_compilation_metrics":
+            self._backward_metrics(builder, event)
+        elif kind:
+            self._symbol(builder, kind, event)
+        elif "chromium_event" in metadata:
+            self._time(builder, payload)
+        elif isinstance(artifact := metadata.get("artifact"), dict):
             self._artifact(
                 builder, str(artifact.get("name", "")), payload if isinstance(payload, str) else "", seen, broken_at,
                 options)
 
     def _builder(self, metadata: Mapping[str, Any]) -> _Builder:
         frame, recompile = metadata["frame_id"], int(metadata.get("frame_compile_id") or 0)
-        builder = self._known(self.compile_id(frame, recompile).key)
+        key = self.compile_id(frame, recompile).key
+        builder = self._known(key)
         if isinstance(metadata.get("dynamo_start"), dict):
-            key = self.compile_id(frame, recompile).key
             if builder is not None and builder.finished:
                 self._resets += 1  # torch counts anew: these numbers are another compilation's
                 builder = None
@@ -442,49 +411,55 @@ class EventReader:
                 builder = None
         ids = self.compile_id(frame, recompile, int(metadata.get("attempt") or 0))
         if builder is None:
-            builder = self._builders[ids.key] = _Builder(ids)
+            builder = self._builders[ids.key] = _Builder(Compilation(ids))
             self._recorded[ids.key] = None
         builder.changed = True
-        if ids.attempt > builder.ids.attempt:
-            builder.ids = ids
+        if ids.attempt > builder.known.compile_id.attempt:
+            builder.update(compile_id=ids)
             builder.symbols.clear()  # tracing began again, and decides again
         return builder
 
     # --- one kind each ----------------------------------------------------------------------------
-    def _dynamo_start(self, builder: _Builder, event: Mapping[str, Any]) -> None:
-        stack = self._stack(event.get("stack"))
-        if stack and builder.location is None:
-            builder.stack, builder.location = builder.stack or stack[:-1], stack[-1]
-            builder.function = builder.function or stack[-1].function
-            self._know_function(builder)
+    def _start(self, builder: _Builder, event: Mapping[str, Any]) -> None:
+        stack, known = self._stack(event.get("stack")), builder.known
+        if stack and known.location is None:
+            builder.update(stack=known.stack or stack[:-1], location=stack[-1],
+                           function=known.function or stack[-1].function)
+            self._know_function(builder.known)
 
-    def _compilation_metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
+    def _metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
+        known = builder.known
         builder.finished = True
         # (A frame in which there was nothing to compile counts as guarded, without the number of guards.)
         builder.guarded = bool(event.get("has_guarded_code")) and event.get("guard_count", 0) is not None
-        builder.function = event.get("co_name") or builder.function
+        function, location = event.get("co_name") or known.function, known.location
         if event.get("co_filename"):
-            builder.location = SourceLocation(
-                event["co_filename"], int(event.get("co_firstlineno") or 0), builder.function)
-        self._know_function(builder)
-        builder.failure = _failure(event) or builder.failure
+            location = SourceLocation(event["co_filename"], int(event.get("co_firstlineno") or 0), function)
         ops = [*(event.get("compliant_custom_ops") or ()), *(event.get("non_compliant_ops") or ())]
-        builder.custom_ops = tuple(sorted(map(str, ops))) or builder.custom_ops
-        # (A set of torch's, which its trace makes a list of: in an order that is another one in each process.)
-        builder.restarts = tuple(sorted(map(str, event.get("restart_reasons") or ())))
-        builder.start = float(event.get("start_time") or 0.0)
-        builder.seconds += float(event.get("entire_frame_compile_time_s") or 0.0)
-        self._times(builder, event)
-        for name, ours in _COUNTS.items():
-            if isinstance(event.get(name), int):
-                builder.counts[ours] = event[name]
+        builder.update(
+            function=function, location=location, failure=_failure(event) or known.failure,
+            custom_ops=tuple(sorted(map(str, ops))) or known.custom_ops,
+            # (A set of torch's, which its trace makes a list of: in an order that is another one in each process.)
+            restarts=tuple(sorted(map(str, event.get("restart_reasons") or ()))),
+            start=float(event.get("start_time") or 0.0),
+            seconds=known.seconds + float(event.get("entire_frame_compile_time_s") or 0.0),
+            counts={**known.counts, **{ours: event[name] for name, ours in _COUNTS.items()
+                                       if isinstance(event.get(name), int)}})
+        self._know_function(builder.known)
+        self._add_times(builder, event)
 
-    def _bwd_compilation_metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
-        builder.seconds += float(event.get("duration_us") or 0) / 1e6
-        builder.backward_failure = _failure(event) or builder.backward_failure
-        self._times(builder, event)
+    def _backward_metrics(self, builder: _Builder, event: Mapping[str, Any]) -> None:
+        known = builder.known
+        builder.update(seconds=known.seconds + float(event.get("duration_us") or 0) / 1e6,
+                       backward_failure=_failure(event) or known.backward_failure)
+        self._add_times(builder, event)
 
-    def _timed(self, builder: _Builder, payload: Any) -> None:
+    def _add_times(self, builder: _Builder, event: Mapping[str, Any]) -> None:
+        for name, ours in _PHASES.items():
+            if isinstance(event.get(name), (int, float)):
+                builder.phases[ours] = builder.phases.get(ours, 0.0) + event[name] / 1e6
+
+    def _time(self, builder: _Builder, payload: Any) -> None:
         """Read one event of torch's timeline: a part begins or ends.
 
         (torch/_dynamo/utils.py, ``ChromiumEventLogger``)
@@ -506,30 +481,28 @@ class EventReader:
                         builder.spans[place] = Span(name, start, moment - start, len(opened))
                     break
 
-    def _times(self, builder: _Builder, event: Mapping[str, Any]) -> None:
-        for name, ours in _PHASES.items():
-            if isinstance(event.get(name), (int, float)):
-                builder.phases[ours] = builder.phases.get(ours, 0.0) + event[name] / 1e6
-
     def _symbol(self, builder: _Builder, kind: str, event: Mapping[str, Any]) -> None:
         stack = self._stack(event.get("user_stack"))
         # (Layers of torch's ask for sizes; the user knows the line that called them.)
         users = [place for place in stack if not is_library(place.filename)] or stack
         location = users[-1] if users else None
+
+        def text(name: str) -> str:
+            return str(event.get(name, ""))
+
         if kind == "create_symbol":
-            decision = SymbolDecision("created", str(event.get("symbol", "")), str(event.get("source", "")),
-                                      str(event.get("val", "")), str(event.get("vr", "")), "", location)
+            decision = SymbolDecision(
+                "created", text("symbol"), text("source"), text("val"), text("vr"), location=location)
         elif kind == "create_unbacked_symbol":
-            decision = SymbolDecision("unbacked", str(event.get("symbol", "")), "", "", str(event.get("vr", "")), "",
-                                      location)
+            decision = SymbolDecision("unbacked", text("symbol"), range=text("vr"), location=location)
         elif kind == "symbolic_shape_specialization":
-            sources = event.get("sources") or ()
-            decision = SymbolDecision("fixed", str(event.get("symbol", "")), ", ".join(map(str, sources)),
-                                      str(event.get("value", "")), "", str(event.get("reason", "")), location)
+            decision = SymbolDecision(
+                "fixed", text("symbol"), ", ".join(map(str, event.get("sources") or ())), text("value"),
+                reason=text("reason"), location=location)
         else:
             # (A backend has no line of the user's.)
-            location = location or self._place_in_backend(event.get("stack"))
-            decision = SymbolDecision("guarded", str(event.get("expr", "")), location=location)
+            decision = SymbolDecision(
+                "guarded", text("expr"), location=location or self._place_in_backend(event.get("stack")))
         if decision not in builder.symbols:
             builder.symbols.append(decision)
 
@@ -538,29 +511,30 @@ class EventReader:
         broken_at: Callable[[], tuple[Iterable[tuple[str, int, str, str]], tuple[NamedValue, ...]]] | None,
         options: Callable[[], Iterable[str]] | None,
     ) -> None:
+        known = builder.known
         cache = _CACHE.fullmatch(name) if "_cache_" in name else None
         if cache is not None:
             from . import cache_keys
 
             key = cache_keys.parts(payload)
-            builder.caches.append(CacheLookup(
-                cache["cache"], cache["outcome"], _bypass_reason(payload), key,
-                tuple(options()) if key and options is not None else ()))
+            lookup = CacheLookup(cache["cache"], cache["outcome"], cache_keys.bypass_reason(payload), key,
+                                 tuple(options()) if key and options is not None else ())
+            builder.update(caches=(*known.caches, lookup))
         elif name == "dynamo_graph_break_reason":
             places, values = broken_at() if broken_at is not None else ((), ())
             broken = replace(
-                graph_break(builder.ids, payload, [SourceLocation(*place) for place in places]), values=values)
-            if all(known.raw != broken.raw for known in builder.breaks):
-                # (A frame ends at one break. Where tracing began again and comes to another one, that lies before it.)
-                builder.breaks = [known for known in builder.breaks if broken.skips_function or known.skips_function
-                                  or known.compile_id.attempt == broken.compile_id.attempt]
-                builder.breaks.append(broken)
+                graph_break(known.compile_id, payload, [SourceLocation(*place) for place in places]), values=values)
+            if all(each.raw != broken.raw for each in known.breaks):
+                # (A frame ends at one break. Where tracing began again and comes to another one, that is before it.)
+                same_attempt = [each for each in known.breaks if broken.skips_function or each.skips_function
+                                or each.compile_id.attempt == broken.compile_id.attempt]
+                builder.update(breaks=(*same_attempt, broken))
         elif name == "recompile_reasons":
             from .guard_failures import guard_failures
 
-            builder.guard_failures = tuple(
+            builder.update(guard_failures=tuple(
                 replace(failure, entry=self.compile_id(failure.entry.frame, failure.entry.recompile))
-                if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen))
+                if failure.entry else failure for failure in guard_failures(payload, self._full_path, seen)))
 
     def _place_in_backend(self, frames: Any) -> SourceLocation | None:
         """Return the place in Inductor that asks for a condition, of torch's own stack; ``None`` where another does."""
@@ -592,14 +566,6 @@ def _failure(event: Mapping[str, Any]) -> Failure | None:
     return Failure(str(event.get("fail_type") or ""), str(event.get("fail_reason") or ""), place)
 
 
-def _bypass_reason(payload: str) -> str:
-    try:
-        value = json.loads(payload)
-    except ValueError:
-        return ""
-    return str(value.get("cache_bypass_reason") or "") if isinstance(value, dict) else ""
-
-
 # --- graph breaks ---------------------------------------------------------------------------------
 # (Compiled at their first use, by `re`: most programs have no break.)
 _HEADING = r"(?m)^(?:Graph Break )?Reason: (?P<reason>.*)$"
@@ -612,6 +578,11 @@ _ERROR_IN_LOOP = (
     r"(?ms)^torch\._dynamo\.exc\.UserError: (?P<message>(?:(?!^Traceback ).)*?)"
     r"\n+The above exception was the direct cause of the following exception:\n(?!.*The above exception was)")
 _ANOTHER = "*** While handling this graph break, another graph break occurred: ***"
+#: The parts of torch's account after its heading, and their names here.
+_PARTS = {"Explanation": "explanation", "Hint": "hint", "Developer debug context": "context"}
+_PART = (r"(?m)^\s*(Explanation|Hint|Developer debug context|For more details about this graph break)(?:: ?|, )")
+#: The hint that ``SymNodeVariable.evaluate_expr`` (``torch/_dynamo/variables/tensor.py``) puts before an error.
+_HINT_FIRST = r"(?P<hint>(?:Consider|Please|Try) (?:(?!\.\s)[^\n])*?)(?:\.\s+(?=[A-Z])|\.?$)"
 
 
 def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation] = ()) -> GraphBreak:
@@ -626,78 +597,60 @@ def graph_break(compile_id: CompileId, text: str, inner: Sequence[SourceLocation
     begin = re.search(_HEADING, text)
     end = re.compile(_END).search(text, begin.end() if begin else 0)
     account = text[begin.start("reason") if begin else 0 : end.start() if end else len(text)]
-    # A heading of torch's that says what it tried stands above the break itself.
+    # A heading of torch's that says what it tried comes before the break itself.
     skips = account.startswith("Failed to handle graph break gracefully")
     gave_up = account.partition(".")[0] if account.startswith("Encountered graph break that we cannot resume") else ""
     if re.match(_WRAPPED, account):
         account = account.partition("\n\n")[2] or account
     _, another, second = account.partition(_ANOTHER)
     if another:
-        also = _fields(second.strip())
-        gave_up = _account_of_giving_up(also)
+        gave_up = _why_it_gave_up(_fields(second.strip()))
     fields = _fields(account)
     error = re.search(_ERROR_IN_LOOP, text) if fields["reason"][0].startswith(IN_LOOP) else None
     if error is not None:
-        account, gave_up = error["message"], _account_of_giving_up(fields)
+        account, gave_up = error["message"], _why_it_gave_up(fields)
         fields = _fields(account)
     url = re.search(_URL, account)
-    tail = text[end.end() :] if end else ""
-    tail = tail.split("\nTraceback (most recent call last)")[0]
-    stack = tuple(
+    tail = text[end.end() :].partition("\nTraceback (most recent call last)")[0] if end else ""
+    stack = _with_inner([
         SourceLocation(frame["file"], int(frame["line"]), frame["function"].strip(), (frame["text"] or "").strip())
-        for frame in FRAME.finditer(tail))
-    whole = _with_inner(stack, inner)
+        for frame in FRAME.finditer(tail)], inner)
     # (The line that calls `any` is the place: that torch traces another function for it, nobody needs to know.)
-    polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_polyfill(place.filename), reversed(whole)))
-    polyfills *= polyfills < len(whole)
+    polyfills = sum(1 for _ in itertools.takewhile(lambda place: is_polyfill(place.filename), reversed(stack)))
+    polyfills *= polyfills < len(stack)
     return GraphBreak(
-        compile_id, fields["reason"][0] if fields["reason"] else "",
-        "\n".join(fields["explanation"]), tuple(fields["hint"]), "\n".join(fields["context"]),
-        f"GB{int(url['number']):04d}" if url else "", url.group(0) if url else "", whole[: len(whole) - polyfills],
-        skips, text.removesuffix("\nNoneType: None\n").strip(), max(len(inner) - polyfills, 0), gave_up)
+        compile_id, fields["reason"][0], "\n".join(fields["explanation"]), tuple(fields["hint"]),
+        "\n".join(fields["context"]), f"GB{int(url['number']):04d}" if url else "", url[0] if url else "",
+        tuple(stack[: len(stack) - polyfills]), skips, text.removesuffix("\nNoneType: None\n").strip(),
+        max(len(inner) - polyfills, 0), gave_up)
 
 
-def _account_of_giving_up(fields: Mapping[str, list[str]]) -> str:
+def _why_it_gave_up(fields: Mapping[str, list[str]]) -> str:
     return "\n".join(filter(None, (fields["reason"][0].partition("\n")[0], *fields["explanation"])))
 
 
-def _with_inner(stack: tuple[SourceLocation, ...], inner: Sequence[SourceLocation]) -> tuple[SourceLocation, ...]:
-    """Torch's stack, its end replaced by the frames that it was made of."""
-    if not inner:
-        return stack
+def _with_inner(stack: list[SourceLocation], inner: Sequence[SourceLocation]) -> list[SourceLocation]:
+    """Return torch's stack, its end replaced by the frames that it was made of."""
     texts = {(place.filename, place.line): place.text for place in stack}
     inner = [replace(place, text=place.text or texts.get((place.filename, place.line), "")) for place in inner]
     names = {(place.filename, place.line) for place in inner}
-    outer = list(stack)
-    while outer and (outer[-1].filename, outer[-1].line) in names:
-        outer.pop()
-    return (*outer, *inner)
+    while stack and (stack[-1].filename, stack[-1].line) in names:
+        stack.pop()
+    return [*stack, *inner]
 
 
 def _fields(account: str) -> dict[str, list[str]]:
-    """Torch's form: a heading, then ``Explanation:``, ``Hint:`` (several) and ``Developer debug context:``."""
-    marks = re.compile(r"^\s*(Explanation|Hint|Developer debug context|For more details about this graph break)"
-                       r"(?:: ?|, )", re.M)
-    parts = marks.split(account.partition(_ANOTHER)[0])
-    hint, reason = _without_hint(_plain(parts[0]))
-    fields: dict[str, list[str]] = {
-        "reason": [reason], "explanation": [], "hint": [hint] if hint else [], "context": []}
-    names = {"Explanation": "explanation", "Hint": "hint", "Developer debug context": "context"}
-    for kind, body in zip(parts[1::2], parts[2::2]):
-        if kind in names and _plain(body):
-            fields[names[kind]].append(_plain(body))
+    """Return the parts of an account, a heading and then ``Explanation:``, ``Hint:`` and so on, as lines of text."""
+    heading, *parts = re.split(_PART, account.partition(_ANOTHER)[0])
+    reason = _stripped(heading)
+    fields: dict[str, list[str]] = {"reason": [reason], "explanation": [], "hint": [], "context": []}
+    if first := re.match(_HINT_FIRST, reason):
+        fields["hint"], fields["reason"] = [first["hint"]], [reason[first.end() :]]
+    for kind, body in zip(parts[::2], parts[1::2]):
+        if kind in _PARTS and (text := _stripped(body)):
+            fields[_PARTS[kind]].append(text)
     return fields
 
 
-def _without_hint(reason: str) -> tuple[str, str]:
-    """Return the hint that some of torch's errors begin with, and what is behind it: why the graph broke.
-
-    ``SymNodeVariable.evaluate_expr`` (``torch/_dynamo/variables/tensor.py``) puts one before the error that it met.
-    """
-    match = re.match(r"(?P<hint>(?:Consider|Please|Try) (?:(?!\.\s)[^\n])*?)(?:\.\s+(?=[A-Z])|\.?$)", reason)
-    return (match["hint"], reason[match.end() :]) if match is not None else ("", reason)
-
-
-def _plain(text: str) -> str:
-    lines = [line.strip() for line in text.strip().splitlines()]
-    return "\n".join(line for line in lines if line)
+def _stripped(text: str) -> str:
+    return "\n".join(stripped for line in text.splitlines() if (stripped := line.strip()))

@@ -37,13 +37,12 @@ _STATE = r"GLOBAL_STATE changed: (?P<names>.*)"
 #: What torch reads of a function (``__code__``, ``__defaults__``), of something that is none.
 _NO_FUNCTION = r"\w+Accessor(?:\(\))?: Not a function on (?P<source>.*)\.__\w+__"
 _GONE = r"Cache line invalidated because (?P<source>.*) got deallocated"
-_MISSING = r"(?:KeyError|IndexError) on (?P<source>.*)"
-_NO_ATTRIBUTE = r"getattr failed on source (?P<source>.*)"
+_MISSING = r"(?:KeyError on|IndexError on|getattr failed on source) (?P<source>.*)"
 _DUPLICATES = r"Duplicate tensors found: (?P<names>.+)"
 _KEYS = r"list\((?:dict\.keys\((?P<a>.*?)\)|(?P<b>.*?)\.keys\(\))\) == (?P<expected>.*)"
 #: Where an iterator of ``range`` or ``itertools.count`` is: its next value comes first.
-_ITERATOR = r"___normalize_(?:range|count)_iter\((?P<source>.*)\) == \((?P<next>[^,]*), .*\)"
-_CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)"
+_ITERATOR = r"___normalize_(?:range|count)_iter\((?P<source>.*)\) == \((?P<next>[^,]*), .*\)\Z"
+_CONTAINS = r"(?P<no>not )?___dict_contains\((?P<key>'[^']*'|\"[^\"]*\"|[^,]+), (?P<source>.*)\)\Z"
 
 #: What Python says of an expression that it cannot evaluate; of an exception that a guard raises torch tells the text.
 _EXCEPTION = (
@@ -128,7 +127,7 @@ class Comparison:
     seen: str = ""
 
 
-#: Says what an expression is in the frame that is about to be compiled again, ``""`` if unknown.
+#: Returns what an expression is in the frame that is about to be compiled again, ``""`` if unknown.
 Seen = Callable[[str], str]
 
 
@@ -152,27 +151,33 @@ def guard_failures(
 
 def _guard_failure(reason: str, full_path: Callable[[str], str], seen: Seen) -> GuardFailure:
     entry = re.match(_ENTRY, reason)
-    compile_id = CompileId(int(entry["frame"]), int(entry["recompile"])) if entry else None
-    text = reason[entry.end() :] if entry else reason
-    text, _, stack = text.partition("\nUser stack trace:\n")
+    text, _, stack = reason[entry.end() if entry else 0 :].partition("\nUser stack trace:\n")
     advice = re.search(_HINT, text) if "(HINT: " in text else None
     hint = advice["hint"].strip() if advice else ""
     text = text[: advice.start()] if advice else text
-    cause = None
-    frames = list(FRAME.finditer(stack)) if stack else []
     comment = re.search(_CAUSE, text) if "# " in text else None
-    if frames:
+    condition = (text[: comment.start()] if comment else text).strip()
+    cause = None
+    if frames := list(FRAME.finditer(stack)):
         # (The user's line is wanted: that of a layer of torch's says nothing of the program.)
         last = next((frame for frame in reversed(frames) if not is_library(frame["file"])), frames[-1])
         cause = SourceLocation(last["file"], int(last["line"]), last["function"].strip(), (last["text"] or "").strip())
     elif comment:
-        cause = SourceLocation(full_path(comment["file"]), int(comment["line"]),
-                               comment["function"], comment["code"].strip())
-    condition = (text[: comment.start()] if comment else text).strip()
+        cause = SourceLocation(
+            full_path(comment["file"]), int(comment["line"]), comment["function"], comment["code"].strip())
     compared = comparison(condition, seen)
-    shown = _without_numbers(condition) if "___check_" in condition else condition
-    return GuardFailure(compile_id, shown, _source(compared.subject), compared.expected, compared.seen, cause,
-                        compared.subject, hint, _owner(condition, hint))
+    owner = "parameter" if _OF_PARAMETER in condition else "module" if hint.startswith(_OF_MODULE) else ""
+    return GuardFailure(
+        CompileId(int(entry["frame"]), int(entry["recompile"])) if entry else None,
+        _without_ids(condition) if "___check_" in condition else condition, _source(compared.subject),
+        compared.expected, compared.seen, cause, compared.subject, hint, owner)
+
+
+def _without_ids(condition: str) -> str:
+    """Return a condition on the id of a class or object in words."""
+    text = re.sub(_TYPE_ID, lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
+    return re.sub(
+        _OBJECT_ID, lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), text)
 
 
 def is_of_equal_sizes(failure: GuardFailure) -> bool:
@@ -234,20 +239,7 @@ def object_type(value: str) -> str:
     return value.removeprefix(_OF_TYPE) if value.startswith(_OF_TYPE) else ""
 
 
-def _owner(condition: str, hint: str) -> str:
-    """Return what torch says that the guarded value belongs to (:attr:`~depyf.records.model.GuardFailure.owner`)."""
-    if _OF_PARAMETER in condition:
-        return "parameter"
-    return "module" if hint.startswith(_OF_MODULE) else ""
-
-
-def _without_numbers(condition: str) -> str:
-    """Return a condition on the id of a class or object in words."""
-    shown = re.sub(_TYPE_ID, lambda m: f"type({m['source']}) is {m['expected'] or 'another'}", condition)
-    return re.sub(
-        _OBJECT_ID, lambda m: f"{m['source']} is another object" + (f", type={m['type']}" if m["type"] else ""), shown)
-
-
+# --- comparisons --------------------------------------------------------------------------------------
 def comparison(condition: str, seen: Seen) -> Comparison:
     """Return the comparison that a guard makes, from torch's text of it.
 
@@ -255,40 +247,41 @@ def comparison(condition: str, seen: Seen) -> Comparison:
         condition: ``"tensor 'x' rank mismatch. expected 2, actual 3"``, ``"len(cache) == 1"``.
         seen: what an expression is now.
     """
-    for form in (_of_a_tensor, _of_identity, _of_membership, _of_state):
-        result = form(condition, seen)
-        if result is not None:
-            return result
+    for form, read in _FORMS:
+        match = re.match(form, condition)
+        if match is not None:
+            return read(match, seen)
+    for helper, words in _HELPERS:
+        if helper in condition:
+            return Comparison(words)
     if re.fullmatch(_EXCEPTION, condition):
         return Comparison(NOT_EVALUATED + condition)
     tree = parsed_expression(condition)
-    if tree is None:
-        return Comparison(condition)
-    return _of_expression(tree, seen)
+    return Comparison(condition) if tree is None else _of_expression(tree, seen)
 
 
-def _of_a_tensor(condition: str, seen: Seen) -> Comparison | None:
-    tensor = re.match(_TENSOR, condition)
-    if tensor is None:
-        other = re.match(_NO_TENSOR, condition)
-        if other is None:
-            return None
-        return Comparison(f"type({other['source']})", "a tensor", _class_name(other["seen"]))
+def _now(subject: str, expected: str, seen: Seen) -> Comparison:
+    return Comparison(subject, expected, seen(subject))
+
+
+def _of_tensor(tensor: re.Match[str], seen: Seen) -> Comparison:
+    source = tensor["source"]
     for pattern, subject, value in _OF_A_TENSOR:
         match = re.match(pattern, tensor["rest"])
         if match is not None:
-            name = subject.format(source=tensor["source"], **match.groupdict())
             actual = match["seen"].rstrip(".") or {"0": "1", "1": "0"}.get(match["expected"], "")
-            return Comparison(name, value(match["expected"].rstrip(".,")), value(actual))
+            return Comparison(subject.format(source=source, **match.groupdict()),
+                              value(match["expected"].rstrip(".,")), value(actual))
     keys = re.match(_KEYS_OF_DISPATCH, tensor["rest"])
-    if keys is not None:
-        return _of_dispatch_keys(tensor["source"], _listed(keys["expected"]), _listed(keys["seen"]))
-    return Comparison(tensor["source"])
+    if keys is None:
+        return Comparison(source)
+    expected, actual = ([key.strip() for key in keys[name].split(",") if key.strip()] for name in ("expected", "seen"))
+    return _of_dispatch_keys(source, [key for key in expected if key not in actual],
+                             [key for key in actual if key not in expected])
 
 
-def _of_dispatch_keys(source: str, expected: list[str], actual: list[str]) -> Comparison:
+def _of_dispatch_keys(source: str, lost: list[str], new: list[str]) -> Comparison:
     """Return the comparison of the properties of a tensor that differ: its device, whether inference mode made it."""
-    lost, new = [key for key in expected if key not in actual], [key for key in actual if key not in expected]
     if all(key.startswith(("Autograd", "ADInplaceOrView")) for key in (*lost, *new)) and bool(lost) != bool(new):
         return Comparison(f"{source}.is_inference()", str(bool(new)), str(bool(lost)))
     devices = [[key.lower() for key in keys if key in ("CPU", "CUDA", "XPU", "MPS", "Meta", "HPU", "XLA")]
@@ -299,76 +292,42 @@ def _of_dispatch_keys(source: str, expected: list[str], actual: list[str]) -> Co
                       ", ".join(new) or "without " + ", ".join(lost))
 
 
-def _of_identity(condition: str, seen: Seen) -> Comparison | None:
-    match = re.match(_TYPE_ID, condition)
-    if match is not None:
-        subject = f"type({match['source']})"
-        return Comparison(subject, match["expected"] or "", seen(subject))
-    match = re.match(_OBJECT_ID, condition)
-    if match is not None:
-        source, owner = match["source"], match["source"].removesuffix(".__code__")
-        if owner != source:  # (of functions torch compares the code, which those that one `def` makes share)
-            return Comparison(owner, SAME_CODE, seen(source))
-        return Comparison(owner, SAME_OBJECT, seen(owner) or ANOTHER_OBJECT)
-    match = re.match(_NO_FUNCTION, condition)
-    if match is not None:
-        kind = seen(f"type({match['source']})")
-        return Comparison(match["source"], A_FUNCTION, f"{_OF_TYPE}{kind}" if kind else "")
-    match = re.match(_GONE, condition)
-    if match is not None:
-        return Comparison(match["source"], SAME_OBJECT, _NO_OBJECT)
-    match = re.match(_DUPLICATES, condition)
-    if match is not None:
-        names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", match["names"])
-        return Comparison(" is ".join(names) or match["names"], "False", "True")
-    return None
+def _of_object(match: re.Match[str], seen: Seen) -> Comparison:
+    source, owner = match["source"], match["source"].removesuffix(".__code__")
+    if owner != source:  # (of functions torch compares the code, which those that one `def` makes share)
+        return Comparison(owner, SAME_CODE, seen(source))
+    return Comparison(owner, SAME_OBJECT, seen(owner) or ANOTHER_OBJECT)
 
 
-def _of_membership(condition: str, seen: Seen) -> Comparison | None:
-    match = re.match(_KEYS, condition)
-    if match is not None:
-        subject = f"list({match['a'] or match['b']})"
-        return Comparison(subject, match["expected"], seen(subject))
-    match = re.fullmatch(_CONTAINS, condition)
-    if match is not None:
-        return Comparison(f"{match['key']} in {match['source']}", *_turned(not match["no"]))
-    match = re.fullmatch(_ITERATOR, condition)
-    if match is not None:
-        return Comparison(f"next({match['source']})", match["next"])
-    match = re.match(_MISSING, condition)
-    if match is not None:
-        return Comparison(match["source"], "there", "missing")
-    match = re.match(_NO_ATTRIBUTE, condition)
-    if match is not None:
-        return Comparison(match["source"], "there", "missing")
-    return None
+def _of_no_function(match: re.Match[str], seen: Seen) -> Comparison:
+    kind = seen(f"type({match['source']})")
+    return Comparison(match["source"], A_FUNCTION, f"{_OF_TYPE}{kind}" if kind else "")
 
 
-def _of_state(condition: str, seen: Seen) -> Comparison | None:
-    match = re.match(_STATE, condition)
-    if match is not None:
-        names = match["names"].split()
-        now = {question: seen(question) for name in names if (question := _question_of_state(name))}
-        if not now:
-            return Comparison("torch's global state: " + ", ".join(name.replace("_", " ") for name in names))
-        unasked = [name.replace("_", " ") for name in names if not _question_of_state(name)]
-        if unasked:  # (what it was and is, nothing says of all)
-            return Comparison(", ".join((*now, *unasked)))
-        # (Torch says what changed, not from what: of two values it was the other one.)
-        turned = {question: state for question, state in now.items() if state in ("True", "False")}
-        if len(turned) < 2:
-            question, state = next(iter(turned.items() or now.items()))
-            return Comparison(question, str(state != "True") if turned else "", state)
-        return Comparison(", ".join(turned), ", ".join(str(state != "True") for state in turned.values()),
-                          ", ".join(turned.values()))
-    for helper, words in _HELPERS:
-        if helper in condition:
-            return Comparison(words)
-    return None
+def _of_duplicates(match: re.Match[str], seen: Seen) -> Comparison:
+    names = re.findall(r"[\"']((?:[^\"'\\]|\\.|'[^']*')+?)[\"'](?=[,\]])", match["names"])
+    return Comparison(" is ".join(names) or match["names"], "False", "True")
 
 
-def _question_of_state(name: str) -> str:
-    """Return the call that says what a part of torch's state is; ``""`` for one that has none."""
+def _of_state(match: re.Match[str], seen: Seen) -> Comparison:
+    calls = {name: _state_call(name) for name in match["names"].split()}
+    now = {call: seen(call) for call in calls.values() if call}
+    others = [name.replace("_", " ") for name, call in calls.items() if not call]
+    if not now:
+        return Comparison("torch's global state: " + ", ".join(others))
+    if others:  # (what it was and is, nothing says of all)
+        return Comparison(", ".join((*now, *others)))
+    # (Torch says what changed, not from what: of two values it was the other one.)
+    turned = {call: state for call, state in now.items() if state in ("True", "False")}
+    if not turned:
+        call, state = next(iter(now.items()))
+        return Comparison(call, "", state)
+    return Comparison(", ".join(turned), ", ".join(str(state != "True") for state in turned.values()),
+                      ", ".join(turned.values()))
+
+
+def _state_call(name: str) -> str:
+    """Return the call that says what a part of torch's state is; ``""`` where there is none."""
     autocast = re.fullmatch(_AUTOCAST, name)
     return f"{_AUTOCAST_CALL}'{autocast['device']}')" if autocast is not None else STATES.get(name, "")
 
@@ -377,12 +336,9 @@ def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:
     """Return a condition that is Python: which of its sides is given, and which is compared with it."""
     match tree:
         case ast.UnaryOp(ast.Not(), ast.Call(ast.Name("hasattr" | "isinstance" | "callable"), _, _) as call):
-            return Comparison(ast.unparse(call), *_turned(False))
-        case ast.Call(ast.Name("hasattr" | "isinstance" | "callable"), _, _):
-            return Comparison(ast.unparse(tree), *_turned(True))
+            return Comparison(ast.unparse(call), "False", "True")
         case ast.UnaryOp(ast.Not(), ast.Name() | ast.Attribute() | ast.Subscript() as container):
-            subject = f"len({ast.unparse(container)})"
-            return Comparison(subject, "0", seen(subject))
+            return _now(f"len({ast.unparse(container)})", "0", seen)
         case ast.Compare(left, [operator], [right]):
             fixed = _of_comparison(left, operator, right, seen)
             if fixed is not None:
@@ -391,8 +347,8 @@ def _of_expression(tree: ast.expr, seen: Seen) -> Comparison:
                 if type(low) is int and type(high) is int:
             first = low + isinstance(tree.ops[0], ast.Lt)
             last = high - isinstance(tree.ops[1], ast.Lt)
-            return Comparison(ast.unparse(inner), f"{first} to {last}", seen(ast.unparse(inner)))
-    return Comparison(ast.unparse(tree), *_turned(True))
+            return _now(ast.unparse(inner), f"{first} to {last}", seen)
+    return Comparison(ast.unparse(tree), "True", "False")
 
 
 def _of_comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, seen: Seen) -> Comparison | None:
@@ -407,22 +363,22 @@ def _of_comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, seen: S
     whole = isinstance(right, ast.Constant) and type(right.value) is int
     match operator:
         case ast.Eq() | ast.Is():
-            return Comparison(subject, value, seen(subject))
+            expected = value
         case ast.NotEq() if subject.startswith("len("):  # (torch's words for a dictionary that has another length)
-            return Comparison(subject, value, seen(subject))
+            expected = value
         case ast.NotEq() | ast.IsNot():
             return Comparison(subject, f"not {value}", value)
         case ast.GtE():
-            return Comparison(subject, f"{value} or more", seen(subject))
+            expected = f"{value} or more"
         case ast.LtE():
-            return Comparison(subject, f"at most {value}", seen(subject))
+            expected = f"at most {value}"
         case ast.Gt():
             expected = f"{int(value) + 1} or more" if whole else f"more than {value}"
-            return Comparison(subject, expected, seen(subject))
         case ast.Lt():
             expected = f"at most {int(value) - 1}" if whole else f"less than {value}"
-            return Comparison(subject, expected, seen(subject))
-    return None
+        case _:
+            return None
+    return _now(subject, expected, seen)
 
 
 def _is_literal(node: ast.expr) -> bool:
@@ -435,17 +391,23 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _turned(expected: bool) -> tuple[str, str]:
-    return str(expected), str(not expected)
-
-
-def _listed(keys: str) -> list[str]:
-    return [key.strip() for key in keys.split(",") if key.strip()]
-
-
-def _class_name(text: str) -> str:
-    match = re.match(r"<class '([^']*)'>", text.strip())
-    return match[1] if match else text.strip()
+#: The forms of conditions that are not Python, or whose Python is a helper of torch's, with their readers.
+_FORMS: tuple[tuple[str, Callable[[re.Match[str], Seen], Comparison]], ...] = (
+    (_TENSOR, _of_tensor),
+    (_NO_TENSOR, lambda match, seen: Comparison(
+        f"type({match['source']})", "a tensor", re.sub(r"(?s)^<class '([^']*)'>.*", r"\1", match["seen"].strip()))),
+    (_TYPE_ID, lambda match, seen: _now(f"type({match['source']})", match["expected"] or "", seen)),
+    (_OBJECT_ID, _of_object),
+    (_NO_FUNCTION, _of_no_function),
+    (_GONE, lambda match, seen: Comparison(match["source"], SAME_OBJECT, _NO_OBJECT)),
+    (_DUPLICATES, _of_duplicates),
+    (_KEYS, lambda match, seen: _now(f"list({match['a'] or match['b']})", match["expected"], seen)),
+    (_CONTAINS, lambda match, seen: Comparison(
+        f"{match['key']} in {match['source']}", str(not match["no"]), str(bool(match["no"])))),
+    (_ITERATOR, lambda match, seen: Comparison(f"next({match['source']})", match["next"])),
+    (_MISSING, lambda match, seen: Comparison(match["source"], "there", "missing")),
+    (_STATE, _of_state),
+)
 
 
 def _source(subject: str) -> str:
@@ -458,15 +420,10 @@ def _source(subject: str) -> str:
     while True:
         match node:
             case ast.Call(ast.Name("len" | "type" | "list" | "next" | "hasattr" | "isinstance" | "callable"),
-                          [inner, *_]):
-                node = inner
-            case ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride"))):
-                node = inner
-            case ast.Attribute(inner, "dtype" | "requires_grad" | "ndim"):
-                node = inner
-            case ast.Attribute(ast.Attribute(inner, "device"), "index" | "type"):
-                node = inner
-            case ast.Call(ast.Attribute(inner, "is_inference")):
+                          [inner, *_]) | ast.Call(ast.Attribute(inner, "is_inference")) \
+                    | ast.Subscript(ast.Call(ast.Attribute(inner, "size" | "stride"))) \
+                    | ast.Attribute(inner, "dtype" | "requires_grad" | "ndim") \
+                    | ast.Attribute(ast.Attribute(inner, "device"), "index" | "type"):
                 node = inner
             case ast.Call() | ast.Tuple():
                 return ""

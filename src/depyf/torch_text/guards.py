@@ -6,17 +6,18 @@ Torch prints a guard manager as a tree (``str(guard_manager)``, also in its stru
     | +- GuardManager: source=L['a'], accessed_by=..., type=<class 'torch.Tensor'>, ...
     | | +- TENSOR_MATCH: check_tensor(L['a'], Tensor, DispatchKeySet(CPU, ...), ...)  # y = a + 1  # file.py:3 in f
 
-Each leaf becomes one condition in valid Python.  Object ids, which differ from run to run, become the
-names of what they stand for; torch's own text is kept in ``Guard.raw``.
+Each leaf becomes one condition in valid Python. Ids, which differ from run to run, become the names of their objects.
+``Guard.raw`` is torch's own text.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..records.model import Guard, SourceLocation
@@ -125,41 +126,33 @@ def _node(line: str) -> _Node | None:
                  type_name["type"] if type_name else "")
 
 
-def _join_marks(guards: list[Guard]) -> list[Guard]:
+def _join_marks(guards: list[Guard]) -> Iterator[Guard]:
     """Join the guards on attributes that ``mark_dynamic`` and its like leave on a tensor.
 
     Torch tests that each is absent, one guard an attribute; together they say one thing.
     """
-    joined: list[Guard] = []
-    marks: list[tuple[str, str]] = []  # the names and texts of those that come one after another
-    last: tuple[str, SourceLocation | None] = "", None
+    for marked, group in itertools.groupby(guards, _marked_tensor):
+        if marked is None:
+            yield from group
+            continue
+        subject, cause = marked
+        joined = list(group)
+        marks = ", ".join(repr(match["mark"]) for one in joined if (match := _MARK.fullmatch(one.expression)))
+        yield Guard(f"has_no_marks({subject}, {marks})", subject, _MARKING, "\n".join(one.raw for one in joined), cause)
 
-    def join() -> None:
-        if marks:
-            subject, cause = last
-            names = ", ".join(repr(name) for name, _ in marks)
-            joined.append(Guard(f"has_no_marks({subject}, {names})", subject, _MARKING,
-                                "\n".join(text for _, text in marks), cause))
-            marks.clear()
 
-    for guard in guards:
-        mark = _MARK.fullmatch(guard.expression) if guard.kind == _MARKING else None
-        # (What torch says to own the guard may only hold the subject: a dictionary of parameters.)
-        about = (mark["subject"], guard.cause) if mark is not None else ("", None)
-        if mark is None or about != last:
-            join()
-        last = about
-        if mark is None:
-            joined.append(guard)
-        else:
-            marks.append((mark["mark"], guard.raw))
-    join()
-    return joined
+def _marked_tensor(guard: Guard) -> tuple[str, SourceLocation | None] | None:
+    """Return the tensor on which a guard tests a mark, and the cause; ``None`` for another guard.
+
+    (The owner that torch names may only hold the tensor: a dictionary of parameters.)
+    """
+    mark = _MARK.fullmatch(guard.expression) if guard.kind == _MARKING else None
+    return (mark["subject"], guard.cause) if mark is not None else None
 
 
 def _split_comment(rest: str) -> tuple[str, str]:
     """Return ``(condition, comment)``; the comment says which line made torch ask."""
-    # A comment sign may stand inside a string of the condition: the comment begins where Python ends.
+    # A comment sign may be inside a string of the condition: the comment begins where Python ends.
     first = cut = rest.find("  # ")
     while cut >= 0 and _maybe_inside_string(rest[:cut]) and not is_expression(rest[:cut].strip()):
         cut = rest.find("  # ", cut + 1)
@@ -168,14 +161,11 @@ def _split_comment(rest: str) -> tuple[str, str]:
 
 
 def _cause(comment: str, full_path: Callable[[str], str]) -> SourceLocation | None:
-    match = _CAUSE.match(comment)
-    if match is not None:
-        return SourceLocation(
-            full_path(match["file"]), int(match["line"]), match["function"], match["code"].strip())
-    match = _PLACE.match(comment)
-    if match is not None:
-        return SourceLocation(full_path(match["file"]), int(match["line"]), match["function"])
-    return None
+    match = _CAUSE.match(comment) or _PLACE.match(comment)
+    if match is None:
+        return None
+    code = match.groupdict().get("code") or ""
+    return SourceLocation(full_path(match["file"]), int(match["line"]), match["function"], code.strip())
 
 
 def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:

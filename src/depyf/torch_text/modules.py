@@ -1,8 +1,4 @@
-"""Torch's stacks of modules -> records of calls.
-
-:class:`~depyf.records.model.ModuleCall` for modules, :class:`~depyf.records.model.Caller` for what called into torch's
-own code.
-"""
+"""Torch's stacks of modules -> records of calls (``ModuleCall``), and of what called into torch's code (``Caller``)."""
 
 from __future__ import annotations
 
@@ -15,7 +11,9 @@ from ..records.model import Caller, ModuleCall, SourceLocation
 
 #: How torch reads a part of a module whose name is a number, where it traces ``torch.func.functional_call``.
 _GETATTR = re.compile(r"getattr\((?P<of>[^(),]+), '(?P<name>\w+)'\)")
-#: Dictionaries in which a module keeps its parts: the name of the part follows.
+_PART = re.compile(
+    r"\[(?P<quote>['\"])(?P<key>.*?)(?P=quote)\]|\[(?P<index>[^\]'\"][^\]]*)\]|\.?(?P<name>[^.\[ ()]+)")
+#: Dictionaries in which a module has its parts: the name of the part follows.
 _HOLDERS = (*MODULE_DICTIONARIES, "__dict__")
 
 
@@ -23,7 +21,7 @@ def module_calls(stacks: Iterable[tuple[str, Sequence[tuple[str, str, str]]]]) -
     """Return the calls that nodes were made in.
 
     Args:
-        stacks: ``(node, [(key, path, class), ...])``, outermost first; ``key`` tells calls of one module apart, and
+        stacks: ``(node, [(key, path, class), ...])``, outermost first; ``key`` differs for calls of one module, and
             ``path`` is as torch writes it.
     """
     numbers: dict[tuple[str, ...], int] = {}
@@ -81,31 +79,15 @@ def module_path(expression: str) -> str:
 
 
 def _parts(expression: str) -> list[str] | None:
-    """Split ``L['self'].layers[0].a-b`` into ``["L", "self", "layers", "0", "a-b"]``.
+    """Split ``L['self'].layers[0].a-b`` into ``["L", "self", "layers", "0", "a-b"]``; ``None`` for other text.
 
     The names are torch's, which are no identifiers always, so that this is no Python.
     """
     parts, at = [], 0
     while at < len(expression):
-        if expression[at] == "[":
-            quote = expression[at + 1 : at + 2]
-            if quote in ("'", '"'):
-                end = expression.find(quote + "]", at + 2)
-                if end < 0:
-                    return None
-                parts.append(expression[at + 2 : end])
-                at = end + 2
-            else:
-                end = expression.find("]", at)
-                if end < 0:
-                    return None
-                parts.append(expression[at + 1 : end])
-                at = end + 1
-        else:
-            at += expression[at] == "."
-            end = next((i for i in range(at, len(expression)) if expression[i] in ".["), len(expression))
-            if end == at or not set(" ()").isdisjoint(expression[at:end]):
-                return None
-            parts.append(expression[at:end])
-            at = end
+        part = _PART.match(expression, at)
+        if part is None or part.lastgroup is None:
+            return None
+        parts.append(part[part.lastgroup])
+        at = part.end()
     return parts

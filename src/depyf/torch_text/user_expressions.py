@@ -5,8 +5,8 @@ Torch names each value by how it reads it from a frame (``torch/_guards.py``, ``
     L['self']._modules['layers']._modules['0'].self_attn._parameters['weight']    torch
     self.layers[0].self_attn.weight                                               the user
 
-This is a matter of words only: whether ``self.layers`` really gives what ``self._modules['layers']`` holds is checked
-on the live modules, by those who need to know (transformed code does; a label does not).
+These are words only: whether ``self.layers`` really is ``self._modules['layers']`` is checked on the live modules where
+that matters (transformed code; not a label).
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ FRAME_PATH = re.compile(
 _ROOTS = re.compile(r"\b[LG]\['([^'\\]*)'\]")
 _SCOPE = re.compile(r"(?P<scope>[LG])\['(?P<name>[^']*)'\](?:\['(?P<builtin>[A-Za-z_]\w*)'\])?")
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(?:(?P<member>[A-Za-z_]\w*)|(?P<index>0|[1-9]\d*))'\]")
-_MODULE = "._modules['"
 #: Forms that have to be parsed.
 _PARSED = ('"', "\\", "\n", "dict(type(", "dict.__getitem__(", "dict.keys(")
 #: Members of modules that are not read by their names, or not from a path.
@@ -82,32 +81,23 @@ def _plain(source: str) -> str | None:
 @lru_cache(maxsize=16384)
 def _plain_path(path: str) -> str | None:
     """Return the same for what is read from a frame step by step."""
-    owner, found, key = path.rpartition(_MODULE)
-    if found:  # (modules are members of modules; layers share what follows)
-        owner_words, member_words = _plain_path(owner), _plain_members(found + key)
-        return None if owner_words is None or member_words is None else owner_words + member_words
     scope = _SCOPE.match(path)
     assert scope is not None
-    members = _plain_members(path[scope.end() :])
-    if members is None:
-        return None
-    name, builtin = scope["name"], scope["builtin"]
-    if builtin and name.startswith(BUILTINS_PREFIX) and scope["scope"] == "G":
-        return builtin + members
-    name = module_of_import(name) or name if scope["scope"] == "G" else name
-    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
-        return None
-    if scope["scope"] == "L" and "." in name:
-        return None
-    return (f"{name}['{builtin}']" if builtin else name) + members
-
-
-@lru_cache(maxsize=16384)
-def _plain_members(members: str) -> str | None:
-    """Return the same for what is read from a value step by step."""
+    members = path[scope.end() :]
     if any(keyword.iskeyword(match["member"] or "") for match in _MEMBER.finditer(members)):
         return None
-    return _MEMBER.sub(lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
+    members = _MEMBER.sub(
+        lambda match: f".{match['member']}" if match["member"] else f"[{match['index']}]", members)
+    name, builtin = scope["name"], scope["builtin"]
+    if scope["scope"] == "G":
+        if builtin and name.startswith(BUILTINS_PREFIX):
+            return builtin + members
+        name = module_of_import(name) or name
+    elif "." in name:
+        return None
+    if not all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split(".")):
+        return None
+    return (f"{name}['{builtin}']" if builtin else name) + members
 
 
 @lru_cache(maxsize=65536)
@@ -134,22 +124,41 @@ class _UserWords(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-        if isinstance(node.value, ast.Name) and node.value.id in ("L", "G") and isinstance(key, str):
-            return self._global(key) if node.value.id == "G" else _name(key) or node
-        if isinstance(key, str) and isinstance(node.value, ast.Name | ast.Subscript) \
-                and _root_name(node.value).startswith(BUILTINS_PREFIX):
-            return _name(key) or node
+        if not isinstance(key, str):
+            self.generic_visit(node)
+            return node
+        match node.value:
+            case ast.Name("L"):
+                return _name(key) or node
+            case ast.Name("G"):
+                return self._global(key)
+            case ast.Name(root) | ast.Subscript(ast.Name("G"), ast.Constant(str(root))) \
+                    if root.startswith(BUILTINS_PREFIX):
+                return _name(key) or node
         self.generic_visit(node)
-        inner = node.value
-        if isinstance(key, str) and key.isidentifier() and (owner := _class_of_dictionary(inner)) is not None:
-            return ast.Attribute(owner, key, ast.Load())
-        if isinstance(key, str) and isinstance(inner, ast.Attribute) and inner.attr in MODULE_DICTIONARIES:
-            return member(inner.value, key) or node
+        match node.value:
+            case ast.Attribute(ast.Call(ast.Name("type"), [_])  # what a class, or a base of it, defines
+                               | ast.Subscript(ast.Attribute(_, "__mro__")) as owner, "__dict__") if key.isidentifier():
+                return ast.Attribute(owner, key, ast.Load())
+            case ast.Attribute(owner, name) if name in MODULE_DICTIONARIES:
+                return _member(owner, key) or node
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
-        return _value_of_first_key(node) or _list_of_keys(node) or _class_dictionary(node) or node
+        match node:
+            case ast.Call(ast.Name("dict"), [ast.Attribute(_, "__dict__") as owner], []):
+                return owner  # what a class itself defines
+            case ast.Call(ast.Name("list"), [ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [owner], [])], []):
+                return _call("list", owner)
+            case ast.Call(ast.Attribute(ast.Name("dict"), "__getitem__"), [owner, key], []):
+                match key:
+                    case ast.Subscript(ast.Call(ast.Name("list"), [same], []), ast.Constant(int()) as index) \
+                            if ast.unparse(same) == ast.unparse(owner):  # the n-th value
+                        values = ast.Call(ast.Attribute(owner, "values", ast.Load()), [], [])
+                        return ast.Subscript(_call("list", values), index, ast.Load())
+                return ast.Subscript(owner, key, ast.Load())
+        return node
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self._global(node.id) if node.id.startswith(IMPORT_PREFIXES) or node.id in self._names else node
@@ -159,11 +168,8 @@ class _UserWords(ast.NodeTransformer):
         return parsed_expression(wanted) or ast.Name(name, ast.Load())
 
 
-def member(owner: ast.expr, key: str) -> ast.expr | None:
-    """Return ``owner.key``, or ``owner[3]`` for the numbered members of lists of modules.
-
-    ``None`` where source has no such form.
-    """
+def _member(owner: ast.expr, key: str) -> ast.expr | None:
+    """Return ``owner.key``, or ``owner[3]`` in a list of modules; ``None`` where there is no such form."""
     if key.isidentifier() and not keyword.iskeyword(key):
         return ast.Attribute(owner, key, ast.Load())
     if re.fullmatch(r"0|[1-9]\d*", key):
@@ -171,57 +177,12 @@ def member(owner: ast.expr, key: str) -> ast.expr | None:
     return None
 
 
-def _class_dictionary(node: ast.expr) -> ast.expr | None:
-    """Return ``type(x).__dict__`` for ``dict(type(x).__dict__)``, by which torch reads what a class itself defines."""
-    match node:
-        case ast.Call(ast.Name("dict"), [ast.Attribute(_, "__dict__") as owner], []):
-            return owner
-    return None
-
-
-def _class_of_dictionary(node: ast.expr) -> ast.expr | None:
-    """Return ``type(x)`` of ``type(x).__dict__``, ``type(x).__mro__[1]`` of the same of that."""
-    match node:
-        case ast.Attribute(ast.Call(ast.Name("type"), [_]) as owner, "__dict__"):
-            return owner
-        case ast.Attribute(ast.Subscript(ast.Attribute(_, "__mro__")) as base, "__dict__"):
-            return base
-    return None
-
-
-def _list_of_keys(node: ast.expr) -> ast.expr | None:
-    """Return ``list(d)`` for ``list(dict.keys(d))``."""
-    match node:
-        case ast.Call(ast.Name("list"), [ast.Call(ast.Attribute(ast.Name("dict"), "keys"), [owner], [])], []):
-            return ast.Call(ast.Name("list", ast.Load()), [owner], [])
-    return None
-
-
-def _value_of_first_key(node: ast.expr) -> ast.expr | None:
-    """Return ``list(d.values())[0]`` for ``dict.__getitem__(d, list(d)[0])``, by which torch reads the n-th value."""
-    match node:
-        case ast.Call(ast.Attribute(ast.Name("dict"), "__getitem__"), [owner, key], []):
-            match key:
-                case ast.Subscript(ast.Call(ast.Name("list"), [same], []), ast.Constant(int()) as index) \
-                        if ast.unparse(same) == ast.unparse(owner):
-                    values = ast.Call(ast.Attribute(owner, "values", ast.Load()), [], [])
-                    return ast.Subscript(ast.Call(ast.Name("list", ast.Load()), [values], []), index, ast.Load())
-            return ast.Subscript(owner, key, ast.Load())
-    return None
+def _call(function: str, argument: ast.expr) -> ast.Call:
+    return ast.Call(ast.Name(function, ast.Load()), [argument], [])
 
 
 def _name(key: str) -> ast.expr | None:
     return ast.Name(key, ast.Load()) if key.isidentifier() and not keyword.iskeyword(key) else None
-
-
-def _root_name(node: ast.expr) -> str:
-    """Return ``name`` of ``name`` and of ``G['name']``."""
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "G" \
-            and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
-        return node.slice.value
-    return ""
 
 
 # --- sizes, keyword arguments, values of the stack ----------------------------------------------------

@@ -1,17 +1,16 @@
 """Long statements and comments of generated code, broken at a column.
 
-Only the form of torch's prints is known here: one statement a line, no comment behind it, strings in simple quotes. The
-text that comes out is the same syntax tree. What cannot be broken (a name longer than a line) stays long.
+Statements have the form of torch's prints: one a line, no comment after it, strings in simple quotes. The syntax tree
+stays the same. What cannot be broken (a name longer than a line) stays long.
 """
 
 from __future__ import annotations
 
-import ast
 import io
 import re
 import textwrap
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 
 from ..decompiler.emit.layout import WIDTH
@@ -19,96 +18,60 @@ from ..decompiler.emit.layout import WIDTH
 INDENT = 4
 
 _MARKS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|\'[^\'\\]*(?:\\.[^\'\\]*)*\'|[()\[\]{},]')
-_STRING = re.compile(r'(?P<before>\w+ = )?(?P<string>"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\')(?P<after>,?)$')
 _ASSIGNED = re.compile(r'(?P<target>\w+)(?P<annotation>: "(?:[^"\\]|\\.)*")? = (?P<value>.*)$')
 _UNPACKED = re.compile(r"(?P<targets>(?:\w+, ?)+) ?= (?P<value>.*)$")
-_OPERATOR = re.compile(r" (?:[-+*/%@&|^<>]|//|\*\*|<<|>>|[<>=!]=) ")
 
 
 def wrapped(code: str, indent: int) -> list[str]:
     """Return the lines of one statement at an indentation."""
-    if indent + len(code) <= WIDTH:  # (most do)
-        return [" " * indent + code]
-    return _first(code, indent, _in_brackets, _of_names, _in_parentheses)
-
-
-def _inside(code: str, indent: int) -> list[str]:
-    """Return the same for a part of a statement that stands in brackets already, a comma behind it."""
-    return _first(code, indent, _in_brackets, _of_string, _at_operator)
-
-
-def _first(code: str, indent: int, *forms: Callable[[str, int], list[str]]) -> list[str]:
-    if indent + len(code) <= WIDTH:
-        return [" " * indent + code]
-    return next(filter(None, (form(code, indent) for form in forms)), [" " * indent + code])
+    line = " " * indent + code
+    if len(line) <= WIDTH:
+        return [line]
+    return _at_brackets(code, indent) or _after_targets(code, indent) or _in_parentheses(code, indent) or [line]
 
 
 def comment(text: str, indent: int = 0, deeper: int = 4) -> list[str]:
-    """Return a comment as lines.
-
-    Args:
-        text: without the mark.
-        indent: of the comment.
-        deeper: how much deeper all lines but the first are.
-    """
+    """Return a comment as lines, all but the first of them ``deeper`` columns further to the right."""
     mark = " " * indent + "# "
     return prose(text, mark, mark + " " * deeper)
 
 
-def prose(text: str, begin: str, behind: str) -> list[str]:
-    """Return words as lines. A path that does not fit is broken behind one of its folders.
-
-    Args:
-        text: the words.
-        begin: what the first line begins with.
-        behind: what the others begin with.
-    """
-    if len(begin) + len(text) <= WIDTH:
-        return [begin + text]
+def prose(text: str, first: str, others: str) -> list[str]:
+    """Return words as lines that begin with these texts. A path that does not fit is broken after a folder."""
+    if len(first) + len(text) <= WIDTH:
+        return [first + text]
     lines: list[str] = []
-    for line in textwrap.wrap(text, WIDTH, initial_indent=begin, subsequent_indent=behind, break_long_words=False,
+    for line in textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False,
                               break_on_hyphens=False):
         while len(line) > WIDTH:
-            place = line.rfind("/", len(behind) + 4, WIDTH) + 1 or WIDTH
+            place = line.rfind("/", len(others) + 4, WIDTH) + 1 or WIDTH
             lines.append(line[:place])
-            line = behind + line[place:]
+            line = others + line[place:]
         lines.append(line)
     return lines
 
 
 def top_level(text: str) -> Iterator[tuple[str, int]]:
-    """Yield each comma and each bracket of a text that lies in no other bracket, with its place."""
+    """Yield each comma and bracket of a text that is in no other bracket, with its place."""
     depth = 0
     for mark in _MARKS.finditer(text):
         letter = mark[0]
-        if letter in "([{":
-            if depth == 0:
-                yield letter, mark.start()
-            depth += 1
-        elif letter in ")]}" and depth:
-            depth -= 1
-            if depth == 0:
-                yield letter, mark.start()
-        elif letter == "," and depth == 0:
+        closes = letter in ")]}" and depth > 0
+        depth -= closes
+        if depth == 0 and (closes or letter in "([{,"):
             yield letter, mark.start()
+        depth += letter in "([{"
 
 
 def items(text: str) -> list[str]:
-    """Return the parts of a text between commas that lie in no bracket."""
-    parts, begin = [], 0
-    for letter, place in top_level(text):
-        if letter == ",":
-            parts.append(text[begin:place].strip())
-            begin = place + 1
-    last = text[begin:].strip()
-    return [*parts, last] if last else parts
+    """Return the parts of a text between commas that are in no bracket."""
+    commas = [place for letter, place in top_level(text) if letter == ","]
+    parts = [text[begin:end].strip() for begin, end in zip([0, *(each + 1 for each in commas)], [*commas, None])]
+    return parts if parts[-1] else parts[:-1]
 
 
-def _in_brackets(code: str, indent: int) -> list[str]:
-    """Break the longest brackets that begin on the line.
-
-    ``f(`` / the arguments, as many a line as fit / ``)``.
-    """
+def _at_brackets(code: str, indent: int) -> list[str]:
+    """Break the longest brackets: ``f(`` / the arguments, as many a line as fit / ``)``."""
     opened, longest = 0, (0, 0)
     for letter, place in top_level(code):
         if letter in "([{":
@@ -123,27 +86,27 @@ def _in_brackets(code: str, indent: int) -> list[str]:
 
 
 def _filled(inner: str, indent: int) -> list[str]:
-    parts = items(inner)
-    comma = "," if inner.rstrip().endswith(",") else ""
+    """Return the items of brackets, as many a line as fit."""
+    parts = [f"{part}," for part in items(inner)]
+    if parts and not inner.rstrip().endswith(","):
+        parts[-1] = parts[-1][:-1]
     lines: list[str] = []
     line = ""
-    for number, part in enumerate(parts):
-        part += "," if number + 1 < len(parts) else comma
+    for part in parts:
         longer = f"{line} {part}" if line else part
         if indent + len(longer) <= WIDTH:
             line = longer
             continue
         if line:
             lines.append(" " * indent + line)
-        line = part
-        if indent + len(part) > WIDTH:
-            lines += _inside(part, indent)
-            line = ""
+        *before, last = broken(part, indent)
+        lines += before
+        line = last[indent:]
     return [*lines, " " * indent + line] if line else lines
 
 
-def _of_names(code: str, indent: int) -> list[str]:
-    """Break behind the targets: ``a, b, = f(x)``."""
+def _after_targets(code: str, indent: int) -> list[str]:
+    """Break after the targets: ``a, b, = f(x)``."""
     match = _UNPACKED.match(code)
     if match is None:
         return []
@@ -152,61 +115,18 @@ def _of_names(code: str, indent: int) -> list[str]:
 
 
 def _in_parentheses(code: str, indent: int) -> list[str]:
-    """Break behind the annotation.
-
-    ``x: "f32[2]" = (`` / the value / ``)``; the annotation in parts where it is longer than a line.
-    """
+    """Put the value into parentheses, and an annotation that is longer than a line."""
+    margin = " " * indent
+    if code.startswith("return ") and not code.startswith("return ("):
+        return [f"{margin}return (", *broken(code[len("return ") :], indent + INDENT), f"{margin})"]
     match = _ASSIGNED.match(code)
-    if match is None:
-        if not code.startswith("return ") or code.startswith("return ("):
-            return []
-        return [" " * indent + "return (", *_inside(code[len("return ") :], indent + INDENT), " " * indent + ")"]
-    target, annotation, value = match["target"], match["annotation"] or "", match["value"]
-    if value.startswith("(") and value.endswith(")") and not annotation:
+    if match is None or match["annotation"] is None and match["value"][:1] == "(" and match["value"][-1:] == ")":
         return []
-    end = [*_inside(value, indent + INDENT), " " * indent + ")"]
+    target, annotation = match["target"], match["annotation"] or ""
+    end = [*broken(match["value"], indent + INDENT), f"{margin})"]
     if indent + len(target) + len(annotation) + 4 <= WIDTH:
-        return [f"{' ' * indent}{target}{annotation} = (", *end]
-    parts = _of_string(annotation[2:], indent + INDENT) or [" " * (indent + INDENT) + annotation[2:]]
-    return [f"{' ' * indent}{target}: (", *parts, " " * indent + ") = (", *end]
-
-
-def _of_string(code: str, indent: int) -> list[str]:
-    """Break one string into several that follow each other."""
-    match = _STRING.match(code)
-    if match is None:
-        return []
-    inner = indent + INDENT if match["before"] else indent
-    text, size = ast.literal_eval(match["string"]), WIDTH - inner - 12
-    pieces, begin = [], 0
-    while begin < len(text):
-        end = begin + size
-        while len(repr(text[begin:end])) > size + 10 and end > begin + 1:
-            end -= 1
-        pieces.append(_quoted(text[begin:end], match["string"][0]))
-        begin = end
-    if match["before"]:
-        return [f"{' ' * indent}{match['before']}(", *(" " * inner + piece for piece in pieces),
-                f"{' ' * indent}){match['after']}"]
-    return [" " * inner + piece for piece in pieces[:-1]] + [" " * inner + pieces[-1] + match["after"]]
-
-
-def _quoted(text: str, quote: str) -> str:
-    shown = repr(text)
-    return f'"{shown[1:-1]}"' if quote == '"' and shown[0] == "'" and '"' not in shown else shown
-
-
-def _at_operator(code: str, indent: int) -> list[str]:
-    """Break before an operator: ``a`` / ``+ b``."""
-    depth, cut = 0, 0
-    for mark in re.finditer(rf"{_MARKS.pattern}|{_OPERATOR.pattern}", code):
-        letter = mark[0]
-        depth += (letter in "([{") - (letter in ")]}")
-        if depth == 0 and letter.startswith(" ") and indent + mark.start() <= WIDTH:
-            cut = mark.start()
-    if not cut:
-        return []
-    return [" " * indent + code[:cut], *_inside(code[cut + 1 :], indent)]
+        return [f"{margin}{target}{annotation} = (", *end]
+    return [f"{margin}{target}: (", *broken(annotation[2:], indent + INDENT), f"{margin}) = (", *end]
 
 
 # --- graphs as Python --------------------------------------------------------------------------------
@@ -232,18 +152,16 @@ def legal_graph(text: str) -> str:
 
 # --- Long expressions on several lines ---------------------------------------------------------------
 _OPERATORS = {"and", "or", "is", "in", "not", "if", "else", "for", "==", "!=", "<=", ">=", "<", ">"}
-#: What a break at a dot costs against one at an operator or a comma, in levels of nesting.
-_DOT = 100
+_ARITHMETIC = {"+", "-", "*", "/", "//", "%", "@", "&", "|", "^", "<<", ">>"}
+#: What a break at arithmetic or at a dot costs against one at another operator or a comma, in levels of nesting.
+_AT_ARITHMETIC, _AT_DOT = 100, 200
 
 
 def broken(text: str, indent: int) -> list[str]:
-    """Return an expression as lines of at most ``WIDTH`` columns.
+    """Return an expression as lines of at most ``WIDTH`` columns, where the fewest brackets are open.
 
-    They are inside of parentheses, so that it may be broken between any two tokens; it is where the fewest brackets
-    are open.
-
-    Args:
-        indent: of the first line; the others have four columns more.
+    They are inside of brackets, so that it may be broken between any two tokens. All but the first line are four
+    columns further to the right.
     """
     if len(text) + indent <= WIDTH:
         return [" " * indent + text]
@@ -252,16 +170,15 @@ def broken(text: str, indent: int) -> list[str]:
     longest = room - 12  # (a longer string becomes several, which Python reads as one)
     rest = _LONG_STRING.sub(lambda match: match[0] if len(match[0]) <= longest else _parts(match[0], longest), text)
     while len(rest) > room:
-        points = [point for point in _breaks(rest) if 0 < point[1] and len(rest[: point[1]].rstrip()) <= room]
+        points = [(cost, -at) for cost, at in _breaks(rest) if at and len(rest[:at].rstrip()) <= room]
         if not points:
             break
-        cost = min(cost for cost, _ in points)
-        at = max(at for each, at in points if each == cost)
+        at = -min(points)[1]
         lines.append(rest[:at].rstrip())
         rest = rest[at:].lstrip()
-        room = WIDTH - indent - 4
+        room = WIDTH - indent - INDENT
     lines.append(rest)
-    return [" " * (indent + 4 * (number > 0)) + line for number, line in enumerate(lines)]
+    return [" " * (indent + INDENT * (number > 0)) + line for number, line in enumerate(lines)]
 
 
 @lru_cache(maxsize=4096)
@@ -286,8 +203,10 @@ def _breaks(text: str) -> tuple[tuple[int, int], ...]:
                 result.append((depth, end))
             elif token.type == tokenize.STRING and before.endswith(("'", '"')):
                 result.append((depth, begin))
+            elif token.string in _ARITHMETIC:
+                result.append((depth + _AT_ARITHMETIC, begin))
             elif token.string == "." and token.type == tokenize.OP:
-                result.append((depth + _DOT, begin))
+                result.append((depth + _AT_DOT, begin))
             before = token.string
     except (tokenize.TokenError, SyntaxError, IndentationError):
         pass  # what came before it counts
@@ -299,6 +218,7 @@ _CHARACTER = re.compile(r"\\(?:x..|u....|U.{8}|N\{[^}]*\}|[0-7]{1,3}|.)|[^\\]")
 
 
 def _parts(literal: str, longest: int) -> str:
+    """Return a string literal as several next to each other."""
     quote, parts, part = literal[0], [], ""
     for each in _CHARACTER.findall(literal[1:-1]):
         if len(part) + len(each) + 2 > longest:
