@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import sys
 
 from ..errors import EMIT, CannotDecompile
-from ..names import MAX_NESTING, check
+from ..names import check
 from ..nodes import AsText, OneItem, OnItsLine, at_line, line_of
 from .new_syntax import too_new
-from .unparse import CHECKS_NAMES, NEEDS_LINES, unparse
 
 
 def number(stmts: list[ast.stmt]) -> None:
@@ -65,12 +63,10 @@ def text_of(tree: ast.Module, has_marks: bool = False) -> str:
         CannotDecompile: there is no text.
     """
     try:
-        if has_marks or not CHECKS_NAMES or sys.getrecursionlimit() > MAX_NESTING:
-            check(tree)
+        check(tree)
         if has_marks:
             _Marks().visit(tree)  # (changes the tree itself: no module is marked)
-        if NEEDS_LINES:
-            number(tree.body)
-        return unparse(tree) + "\n"
+        number(tree.body)
+        return ast.unparse(tree) + "\n"
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         raise CannotDecompile(EMIT, f"{type(error).__name__}: {error}") from error
