@@ -7,7 +7,7 @@ import itertools
 import keyword
 import unicodedata
 from collections.abc import Container
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from ..bytecode.errors import shown
@@ -36,20 +36,12 @@ _LEAVES = frozenset({
 })
 
 
-class _Fields(dict[type, "tuple[tuple[str, ...], tuple[str, ...]] | None"]):
-    """The fields of a type of node that are names written as they are, and those that hold nodes; ``None`` if none."""
-
-    def __missing__(self, kind: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        fields = _fields(kind)
-        self[kind] = fields if any(fields) else None
-        return self[kind]
-
-
+@cache
 def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what :class:`_Fields` has.
+    """Return the fields of a type of node that are names written as they are, and those that hold nodes.
 
     Raises:
-        CannotDecompile: it is one of ours, which only stands for a value or test until something is made of it.
+        CannotDecompile: it is an internal type that stands for a value or test until something is made of it.
     """
     if kind.__module__ not in ("ast", "_ast", "builtins") and kind not in REFINEMENTS:
         raise CannotDecompile(EMIT, f"a {kind.__name__} is left in the tree")
@@ -60,51 +52,26 @@ def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return names, tuple(field for field in fields if field not in names and field not in _LEAVES)
 
 
-_FIELDS = _Fields()
-
-
 def check(tree: ast.AST) -> None:
-    """Refuse what would be read as something else: names that are none, trees that are too deep.
+    """Refuse what would be read as something else: invalid names, trees that are too deep.
 
-    A name in a code object can be any string. Written out, ``x): import os #`` would be a program of its own,
-    and the compiler takes ``ﬁ`` for ``fi``.
+    A name in a code object can be any string. As text, ``x): import os #`` would be a program, and the compiler takes
+    ``ﬁ`` for ``fi``.
     """
-    known: set[str | None] = {None}  # names that are good anywhere: most stand in a tree many times
     level: list[Any] = [tree]
     depth = 0
-    name_of, attribute, call = ast.Name, ast.Attribute, ast.Call
     while level:
         depth += 1
         if depth > MAX_NESTING:
             raise CannotDecompile(EMIT, "expressions or statements nest too deeply")
         below: list[Any] = []
         for node in level:
-            kind = node.__class__
-            if kind is name_of and node.id in known:  # (most, and the next two)
-                continue
-            if kind is attribute and node.attr in known:
-                below.append(node.value)
-                continue
-            if kind is call:
-                below.append(node.func)
-                below += node.args
-                below += node.keywords
-                continue
-            fields = _FIELDS[kind]
-            if fields is None:
-                continue
-            names, inner = fields
+            names, inner = _fields(node.__class__)
             for field in names:
                 value = getattr(node, field)
-                if value.__class__ is list:
-                    for name in value:
-                        if name is not None and not is_name(name):
-                            _check_in_node(name, node)
-                elif value not in known:
-                    if is_name(value):
-                        known.add(value)
-                    else:
-                        _check_in_node(value, node)
+                for name in value if value.__class__ is list else (value,):
+                    if name is not None and not is_name(name):
+                        _check_in_node(name, node)
             for field in inner:
                 value = getattr(node, field, None)
                 if value.__class__ is list:
@@ -117,7 +84,7 @@ def check(tree: ast.AST) -> None:
 def _check_in_node(name: str, node: ast.AST) -> None:
     """Refuse a name that cannot stand in this node, though another could."""
     if isinstance(node, AsText):
-        return  # (text of ours)
+        return
     if name == "__debug__" and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         return  # read as an attribute it is a name like any other (``forbidden_name`` in compile.c)
     if isinstance(node, _GENERIC) and name:
@@ -127,7 +94,7 @@ def _check_in_node(name: str, node: ast.AST) -> None:
 
 
 def _without_parameters(name: str) -> str:
-    """Return ``f`` for ``f[T: int]``, which is how type parameters are written; the text in brackets is ours."""
+    """Return ``f`` for ``f[T: int]``, which is how type parameters are written; depyf made the text in brackets."""
     base, bracket, inside = name.partition("[")
     depth = len(bracket)
     for place, character in enumerate(inside):
