@@ -1,16 +1,14 @@
-"""``depyf.compare``: the same call in eager Python, as its compiled versions are, and through each stage made afresh.
+"""``depyf.compare``: one call in eager Python, by its compiled versions, and by each stage of a fresh compilation.
 
     print(depyf.compare(compiled_model, x))
 
-In comes a call; out comes a :class:`Comparison`: whether the versions that exist leave what eager Python leaves, which
-part of them does not, and which stage of a fresh compilation gives something else, at which node or kernel, from which
-line of the user's.
+A :class:`Comparison` says whether the versions that exist agree with eager Python, which part of them does not, and
+which stage of a fresh compilation differs, at which node or kernel, from which line of the user's.
 
-Each run (``runs``) is done in a process of its own, or, where no process can be forked (CUDA), on copies in this one
-(``state``), and is described by what it leaves (``outcome``, ``reachable``). Values may be as far apart as rounding can
-take them, which ``reference`` measures. ``judging`` judges the versions first and the stages then; ``locating`` finds
-the first value of a stage that differs (``stages``, ``recording``, ``search``), ``diagnosis`` and ``graph_check`` the
-part of a version that is at fault.
+Each run (``runs``) is done in a fork, or, where no process can be forked (CUDA), on copies in this one (``state``); its
+result is an ``outcome`` (``reachable``). Values may be as far apart as rounding can take them, which ``reference``
+measures. ``judging`` judges the versions first and the stages then; ``locating`` finds the first value of a stage that
+differs (``stages``, ``recording``), ``diagnosis`` the part of a version that is at fault.
 """
 
 from __future__ import annotations

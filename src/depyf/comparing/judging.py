@@ -17,7 +17,7 @@ from .locating import Located
 from .outcome import Disagreement, Outcome, disagreements
 from .recording import Recorder
 from .results import Difference, Fault, RunningResult, StageResult
-from .runs import OWN_DRAWS, Findings, JudgedCall, Loaded, Served
+from .runs import OWN_DRAWS, Findings, JudgedCall, Loaded
 from .tensors import Tolerance
 
 
@@ -26,10 +26,8 @@ def judge_running(
 ) -> RunningResult:
     """Judge the compiled versions that serve a call, as they are; what torch would compile for it, if none does.
 
-    Args:
-        call: the call.
-        first: whether to do what takes long, by the versions that ran: look for the part at fault, and judge what
-            follows random numbers that compiled code draws in its own way.
+    ``first`` says of the versions that ran whether to do what takes long: look for the part at fault, and judge what
+    follows random numbers that compiled code draws in its own way.
     """
     begun = time.perf_counter()
     try:
@@ -43,7 +41,7 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
     actual, remade = call.as_loaded(), ""
     ran: Loaded = actual.extra
     own_random = _own_random(call)
-    result = RunningResult(tuple(dict.fromkeys(map(_shown, ran.served))), ran.missed, ran.nothing_fits)
+    result = RunningResult(tuple(dict.fromkeys(each.title for each in ran.served)), ran.missed, ran.nothing_fits)
     if not ran.served and not ran.missed:
         return replace(result, failure="no compiled version ran: torch runs this call in plain Python")
     if call.here and ran.missed:
@@ -72,8 +70,8 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
 def _with_draws_of_eager(call: JudgedCall, actual: Outcome, findings: Findings) -> Findings:
     """Judge what follows a version's own random numbers, in two steps.
 
-    A compilation made afresh that draws the random numbers of eager Python leaves what eager Python leaves; and one
-    that draws its own leaves, from the same seed, what the version that exists left.
+    A compilation made afresh that draws the random numbers of eager Python has to agree with eager Python; and one that
+    draws its own has to agree, from the same seed, with the version that exists.
     """
     again = call.against_eager(_remade(call))
     if again.differing:
@@ -92,7 +90,7 @@ def _listed(places: Sequence[Disagreement]) -> str:
 
 
 def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
-    """Return what the call leaves compiled anew by its own backend."""
+    """Return the outcome of the call compiled anew by its own backend."""
     given = cache_entries.compiled_with(call.compiled)
     if given is None or given.backend is None:
         raise ChildFailed("the backend is not known that it was compiled with")
@@ -114,7 +112,7 @@ def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
 
 
 def _own_random(call: JudgedCall) -> frozenset[str]:
-    """Return the random numbers that the call's compiled versions draw in a way of their own, as torch documents."""
+    """Return the random numbers that compiled versions of the call draw in their own way, as torch documents."""
     if "numpy" in call.expected.drew and compile_arguments.draws_numpy_from_torch():
         return frozenset(("torch", "numpy"))
     given = cache_entries.compiled_with(call.compiled)
@@ -132,17 +130,11 @@ def _fault(call: JudgedCall, found: Sequence[Disagreement], own_random: frozense
         return Fault("version", "", f"its parts could not be tried: {error}")
 
 
-def _shown(served: Served) -> str:
-    if served.resumes_at:
-        return f"resume function for line {served.resumes_at} {served.version}"
-    return f"{served.function} {served.version}"
-
-
 # --- stages made afresh ----------------------------------------------------------------------------
 def judge_afresh(
     call: JudgedCall, wanted: Sequence[str], dynamic: bool | None,
 ) -> tuple[tuple[StageResult, ...], tuple[str, ...]]:
-    """Judge the stages made afresh, each from the same start; return also what was not looked at, and why."""
+    """Judge the stages made afresh, each from the same start; return them and notes on what was not judged."""
     notes: list[str] = []
     results = [_stage(call, name, dynamic, notes) for name in stages.NAMES if name in wanted]
     differing = [each for each in results if each.differing]

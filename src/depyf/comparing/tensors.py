@@ -30,9 +30,9 @@ def kept(value: Any) -> Any:
 
 
 def difference(actual: Any, expected: Any, tolerance: Tolerance) -> tuple[bool, float]:
-    """Return whether two values are equal within the tolerance, and how far they are apart.
+    """Return whether two values are equal within the tolerance, and their largest absolute difference.
 
-    That is their largest absolute difference, infinite where they cannot be subtracted.
+    It is infinite where they cannot be subtracted.
     """
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         with without_side_effects():
