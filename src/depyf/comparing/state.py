@@ -175,15 +175,17 @@ class _Start(Reachable):
         try:
             self._note(cell.cell_contents, lambda content: setattr(cell, "cell_contents", content))
         except ValueError:
-            self._undo.append(lambda: _empty(cell))
+            self._undo.append(lambda: delattr(cell, "cell_contents"))
 
     def _slot(self, owner: Any, member: types.MemberDescriptorType) -> None:
         try:
             before = member.__get__(owner, type(owner))
+        except AttributeError:
+            self._undo.append(functools.partial(_empty, owner, member))
+            return
+        with contextlib.suppress(AttributeError, TypeError):  # read-only
             member.__set__(owner, before)
-        except (AttributeError, TypeError):
-            return  # empty, or read-only
-        self._note(before, functools.partial(member.__set__, owner))
+            self._note(before, functools.partial(member.__set__, owner))
 
     def copied(self, value: Any) -> Any:
         """Return the copy of a tensor, a tuple with such copies in it, else the value."""
@@ -248,6 +250,6 @@ def _write_attributes(cls: type, pairs: tuple[tuple[str, Any], ...]) -> None:
             setattr(cls, name, item)
 
 
-def _empty(cell: types.CellType) -> None:
-    with contextlib.suppress(ValueError):
-        del cell.cell_contents
+def _empty(owner: Any, member: types.MemberDescriptorType) -> None:
+    with contextlib.suppress(AttributeError):
+        member.__delete__(owner)
