@@ -28,7 +28,7 @@ from .recording import KernelRecorder, Recorder, copied_graph
 from .results import Difference, Fault
 from .runs import JudgedCall, Loaded, Served
 from .state import same_random_numbers
-from .tensors import difference, kept
+from .tensors import difference, snapshot
 
 #: Kinds of guards that fix a value.
 _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH",
@@ -271,11 +271,11 @@ class _GraphsBeside:
             given, copies = ([_copy(each) for each in args] for _ in range(2))
             expected = None
             with same_random_numbers(), torch.no_grad(), contextlib.suppress(Exception):  # (it says nothing then)
-                expected = kept(captured.forward(*copies))
+                expected = snapshot(captured.forward(*copies))
             result = compiled(*args)
             if expected is not None:
                 self._runs.append(_Run(number, captured, compiled, given, (expected, _tensors(copies)),
-                                       (kept(result), _tensors(args))))
+                                       (snapshot(result), _tensors(args))))
             return result
 
         return run
@@ -283,10 +283,10 @@ class _GraphsBeside:
     def first_difference(self, search: Search) -> Difference | None:
         """Return the first graph that gave another value; with its first node where the backend runs it by nodes."""
         for run in self._runs:
-            equal, apart = difference(run.actual, run.expected, search.tolerance)
+            equal, distance = difference(run.actual, run.expected, search.tolerance)
             if not equal:
                 whole = Difference("backend", "graph", "", run.number)
-                return replace(_first_node(run, search) or whole, max_difference=apart)
+                return replace(_first_node(run, search) or whole, max_difference=distance)
         return None
 
 
@@ -312,4 +312,4 @@ def _copy(value: Any) -> Any:
 
 
 def _tensors(values: Sequence[Any]) -> Any:
-    return kept([each for each in values if isinstance(each, torch.Tensor)])
+    return snapshot([each for each in values if isinstance(each, torch.Tensor)])

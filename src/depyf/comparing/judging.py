@@ -60,7 +60,7 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
                       "Python (fallback_random), as the versions that exist draw their own")
     result = replace(result, differing=tuple(map(str, findings.differing)), remade=remade, not_judged=tuple(
         f"{each.place}: {why}" for each, why in findings.not_judged),
-        max_difference=max((each.apart for each in findings.differing), default=0.0))
+        max_difference=max((each.distance for each in findings.differing), default=0.0))
     if findings.differing and searched:
         result = replace(result, fault=_fault(call, findings.differing, frozenset() if remade else own_random,
                                               pipeline.isolated_compile if remade else pipeline.uncached))
@@ -178,6 +178,6 @@ def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) 
     if findings.differing:
         one = findings.differing[0]
         first = Difference(name, one.part, one.place, against=f"eager Python ({one.text}); no single node or kernel "
-                           "was found that differs", max_difference=one.apart, backward=one.part == "gradient")
+                           "was found that differs", max_difference=one.distance, backward=one.part == "gradient")
     return StageResult(name, title, findings.largest, tuple(each.place for each in findings.differing),
                        tuple(f"{each.place}: {why}" for each, why in findings.not_judged), first, graphs=graphs)

@@ -21,7 +21,7 @@ from .reachable import Reachable
 from .recording import EagerCalls, GraphRun, Recorder, Value
 from .results import Difference, StageResult
 from .runs import JudgedCall
-from .tensors import Tolerance, difference, kept
+from .tensors import Tolerance, difference, snapshot
 
 
 class Located:
@@ -81,7 +81,7 @@ class Located:
                 walk = Reachable()
                 for name, each in {"args": args, "kwargs": kwargs, **self._call.roots}.items():
                     walk.add(name, each)
-                self._given = [kept(each) for each in walk.tensors]
+                self._given = [snapshot(each) for each in walk.tensors]
                 with pipeline.all_eager(), calls, contextlib.suppress(Exception):  # (it may be its result)
                     self._call.function(*args, **kwargs)
 
@@ -138,9 +138,11 @@ class Search:
         nodes = _nodes(run)
         for value in run.values:
             node = nodes.get(value.name)
-            apart = self.apart(value.value, candidates(value.name, node)) if node is not None and node.is_call else None
-            if apart is not None:
-                return Difference(stage, "node", value.name, run.number, run.backward, (), against, apart,
+            if node is None or not node.is_call:
+                continue
+            distance = self.distance(value.value, candidates(value.name, node))
+            if distance is not None:
+                return Difference(stage, "node", value.name, run.number, run.backward, (), against, distance,
                                   _lines(_locations(nodes, value.name)))
         return None
 
@@ -195,25 +197,25 @@ class Search:
             for kernel in run.kernels:
                 own = [values[name] for name in kernel.call.nodes if name in values]
                 for written in kernel.written:
-                    apart = self.apart(written.value, own)
-                    if apart is not None and self.apart(written.value, candidates) is not None:
+                    distance = self.distance(written.value, own)
+                    if distance is not None and self.distance(written.value, candidates) is not None:
                         places = [place for name in kernel.call.nodes for place in _locations(nodes, name)]
                         return Difference(
                             "inductor", "kernel", kernel.call.name, run.number, run.backward, kernel.call.nodes,
-                            f"its nodes in eager PyTorch, in {written.name}", apart, _lines(places))
+                            f"its nodes in eager PyTorch, in {written.name}", distance, _lines(places))
         return None
 
-    def apart(self, value: Any, others: Iterable[Any]) -> float | None:
+    def distance(self, value: Any, others: Iterable[Any]) -> float | None:
         """Return the smallest difference to tensors of the same shape and dtype; ``None`` where one is equal."""
         if not isinstance(value, torch.Tensor):
             return None
         best: float | None = None
         for other in _flat(others):
             if isinstance(other, torch.Tensor) and (value.dtype, value.shape) == (other.dtype, other.shape):
-                equal, apart = difference(value, other, self.tolerance)
+                equal, distance = difference(value, other, self.tolerance)
                 if equal:
                     return None
-                best = apart if best is None else min(best, apart)
+                best = distance if best is None else min(best, distance)
         return best
 
 

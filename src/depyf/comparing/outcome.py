@@ -75,14 +75,14 @@ class Disagreement:
         place: ``"result[0]"``, ``"global log"``, ``"args[0].grad"``.
         part: its kind.
         text: both states, in words.
-        apart: the largest absolute difference; infinite where it cannot be known.
+        distance: the largest absolute difference; infinite where it cannot be known.
         structural: the tensors differ in more than their values: dtype, strides, shared memory.
     """
 
     place: str
     part: Part
     text: str
-    apart: float = float("inf")
+    distance: float = float("inf")
     structural: bool = False
 
     def __str__(self) -> str:
@@ -295,11 +295,11 @@ def _states(
     """Return how two states differ, by how much, and whether in structure; ``None`` where they are equal."""
     if isinstance(actual, TensorState) and isinstance(expected, TensorState):
         return _tensor_states(actual, expected, tolerance, measured, original)
-    equal, apart = actual == expected, float("inf")
+    equal, distance = actual == expected, float("inf")
     if isinstance(actual, Plain) and isinstance(expected, Plain):
-        equal, apart = difference(actual.value, expected.value, tolerance)
+        equal, distance = difference(actual.value, expected.value, tolerance)
         equal = equal or measured.allows(actual.value, expected.value)
-    return None if equal else (f"{_in_words(actual)}; in eager Python {_in_words(expected)}", apart, False)
+    return None if equal else (f"{_in_words(actual)}; in eager Python {_in_words(expected)}", distance, False)
 
 
 def _tensor_states(
@@ -318,14 +318,14 @@ def _tensor_states(
         return None if values[0] is values[1] else ("it was changed in one of the runs only", float("inf"), False)
     if torch.equal(*values):
         return None
-    equal, apart = difference(values[0], values[1], tolerance)
+    equal, distance = difference(values[0], values[1], tolerance)
     if measured.known and tolerance == Tolerance():
         equal = False  # what is measured need not be guessed by the dtype
     if equal or measured.allows(values[0], values[1]):
         return None
     if values[0].numel() == 1:
-        return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", apart, False
-    return f"differs by up to {apart:.3g}", apart, False
+        return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", distance, False
+    return f"differs by up to {distance:.3g}", distance, False
 
 
 def _memory(state: TensorState) -> str:

@@ -23,7 +23,7 @@ from ..torch_text.wrapping import legal_graph
 from ..watch.probe import CannotWatch, Observation, Step, observe
 from ..watch.stop import kernel_groups
 from .state import same_random_numbers
-from .tensors import kept
+from .tensors import snapshot
 
 
 @dataclass
@@ -99,7 +99,7 @@ class _Interpreter(torch.fx.Interpreter):
     def run_node(self, n: Any) -> Any:
         result = super().run_node(n)
         if self.record is not None and n.op != "output":
-            self.record.values.append(Value(n.name, kept(result)))
+            self.record.values.append(Value(n.name, snapshot(result)))
         return result
 
 
@@ -188,7 +188,7 @@ class _GeneratedModule(Observation):
         self.recorder.runs.append(run)
         try:
             with same_random_numbers(), torch.no_grad():
-                _Interpreter(self.gm, run).run(*[kept(each) for each in args])
+                _Interpreter(self.gm, run).run(*[snapshot(each) for each in args])
         except Exception as error:  # (it is a graph for kernels; not all of its operations need to run)
             self.recorder.notes.append(
                 f"a graph after Inductor's passes could not be run by itself ({type(error).__name__}: "
@@ -204,7 +204,7 @@ class _GeneratedModule(Observation):
         if len(used) != len(writes):
             used = (True,) * len(writes)
         self.run.kernels.append(KernelRun(call, [
-            Value(name, kept(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
+            Value(name, snapshot(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
 
 
 def copied_graph(gm: Any) -> Any:
@@ -231,5 +231,5 @@ class EagerCalls(torch.overrides.TorchFunctionMode):
         if isinstance(result, (torch.Tensor, tuple, list)):
             frames = itertools.islice(traceback.walk_stack(sys._getframe(1)), 60)
             places = {(frame.f_code.co_filename, line) for frame, line in frames}
-            self.values.append(Value(getattr(func, "__name__", str(func)), kept(result), frozenset(places)))
+            self.values.append(Value(getattr(func, "__name__", str(func)), snapshot(result), frozenset(places)))
         return result

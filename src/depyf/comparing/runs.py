@@ -272,7 +272,7 @@ class JudgedCall:
         for each in found:
             why = self._why_not_judged(each, expected, measured, own_random, asks)
             not_judged.append((each, why)) if why else differing.append(each)
-        return Findings(tuple(differing), (*not_judged, *unseen), max(each.apart for each in exact))
+        return Findings(tuple(differing), (*not_judged, *unseen), max(each.distance for each in exact))
 
     def _why_not_judged(
         self, found: Disagreement, expected: Outcome, measured: Outcome | None, own_random: frozenset[str], asks: bool,
@@ -283,7 +283,7 @@ class JudgedCall:
         def varies(reference: Outcome | None = None, **options: Any) -> dict[str, float]:
             """Return the places where another run of eager Python leaves something else, and by how much."""
             other = self.in_eager_python(asks, **options)
-            return {each.place: each.apart for each in disagreements(
+            return {each.place: each.distance for each in disagreements(
                 other, expected, _EXACT, reference=reference or (other if "measured" in options else None))
                 if not each.structural}
 
@@ -294,8 +294,8 @@ class JudgedCall:
             return "two runs in eager Python differ there"
         # (Of a tensor the rounding was measured, or the tolerance was given.)
         if not isinstance(expected.states.get(found.place), TensorState) or measured is not None and measured.scalars:
-            apart = varies(measured, nudged=True).get(found.place)
-            if apart is not None and not found.apart > 8 * apart:
+            distance = varies(measured, nudged=True).get(found.place)
+            if distance is not None and not found.distance > 8 * distance:
                 return "the last digit of a number decides it"
         return ""
 

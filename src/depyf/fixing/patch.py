@@ -92,7 +92,7 @@ def unified_diff(texts: Mapping[str, str], folder: str) -> str:
 
 
 # --- what remains after a patch ----------------------------------------------------------------------
-def left(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[str]:
+def remaining_problems(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[str]:
     """Return lines on the remaining breaks, skipped functions and recompiles; advice is indented.
 
     Args:
