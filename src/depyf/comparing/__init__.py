@@ -32,14 +32,13 @@ def compare(
     Each run is compared with eager Python: its result (values, dtypes, strides, memory shared with arguments), what it
     changed (arguments, attributes, containers, globals, captured variables), what it printed or raised, gradients, and
     the random numbers it drew. A value is equal if it is as near to that of a float64 run as rounding lets it be. What
-    eager Python itself leaves otherwise in another run is not judged, and listed so. Random numbers that Inductor draws
-    in its own way are none of eager Python's: what follows them is judged in a compilation made afresh that draws
-    eager Python's.
+    differs between two runs of eager Python is not judged, and listed. Inductor draws random numbers in its own way:
+    what follows them is judged in a compilation made afresh that draws eager Python's.
 
-    Each run is done in a process forked for it, so this one is afterwards as it was, torch's caches and counters
-    included. Where that cannot be (CUDA is in use, Windows; a torch built for GPUs after a backward pass) each run is
-    done on copies in this process, where no version is made for the program: of a call that no version fits, a
-    compilation made apart is judged. A note says so.
+    Each run is done in a forked process, so this one is unchanged afterwards, including torch's caches and counters.
+    Where that is impossible (CUDA is in use, Windows; a torch built for GPUs after a backward pass) each run is done on
+    copies in this process, and nothing is compiled for the program: for a call that no version fits, a separate
+    compilation is judged. A note says so.
 
     Args:
         fn: a function, method or module, compiled or not.

@@ -74,11 +74,10 @@ class Diagnosis:
             return self._of_frame(f"it could not be compiled afresh to try its parts ({self._trouble})")
         if self._wrong(captured):
             return self._of_capture()
-        given = cache_entries.compiled_with(self.call.compiled)
-        backend = given.backend if given is not None else None
-        made = self._try(lambda: self._fresh(backend)) if backend is not None else None
-        if made is not None and self._wrong(made):
-            return self._of_backend(made)
+        backend = self.call.backend
+        compiled = self._try(lambda: self._fresh(backend)) if backend is not None else None
+        if compiled is not None and self._wrong(compiled):
+            return self._of_backend(compiled.extra, compiled_callables.backend_name(backend))
         return self._of_version(captured.extra, backend)
 
     # --- runs ---------------------------------------------------------------------------------------
@@ -95,7 +94,7 @@ class Diagnosis:
     def _fresh(self, backend: Any, caches: bool = False) -> Outcome:
         """Run the call compiled anew by a backend; ``extra`` of the outcome is :class:`Fresh`."""
         @contextlib.contextmanager
-        def made() -> Iterator[tuple[Any, Any]]:
+        def make_backend() -> Iterator[tuple[Any, Any]]:
             code = self.call.code
             recorder = Recorder(on=True)
             transformed: list[CodeType] = []
@@ -115,25 +114,19 @@ class Diagnosis:
                 beside = _GraphsBeside(backend, stack.enter_context(KernelRecorder(recorder)))
                 yield beside.compile, facts
 
-        return self.call.afresh(made, pipeline.as_the_program if caches else self._settings,
+        return self.call.afresh(make_backend, pipeline.as_the_program if caches else self._settings,
                                 getattr(backend, "dynamic", None))
 
     # --- capture ------------------------------------------------------------------------------------
     def _of_capture(self) -> Fault:
-        node = self._captured_node()
+        located = Located(replace(self.call, backward=False), None)
+        node: Difference | None = None
+        with contextlib.suppress(ChildFailed):
+            node = in_child(located.captured_node, self.call.limit)
         if node is not None:
             return Fault("graph", node.name, f"the captured graph gives something else than {node.against}; "
                          f"the largest difference is {node.max_difference:.3g}", node.user_lines)
         return self._of_frame("no node of its graphs was found to differ")
-
-    def _captured_node(self) -> Difference | None:
-        """Return the first captured node that does not compute what its line computes in eager Python."""
-        located = Located(replace(self.call, backward=False), None)
-        try:
-            found: Difference | None = in_child(located.captured_node, self.call.limit)
-            return found
-        except ChildFailed:
-            return None
 
     def _of_frame(self, before: str) -> Fault:
         """Blame the function whose compiled version is at fault: with its Python code all is as in eager Python."""
@@ -169,9 +162,7 @@ class Diagnosis:
             UserLine(SourceLocation(served.filename, line, "", "")),) if line else ()
 
     # --- backend ------------------------------------------------------------------------------------
-    def _of_backend(self, made: Outcome) -> Fault:
-        fresh: Fresh = made.extra
-        name = compiled_callables.backend_name(cache_entries.compiled_with(self.call.compiled).backend)  # type: ignore[union-attr]
+    def _of_backend(self, fresh: Fresh, name: str) -> Fault:
         if fresh.kernel is not None:
             kernel = fresh.kernel
             return Fault("kernel", kernel.name, f"it computes {', '.join(kernel.nodes)} and gives something else than "

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import cache_entries, compile_arguments, compiled_callables, pipeline
+from ..capture.torch_private import compile_arguments, compiled_callables, pipeline
 from . import stages
 from .diagnosis import Diagnosis
 from .locating import Located
@@ -91,20 +91,19 @@ def _listed(places: Sequence[Disagreement]) -> str:
 
 def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
     """Return the outcome of the call compiled anew by its own backend."""
-    given = cache_entries.compiled_with(call.compiled)
-    if given is None or given.backend is None:
+    backend = call.backend
+    if backend is None:
         raise ChildFailed("the backend is not known that it was compiled with")
-    backend: Any = given.backend
 
     @contextlib.contextmanager
-    def made() -> Iterator[tuple[Any, Any]]:
+    def make_backend() -> Iterator[tuple[Any, Any]]:
         def again(gm: Any, inputs: Any) -> Any:
             return backend(gm, inputs)
 
         again.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
         yield again, lambda: None
 
-    outcome = call.afresh(made, functools.partial(pipeline.isolated_compile, draws_as_eager),
+    outcome = call.afresh(make_backend, functools.partial(pipeline.isolated_compile, draws_as_eager),
                           getattr(backend, "dynamic", None))
     if outcome.raised is not None and call.expected.raised is None:
         raise ChildFailed(f"{outcome.raised.type}: {outcome.raised.text}")
@@ -115,8 +114,8 @@ def _own_random(call: JudgedCall) -> frozenset[str]:
     """Return the random numbers that compiled versions of the call draw in their own way, as torch documents."""
     if "numpy" in call.expected.drew and compile_arguments.draws_numpy_from_torch():
         return frozenset(("torch", "numpy"))
-    given = cache_entries.compiled_with(call.compiled)
-    name = compiled_callables.backend_name(given.backend) if given is not None else ""
+    backend = call.backend
+    name = compiled_callables.backend_name(backend) if backend is not None else ""
     own = ("torch",) if name == "inductor" and not compile_arguments.draws_as_eager() else ()
     return call.expected.drew & frozenset(own)
 
@@ -157,13 +156,13 @@ def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) 
     title = stages.TITLES[name]
 
     @contextlib.contextmanager
-    def made() -> Iterator[tuple[Any, Any]]:
+    def make_backend() -> Iterator[tuple[Any, Any]]:
         recorder = Recorder()
         with stages.backend(name, recorder) as backend:
             yield backend, lambda: (recorder.graphs, recorder.notes)
 
     try:
-        actual = call.afresh(made, dynamic=dynamic)
+        actual = call.afresh(make_backend, dynamic=dynamic)
         if actual.raised is not None and call.expected.raised is None:
             return StageResult(name, title, failure=f"{actual.raised.type}: {actual.raised.text}",
                                graphs=actual.extra[0])

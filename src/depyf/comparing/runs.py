@@ -130,8 +130,14 @@ class JudgedCall:
         return self.plain.__code__ if self.plain is not None else None
 
     @property
+    def backend(self) -> Any:
+        """The backend that it was compiled with; ``None`` where that is not known."""
+        arguments = cache_entries.compiled_with(self.compiled)
+        return arguments.backend if arguments is not None else None
+
+    @property
     def expected(self) -> Outcome:
-        """What the call leaves in eager Python."""
+        """The outcome of the call in eager Python."""
         return self.in_eager_python()
 
     # --- runs -----------------------------------------------------------------------------------------
