@@ -5,7 +5,7 @@
     with depyf.debug():       # pauses here: set breakpoints in the files under "dump"
         fn(x)                 # they are hit
 
-Inside, nothing is compiled: the files show what runs, and would not show anything newer.
+Inside, nothing is compiled: the files show what runs.
 
     with depyf.debug(stop_on="nan"):
         fn(x)                 # pauses at, or raises from, the first line of a graph that makes a NaN of good values
@@ -114,7 +114,7 @@ def _session() -> DebugSession:
 
 
 class _Misses:
-    """Says once per function that it ran uncompiled."""
+    """Reports once per function that it ran uncompiled."""
 
     def __init__(self) -> None:
         self._reported: dict[int, CodeType] = {}

@@ -1,7 +1,7 @@
-"""The pause of ``debug()``: whether anybody answers, and a stop in the user's own frame.
+"""The pause of ``debug()``: whether it is answered, and a stop in the user's own frame.
 
-Who answers: a debugger that the program is under, whatever ``breakpoint()`` was made to call, a terminal, a notebook,
-or commands in a pipe or file on standard input, which pdb reads to their end and then quits.
+It is answered by a debugger that runs the program, a custom ``breakpoint()``, a terminal, a notebook, or commands in a
+pipe or file on standard input, which pdb reads to their end and then quits.
 """
 
 from __future__ import annotations
@@ -17,17 +17,12 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, cast
 
-#: pdb has read commands from standard input in this process. From then on it reads them to their end: what it took
-#: ahead is in a buffer that nothing can look into.
+#: pdb has read commands from standard input in this process; the rest may be in its buffer, so it reads all.
 _reading_commands = False
 
 
 def can_pause(insist: bool = False) -> bool:
-    """Return whether someone, or something, is there to continue the program.
-
-    Args:
-        insist: take any open standard input, also an empty one, or one that is written to later.
-    """
+    """Return whether a pause is answered; ``insist``: by any open standard input, also an empty one."""
     return _under_debugger() or _custom_breakpoint() or _pdb_is_answered(insist)
 
 
@@ -47,18 +42,16 @@ def stop() -> None:
 
 def _frame_of_the_user() -> FrameType:
     frame = sys._getframe(1)
-    while frame.f_back is not None and _is_on_the_way(frame):
+    while frame.f_back is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        if module not in ("contextlib", __package__) and not module.startswith(f"{__package__}."):
+            break
         frame = frame.f_back
     return frame
 
 
-def _is_on_the_way(frame: FrameType) -> bool:
-    module = str(frame.f_globals.get("__name__", ""))
-    return module == "contextlib" or module == __package__ or module.startswith(f"{__package__}.")
-
-
 def _pdb() -> Any:
-    """Return the pdb that the program is under, or a new one, which steps over our functions."""
+    """Return the pdb that runs the program, or a new one, which steps over our functions."""
     import pdb
 
     active = getattr(sys.gettrace(), "__self__", None)
@@ -77,9 +70,9 @@ def _pdb() -> Any:
 
 @contextlib.contextmanager
 def breakpoints_that_stop(insist: bool = False) -> Iterator[None]:
-    """Make ``breakpoint()`` pdb's inside, where debugpy is loaded but no editor is connected.
+    """Inside, ``breakpoint()`` is pdb's where debugpy is loaded without an editor, as in each notebook.
 
-    Then it would do nothing, and every notebook loads debugpy.
+    Debugpy's would do nothing.
     """
     before = sys.breakpointhook
     if not (_is_idle(before) and _pdb_is_answered(insist)):

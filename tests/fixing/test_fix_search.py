@@ -11,7 +11,7 @@ from depyf import prepare_debug
 from depyf.advice.model import Advice, Edit
 from depyf.comparing import outcome as comparing
 from depyf.fixing.outcome import Call, Outcome
-from depyf.fixing.patch import Patch, left, unified_diff, with_settings
+from depyf.fixing.patch import Patch, remaining_problems, unified_diff, with_settings
 from depyf.fixing.search import Search
 from depyf.fixing.trial import noting, watched
 from depyf.records.model import (
@@ -209,11 +209,11 @@ SOURCES = (SourceFile(WHERE.filename, "def f(x):\n    print(x, sep='')\n"),)
 def test_what_is_left_is_said_with_what_to_do_or_why_that_was_rejected():
     capture = Capture(compilations=(Compilation(CompileId(0, 0), outcome="compiled", breaks=(BROKEN, BROKEN)),),
                       sources=SOURCES)
-    first, second = left(capture)
+    first, second = remaining_problems(capture)
     assert first == "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"
     assert second.startswith("  change: print outside of what is compiled")
     change = second.removeprefix("  change: ").partition(": why")[0]
-    assert left(capture, {change: "f, x all zeros: it prints 2 lines"}) == [
+    assert remaining_problems(capture, {change: "f, x all zeros: it prints 2 lines"}) == [
         first, f"  tried, and not taken: {change}: f, x all zeros: it prints 2 lines"]
 
 
@@ -221,7 +221,7 @@ def test_a_line_that_breaks_several_functions_is_said_once():
     capture = Capture(compilations=tuple(
         Compilation(CompileId(n, 0), function=name, outcome="compiled", breaks=(BROKEN,))
         for n, name in enumerate(("f", "g"))), sources=SOURCES)
-    assert [line for line in left(capture) if not line.startswith(" ")] == [
+    assert [line for line in remaining_problems(capture) if not line.startswith(" ")] == [
         "graph break at model.py:2 `print(x, sep='')`, 2 times: a graph cannot `print`"]
 
 

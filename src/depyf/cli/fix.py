@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
 
 def fix(given: argparse.Namespace) -> int:
     """Run ``depyf fix``."""
-    from ..fixing.patch import left, unified_diff
+    from ..fixing.patch import remaining_problems, unified_diff
     from ..fixing.search import Search
     from ..fixing.trial import Runner
     from ..views.markdown import one_line
@@ -70,7 +70,7 @@ def fix(given: argparse.Namespace) -> int:
         print(f"# the recorded run: the same results and output; other calls, in plain Python: {found.verdict}")
     for advice in found.taken:
         print(f"# {advice.change}\n#   because {advice.why}\n#   cost: {advice.cost}")
-    remaining = left(after.capture, found.rejected) if after.capture is not None else []
+    remaining = remaining_problems(after.capture, found.rejected) if after.capture is not None else []
     if remaining:
         print("# left (at lines of the patched files):" if found.taken else "# left:")
         print("\n".join(f"#   {line}" for line in remaining))

@@ -1,16 +1,14 @@
-"""``depyf.compare``: the same call in eager Python, as its compiled versions are, and through each stage made afresh.
+"""``depyf.compare``: one call in eager Python, by its compiled versions, and by each stage of a fresh compilation.
 
     print(depyf.compare(compiled_model, x))
 
-In comes a call; out comes a :class:`Comparison`: whether the versions that exist leave what eager Python leaves, which
-part of them does not, and which stage of a fresh compilation gives something else, at which node or kernel, from which
-line of the user's.
+A :class:`Comparison` says whether the versions that exist agree with eager Python, which part of them does not, and
+which stage of a fresh compilation differs, at which node or kernel, from which line of the user's.
 
-Each run (``runs``) is done in a process of its own, or, where no process can be forked (CUDA), on copies in this one
-(``state``), and is described by what it leaves (``outcome``, ``reachable``). Values may be as far apart as rounding can
-take them, which ``reference`` measures. ``judging`` judges the versions first and the stages then; ``locating`` finds
-the first value of a stage that differs (``stages``, ``recording``, ``search``), ``diagnosis`` and ``graph_check`` the
-part of a version that is at fault.
+Each run (``runs``) is done in a fork, or, where no process can be forked (CUDA), on copies in this one (``state``); its
+result is an ``outcome`` (``reachable``). Values may be as far apart as rounding can take them, which ``reference``
+measures. ``judging`` judges the versions first and the stages then; ``locating`` finds the first value of a stage that
+differs (``stages``, ``recording``), ``diagnosis`` the part of a version that is at fault.
 """
 
 from __future__ import annotations
@@ -34,14 +32,13 @@ def compare(
     Each run is compared with eager Python: its result (values, dtypes, strides, memory shared with arguments), what it
     changed (arguments, attributes, containers, globals, captured variables), what it printed or raised, gradients, and
     the random numbers it drew. A value is equal if it is as near to that of a float64 run as rounding lets it be. What
-    eager Python itself leaves otherwise in another run is not judged, and listed so. Random numbers that Inductor draws
-    in its own way are none of eager Python's: what follows them is judged in a compilation made afresh that draws
-    eager Python's.
+    differs between two runs of eager Python is not judged, and listed. Inductor draws random numbers in its own way:
+    what follows them is judged in a compilation made afresh that draws eager Python's.
 
-    Each run is done in a process forked for it, so this one is afterwards as it was, torch's caches and counters
-    included. Where that cannot be (CUDA is in use, Windows; a torch built for GPUs after a backward pass) each run is
-    done on copies in this process, where no version is made for the program: of a call that no version fits, a
-    compilation made apart is judged. A note says so.
+    Each run is done in a forked process, so this one is unchanged afterwards, including torch's caches and counters.
+    Where that is impossible (CUDA is in use, Windows; a torch built for GPUs after a backward pass) each run is done on
+    copies in this process, and nothing is compiled for the program: for a call that no version fits, a separate
+    compilation is judged. A note says so.
 
     Args:
         fn: a function, method or module, compiled or not.

@@ -1,14 +1,14 @@
-"""Each compiled call of a program, or one in N, judged while the program runs on; and the report of that."""
+"""Judging of each compiled call of a program, or one in N, while the program runs; and the report."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -42,12 +42,12 @@ class CheckedCalls:
         """Begin.
 
         Raises:
-            AttributeError: this torch cannot be asked for its calls.
+            AttributeError: this torch does not report its calls.
         """
         self._undo = on_compiled_call(self._before)
 
     def stop(self) -> Checked:
-        """End, and return what is known."""
+        """End, and return the report."""
         if self._undo is not None:
             self._undo()
             self._undo = None
@@ -71,34 +71,31 @@ class CheckedCalls:
             self._busy.on = False
 
     def _judge(self, number: int, call: CompiledCall) -> None:
-        searched = self._searched
         here = bool(apart.why_not() or apart.why_no_backward())
-
-        def work() -> tuple[str, str, RunningResult]:
-            return _judged(call, self._limit, searched, here)
-
+        work = functools.partial(_judged, call, self._limit, self._searched, here)
         name, given, result = work() if here else apart.in_child(work, 4 * self._limit)
+        checked = self.checked
         if result.failure:
-            self.checked.not_judged[result.failure] += 1
+            checked.not_judged[result.failure] += 1
             return
-        self.checked.judged += 1
+        checked.judged += 1
         if result.differing or result.remade:
-            searched.add((name, result.served))
+            self._searched.add((name, result.served))
         if result.differing:
-            self.checked.different.append(WrongCall(number, name, result, given, call.place))
+            checked.different.append(WrongCall(number, name, result, given, call.place))
         elif result.not_judged:
-            self.checked.partly.update(f"{name}: {each}" for each in result.not_judged)
-            self.checked.in_part += 1
+            checked.partly.update(f"{name}: {each}" for each in result.not_judged)
+            checked.in_part += 1
         else:
-            self.checked.equal += 1
+            checked.equal += 1
         if result.remade:
-            self.checked.remade[result.remade] += 1
+            checked.remade[result.remade] += 1
 
 
 def _judged(
     call: CompiledCall, limit: float, searched: set[tuple[str, tuple[str, ...]]], here: bool,
 ) -> tuple[str, str, RunningResult]:
-    """Judge a call: its function, its arguments where it is different, the result."""
+    """Judge a call; return the name of its function, its arguments where it is different, and the result."""
     import torch
 
     from ..capture.torch_private import compiled_callables
@@ -141,18 +138,18 @@ def _arguments(call: JudgedCall) -> str:
 #: The report's file in a dump.
 FILE = "checked_calls.txt"
 #: So many kinds of differences are reported, and numbers of calls of each.
-_TOLD = 20
+_SHOWN = 20
 _WIDTH = 110
 
 
 @dataclass(frozen=True)
 class WrongCall:
-    """A call that left something else than in eager Python.
+    """A call whose outcome differs from eager Python.
 
     Attributes:
         number: of the call, from 1.
         function: its name.
-        result: of the judging; without ``fault`` where the same versions were at fault before.
+        result: without ``fault`` where the same versions were at fault before.
         given: its arguments: ``"x=f32[4, 4], s=2.0"``.
         place: the program's line that makes the call.
     """
@@ -172,20 +169,19 @@ class WrongCall:
 
 @dataclass
 class Checked:
-    """What is known of the checked calls.
+    """The report on the checked calls.
 
     Attributes:
         every: one in so many calls is judged.
-        calls: that were made.
-        judged: that were judged.
-        equal: of these, that left what eager Python leaves; all of it was compared.
-        different: those that left something else.
-        in_part: those of which some was not compared, and the rest is equal.
-        partly: what was not compared of these, and why, and in how many calls.
-        remade: what was judged in a compilation made afresh, and why, and in how many calls.
-        not_judged: why others could not be judged at all, and how many.
-        seconds: what the judging took.
-        program_seconds: from the first call to the last.
+        calls: the number of calls that were made.
+        judged: the number that were judged.
+        equal: those with the outcome of eager Python; all of it was compared.
+        different: those with another outcome.
+        in_part: those that are equal where they were compared.
+        partly: of these, what was not compared, and why, with the number of calls.
+        remade: what was judged in a compilation made afresh, and why, with the number of calls.
+        not_judged: why others could not be judged at all, with the number of calls.
+        seconds: the time that judging took.
     """
 
     every: int = 1
@@ -198,20 +194,21 @@ class Checked:
     remade: Counter[str] = field(default_factory=Counter)
     not_judged: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
-    begun: float = 0.0
 
     def text(self) -> str:
         """Return the report, as the dump has it."""
         lines = [self.summary(), ""]
         groups = self._groups()
-        for first, *others in groups[:_TOLD]:
+        for first, *others in groups[:_SHOWN]:
             lines.append(f"call {first.number}, {first.title}:")
             lines += [part for line in str(first.result).split("\n") for part in _wrapped(f"  {line}")]
             if others:
-                lines += _wrapped(f"  likewise {_numbers(others)}")
+                numbers = ", ".join(str(each.number) for each in others[:_SHOWN])
+                more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+                lines += _wrapped(f"  likewise {'call' if len(others) == 1 else 'calls'} {numbers}{more}")
             lines.append("")
-        if len(groups) > _TOLD:
-            lines.append(f"and {sum(map(len, groups[_TOLD:]))} calls more that are different")
+        if len(groups) > _SHOWN:
+            lines.append(f"and {sum(map(len, groups[_SHOWN:]))} calls more that are different")
         for title, found in (("not compared", self.partly), ("judged otherwise", self.remade),
                              ("not judged", self.not_judged)):
             for why, count in found.most_common():
@@ -229,11 +226,13 @@ class Checked:
                  (len(self.different), "DIFFERENT")]
         verdict = "all equal to eager Python" if self.equal == self.judged else ", ".join(
             f"{count} {words}" for count, words in parts if count)
-        return (f"{self.judged} of {self.calls} compiled calls judged: {verdict}; judging took "
-                f"{self.seconds:.1f} s, {_short(self.seconds / self.judged)} a call")
+        each = self.seconds / self.judged
+        pace = f"{each:.1f} s" if each >= 1 else f"{1000 * each:.0f} ms"
+        return (f"{self.judged} of {self.calls} compiled calls judged: {verdict}; judging took {self.seconds:.1f} s, "
+                f"{pace} a call")
 
     def sentence(self) -> str:
-        """Return what a reader has to know first; ``""`` where nothing is different."""
+        """Return the sentence that comes first in a dump; ``""`` where nothing is different."""
         if not self.different:
             return ""
         first = self.different[0]
@@ -245,24 +244,14 @@ class Checked:
                 f"`{first.title}`{blamed} ({FILE})")
 
     def _groups(self) -> list[list[WrongCall]]:
-        """Return the calls by what they were served by, each with its first, of which the fault is known."""
+        """Return the calls by the versions that served them; the fault of the first is known."""
         groups: dict[tuple[str, tuple[str, ...]], list[WrongCall]] = {}
         for each in self.different:
             groups.setdefault((each.function, each.result.served), []).append(each)
         return list(groups.values())
 
 
-def _numbers(calls: Sequence[WrongCall]) -> str:
-    words = ", ".join(str(each.number) for each in calls[:_TOLD])
-    more = f" and {len(calls) - _TOLD} more" if len(calls) > _TOLD else ""
-    return f"{'call' if len(calls) == 1 else 'calls'} {words}{more}"
-
-
 def _wrapped(line: str) -> list[str]:
     indent = line[: len(line) - len(line.lstrip())]
     return textwrap.wrap(line, _WIDTH, subsequent_indent=f"{indent}  ", break_long_words=False,
                          break_on_hyphens=False) or [line]
-
-
-def _short(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"

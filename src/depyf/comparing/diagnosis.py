@@ -1,15 +1,16 @@
-"""Which part of a compiled version is at fault: parts are run apart, beside what they stand for.
+"""The part of a compiled version that is at fault: parts are run separately and compared with their originals.
 
 fresh graphs, as captured, wrong?   yes -> capture: a node, else the frame whose compiled version does it
 fresh, by the program's backend?    yes -> backend: a graph, and in it a node or kernel
-all that is fresh is right          -> the version is used where it should not be: its guards allow it
+all that is fresh is right          -> the guards of the version allow a call that it is wrong for
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
@@ -17,17 +18,17 @@ import torch
 
 from ..capture.apart import ChildFailed, in_child
 from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline, resume_code
-from ..records.model import Guard
+from ..records.model import Guard, SourceLocation
 from ..torch_text.generated import without_numbers_of_objects
 from ..torch_text.guards import parse_guards
-from ..torch_text.wrapping import legal_graph
 from ..watch.origins import UserLine
 from .locating import Located, Search
 from .outcome import Disagreement, Outcome
-from .recording import GraphRun, Interpreter, KernelRecorder, Recorder, copied_graph
+from .recording import KernelRecorder, Recorder, copied_graph
 from .results import Difference, Fault
-from .runs import JudgedCall, Loaded, Served, VersionFacts
-from .tensors import Tolerance, difference, kept
+from .runs import JudgedCall, Loaded, Served
+from .state import same_random_numbers
+from .tensors import difference, snapshot
 
 #: Kinds of guards that fix a value.
 _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH",
@@ -36,7 +37,7 @@ _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH
 
 @dataclass
 class Fresh:
-    """What is said of a compilation made afresh.
+    """Facts of a compilation made afresh.
 
     Attributes:
         guards: of each function, by its name.
@@ -44,17 +45,16 @@ class Fresh:
         kernel: the first kernel that wrote something else than its nodes give.
     """
 
-    guards: dict[str, tuple[Guard, ...]] = field(default_factory=dict)
-    graph: Difference | None = None
-    kernel: Difference | None = None
+    guards: dict[str, tuple[Guard, ...]]
+    graph: Difference | None
+    kernel: Difference | None
 
 
 class Diagnosis:
     """Looks for the part at fault.
 
     Args:
-        call: the call, whose versions leave something else than eager Python.
-        found: what they leave otherwise.
+        found: where the versions that serve the call differ from eager Python.
         own_random: the random numbers that compiled code draws in its own way.
         settings: makes the context in which parts are compiled.
     """
@@ -74,70 +74,62 @@ class Diagnosis:
             return self._of_frame(f"it could not be compiled afresh to try its parts ({self._trouble})")
         if self._wrong(captured):
             return self._of_capture()
-        given = cache_entries.compiled_with(self.call.compiled)
-        backend = given.backend if given is not None else None
-        made = self._try(lambda: self._fresh(backend)) if backend is not None else None
-        if made is not None and self._wrong(made):
-            return self._of_backend(made)
+        backend = self.call.backend
+        compiled = self._try(lambda: self._fresh(backend)) if backend is not None else None
+        if compiled is not None and self._wrong(compiled):
+            return self._of_backend(compiled.extra, compiled_callables.backend_name(backend))
         return self._of_version(captured.extra, backend)
 
     # --- runs ---------------------------------------------------------------------------------------
-    def _try(self, run: Any) -> Outcome | None:
+    def _try(self, run: Callable[[], Outcome]) -> Outcome | None:
         try:
-            outcome: Outcome = run()
+            return run()
         except ChildFailed as error:
             self._trouble = str(error)
             return None
-        return outcome
 
     def _wrong(self, outcome: Outcome) -> bool:
         return bool(self.call.against_eager(outcome, self.own_random).differing)
 
     def _fresh(self, backend: Any, caches: bool = False) -> Outcome:
-        """Run the call compiled anew by a backend, its graphs beside the captured ones.
-
-        Args:
-            backend: ``(graph module, inputs) -> callable``.
-            caches: read torch's compile caches.
-        """
+        """Run the call compiled anew by a backend; ``extra`` of the outcome is :class:`Fresh`."""
         @contextlib.contextmanager
-        def made() -> Iterator[tuple[Any, Any]]:
-            beside = GraphsBeside(backend)
+        def make_backend() -> Iterator[tuple[Any, Any]]:
             code = self.call.code
+            recorder = Recorder(on=True)
+            transformed: list[CodeType] = []
 
             def facts() -> Fresh:
-                beside.leave()
-                fresh = Fresh(graph=beside.fault(self.call.tolerance), kernel=beside.kernel(self.call.tolerance))
-                for each in cache_entries.known_codes():
-                    if code is None or each.co_name == code.co_name or resume_code.is_resume(each):
-                        fresh.guards.update((each.co_name, parse_guards(str(entry.guard_manager)))
-                                            for entry in cache_entries.entries(each) if beside.wrote(entry.code))
-                return fresh
+                recorder.on = False
+                guards = {each.co_name: parse_guards(str(entry.guard_manager))
+                          for each in cache_entries.known_codes()
+                          if code is None or each.co_name == code.co_name or resume_code.is_resume(each)
+                          for entry in cache_entries.entries(each) if any(entry.code is one for one in transformed)}
+                search = Search(self.call.tolerance)
+                return Fresh(guards, beside.first_difference(search), search.kernels(recorder.runs))
 
-            yield beside.compile, facts
+            with contextlib.ExitStack() as stack:
+                with contextlib.suppress(AttributeError):  # this torch lacks it
+                    stack.callback(hooks.on_bytecode(lambda original, new: transformed.append(new)))
+                beside = _GraphsBeside(backend, stack.enter_context(KernelRecorder(recorder)))
+                yield beside.compile, facts
 
-        return self.call.afresh(made, pipeline.as_the_program if caches else self._settings,
+        return self.call.afresh(make_backend, pipeline.as_the_program if caches else self._settings,
                                 getattr(backend, "dynamic", None))
 
     # --- capture ------------------------------------------------------------------------------------
     def _of_capture(self) -> Fault:
-        node = self._captured_node()
+        located = Located(replace(self.call, backward=False), None)
+        node: Difference | None = None
+        with contextlib.suppress(ChildFailed):
+            node = in_child(located.captured_node, self.call.limit)
         if node is not None:
             return Fault("graph", node.name, f"the captured graph gives something else than {node.against}; "
                          f"the largest difference is {node.max_difference:.3g}", node.user_lines)
         return self._of_frame("no node of its graphs was found to differ")
 
-    def _captured_node(self) -> Difference | None:
-        """Return the first captured node that does not compute what its line computes in eager Python."""
-        located = Located(replace(self.call, backward=False), None)
-        try:
-            found: Difference | None = in_child(located.captured_node, self.call.limit)
-            return found
-        except ChildFailed:
-            return None
-
     def _of_frame(self, before: str) -> Fault:
-        """Return the function whose compiled version is at fault: without it all is as in eager Python."""
+        """Blame the function whose compiled version is at fault: with its Python code all is as in eager Python."""
         culprit = self._culprit()
         effects = [each for each in self.found if each.part in ("side effect", "printed text", "random state")]
         only_effects = bool(effects) and len(effects) == len(self.found)
@@ -153,18 +145,16 @@ class Diagnosis:
 
     def _culprit(self) -> Served | None:
         """Return the resume function that is at fault; the function itself where none is."""
-        resumed = [each for each in dict.fromkeys(self.ran.served) if each.resumes_at]
-        # The last that helps: what it is called from then gives it what it should.
-        for each in reversed(resumed):
-            name = each.function
-            outcome = self._try(lambda: self.call.as_loaded(compiles=False, before=lambda: _forget(name)))
-            if outcome is not None and not self._wrong(outcome):
-                return each
+        # The last that helps: its callers are then right.
+        for each in reversed(list(dict.fromkeys(self.ran.served))):
+            if each.resumes_at:
+                forget = functools.partial(_forget, each.function)
+                outcome = self._try(functools.partial(self.call.as_loaded, compiles=False, before=forget))
+                if outcome is not None and not self._wrong(outcome):
+                    return each
         return next((each for each in self.ran.served if not each.resumes_at), None)
 
     def _names(self, served: Served | None) -> tuple[str, tuple[UserLine, ...]]:
-        from ..records.model import SourceLocation
-
         if served is None:
             return getattr(self.call.function, "__qualname__", type(self.call.function).__qualname__), ()
         line = served.resumes_at or served.line
@@ -172,9 +162,7 @@ class Diagnosis:
             UserLine(SourceLocation(served.filename, line, "", "")),) if line else ()
 
     # --- backend ------------------------------------------------------------------------------------
-    def _of_backend(self, made: Outcome) -> Fault:
-        fresh: Fresh = made.extra
-        name = compiled_callables.backend_name(cache_entries.compiled_with(self.call.compiled).backend)  # type: ignore[union-attr]
+    def _of_backend(self, fresh: Fresh, name: str) -> Fault:
         if fresh.kernel is not None:
             kernel = fresh.kernel
             return Fault("kernel", kernel.name, f"it computes {', '.join(kernel.nodes)} and gives something else than "
@@ -194,16 +182,14 @@ class Diagnosis:
     # --- the version itself -------------------------------------------------------------------------
     def _of_version(self, fresh: Fresh, backend: Any) -> Fault:
         """Return why a version is wrong for the call: compiled afresh by its backend, as ``fresh`` is, it is right."""
-        missing = {each: missing_guards(facts.guards, fresh.guards.get(each.function, ()))
-                   for each, facts in self.ran.facts.items()}
+        missing = {each: missing_guards(each.guards, fresh.guards.get(each.function, ())) for each in self.ran.served}
         at_fault = next((each for each in missing if missing[each]), None) or next(
             (each for each in self.ran.served if not each.resumes_at), None)
         if at_fault is None:
             return Fault("version", "", "compiled afresh it is right")
-        free = self.ran.facts.get(at_fault, VersionFacts()).free
+        free = at_fault.free
         what = f"version {at_fault.version} of {at_fault.function} serves {', '.join(free) or 'this call'}"
-        lacks = missing.get(at_fault)
-        if lacks:
+        if lacks := missing[at_fault]:
             return Fault("guard", ", ".join(dict.fromkeys(each.source for each in lacks[:4])),
                          f"{what}; compiled afresh it is right, with the guard {lacks[0].expression}, which this "
                          "version lacks", tuple(UserLine(each.cause) for each in lacks if each.cause is not None)[:1])
@@ -219,7 +205,7 @@ class Diagnosis:
 
 
 def _shared_memory(found: Disagreement) -> str:
-    """Return what shared memory means for who changes a gradient."""
+    """Return the consequence of shared memory for a program that changes a gradient."""
     return "; changing one in place (clip_grad_norm_) changes the other" if found.text.startswith("it shares") else ""
 
 
@@ -235,7 +221,7 @@ def missing_guards(own: Sequence[Guard], fresh: Sequence[Guard]) -> list[Guard]:
 
 
 def _forget(name: str) -> None:
-    """In the process of a run: resume functions of that name have no compiled version."""
+    """Remove the compiled versions of resume functions of that name, in the process of a run."""
     for code in cache_entries.known_codes():
         if code.co_name == name:
             pipeline.forget(code)
@@ -245,109 +231,76 @@ def _as_captured(gm: Any, inputs: Any) -> Any:
     return gm.forward
 
 
-# --- graphs beside what a backend made of them -------------------------------------------------------
-class _Beside:
-    """One captured graph and what the backend made of it."""
+# --- captured graphs beside what a backend made of them ------------------------------------------------
+@dataclass(frozen=True)
+class _Run:
+    """One run of a graph and of what the backend made of it; each value is the result and the inputs afterwards."""
 
-    def __init__(self, number: int, captured: Any, compiled: Any) -> None:
-        self.number, self.captured, self.compiled = number, captured, compiled
-        self.runs: list[tuple[Any, Any, list[Any]]] = []  # (expected, actual, inputs)
+    number: int
+    captured: Any
+    compiled: Any
+    inputs: list[Any]
+    expected: Any
+    actual: Any
 
-    def __call__(self, *args: Any) -> Any:
-        copies = [_copy(each) for each in args]
-        inputs = [_copy(each) for each in args]
-        state = torch.get_rng_state()
-        expected: Any = None
-        try:
-            with torch.no_grad():
-                expected = kept(self.captured.forward(*copies))
-        except Exception:  # (it says nothing then)
+
+class _GraphsBeside:
+    """A backend that runs each captured graph before what another backend made of it."""
+
+    def __init__(self, backend: Callable[..., Any], kernels: KernelRecorder) -> None:
+        self._backend, self._kernels = backend, kernels
+        self._runs: list[_Run] = []
+
+    def compile(self, gm: Any, inputs: Any) -> Any:
+        """Compile a graph; the backend itself, as torch sees it."""
+        self._kernels.number += 1
+        number = self._kernels.number
+        captured = torch.fx.GraphModule(gm, copied_graph(gm))
+        compiled = self._backend(gm, inputs)
+
+        def run(*args: Any) -> Any:
+            given, copies = ([_copy(each) for each in args] for _ in range(2))
             expected = None
-        torch.set_rng_state(state)
-        result = self.compiled(*args)
-        if expected is not None:
-            changed = [each for each in copies if isinstance(each, torch.Tensor)]
-            own = [each for each in args if isinstance(each, torch.Tensor)]
-            self.runs.append(((expected, kept(changed)), (kept(result), kept(own)), inputs))
-        return result
+            with same_random_numbers(), torch.no_grad(), contextlib.suppress(Exception):  # (it says nothing then)
+                expected = snapshot(captured.forward(*copies))
+            result = compiled(*args)
+            if expected is not None:
+                self._runs.append(_Run(number, captured, compiled, given, (expected, _tensors(copies)),
+                                       (snapshot(result), _tensors(args))))
+            return result
+
+        return run
+
+    def first_difference(self, search: Search) -> Difference | None:
+        """Return the first graph that gave another value; with its first node where the backend runs it by nodes."""
+        for run in self._runs:
+            equal, distance = difference(run.actual, run.expected, search.tolerance)
+            if not equal:
+                whole = Difference("backend", "graph", "", run.number)
+                return replace(_first_node(run, search) or whole, max_difference=distance)
+        return None
+
+
+def _first_node(run: _Run, search: Search) -> Difference | None:
+    module = graph_modules.graph_module_behind(run.compiled)
+    if not isinstance(module, torch.fx.GraphModule):
+        return None
+    recorder = Recorder(on=True)
+    try:
+        with torch.no_grad():
+            for each in (module, run.captured):
+                recorder.interpreted(each, run.number)(*map(_copy, run.inputs))
+    except Exception:
+        return None
+    own, captured = recorder.runs
+    by_name = {each.name: each.value for each in own.values}
+    return search.node("backend", captured, lambda name, node: (
+        [by_name[name]] if name in by_name else list(by_name.values())), "")
 
 
 def _copy(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
-class GraphsBeside:
-    """A backend that runs what another made of each graph beside the graph.
-
-    Args:
-        backend: the other: ``(graph module, inputs) -> callable``.
-    """
-
-    def __init__(self, backend: Callable[..., Any]) -> None:
-        self.backend = backend
-        self._graphs: list[_Beside] = []
-        self._transformed: list[CodeType] = []
-        self._recorder = Recorder()
-        self._recorder.on = True
-        self._kernels = KernelRecorder(self._recorder)
-        self._stack = contextlib.ExitStack()
-        for install in (lambda: hooks.on_bytecode(lambda original, transformed: self._transformed.append(transformed)),
-                        lambda: pipeline.on_post_grad(self._kernels.on_post_grad),
-                        lambda: hooks.on_kernel_module(self._kernels.on_module)):
-            with contextlib.suppress(AttributeError):  # this torch lacks it
-                self._stack.callback(install())
-
-    def compile(self, gm: Any, inputs: Any) -> Any:
-        """Compile a graph; the backend itself, as torch sees it."""
-        number = len(self._graphs) + 1
-        self._kernels.number = number
-        captured = torch.fx.GraphModule(gm, copied_graph(gm))
-        beside = _Beside(number, captured, self.backend(gm, inputs))
-        self._graphs.append(beside)
-
-        def run(*args: Any) -> Any:
-            return beside(*args)
-
-        return run
-
-    def leave(self) -> None:
-        """Take the hooks back."""
-        self._kernels.leave()
-        self._stack.close()
-
-    def wrote(self, transformed: CodeType) -> bool:
-        """Return whether transformed code was made meanwhile."""
-        return any(each is transformed for each in self._transformed)
-
-    def kernel(self, tolerance: Tolerance) -> Difference | None:
-        """Return the first kernel that wrote something else than its nodes give."""
-        return Search(tolerance).kernels(self._recorder.runs)
-
-    def fault(self, tolerance: Tolerance) -> Difference | None:
-        """Return the first graph that gave another value; with its first node where the backend runs it by nodes."""
-        for graph in self._graphs:
-            for expected, actual, inputs in graph.runs:
-                equal, apart = difference(actual, expected, tolerance)
-                if not equal:
-                    whole = Difference("backend", "graph", "", graph.number, max_difference=apart)
-                    return replace(self._node(graph, inputs, tolerance) or whole, max_difference=apart)
-        return None
-
-    def _node(self, graph: _Beside, inputs: list[Any], tolerance: Tolerance) -> Difference | None:
-        module = graph_modules.graph_module_behind(graph.compiled)
-        if not isinstance(module, torch.fx.GraphModule):
-            return None
-        try:
-            own, captured = _run(module, graph.number, inputs), _run(graph.captured, graph.number, inputs)
-        except Exception:
-            return None
-        by_name = {each.name: each.value for each in own.values}
-        return Search(tolerance).node("backend", captured, lambda name, node: (
-            [by_name[name]] if name in by_name else list(by_name.values())), "")
-
-
-def _run(module: Any, number: int, inputs: list[Any]) -> GraphRun:
-    run = GraphRun(number, False, legal_graph(graph_modules.readable(module)))
-    with torch.no_grad():
-        Interpreter(module, run).run(*[_copy(each) for each in inputs])
-    return run
+def _tensors(values: Sequence[Any]) -> Any:
+    return snapshot([each for each in values if isinstance(each, torch.Tensor)])

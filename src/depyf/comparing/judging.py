@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import cache_entries, compile_arguments, compiled_callables, pipeline
+from ..capture.torch_private import compile_arguments, compiled_callables, pipeline
 from . import stages
 from .diagnosis import Diagnosis
 from .locating import Located
 from .outcome import Disagreement, Outcome, disagreements
 from .recording import Recorder
 from .results import Difference, Fault, RunningResult, StageResult
-from .runs import OWN_DRAWS, Findings, JudgedCall, Loaded, Served
+from .runs import OWN_DRAWS, Findings, JudgedCall, Loaded
 from .tensors import Tolerance
 
 
@@ -26,10 +26,8 @@ def judge_running(
 ) -> RunningResult:
     """Judge the compiled versions that serve a call, as they are; what torch would compile for it, if none does.
 
-    Args:
-        call: the call.
-        first: whether to do what takes long, by the versions that ran: look for the part at fault, and judge what
-            follows random numbers that compiled code draws in its own way.
+    ``first`` says of the versions that ran whether to do what takes long: look for the part at fault, and judge what
+    follows random numbers that compiled code draws in its own way.
     """
     begun = time.perf_counter()
     try:
@@ -43,7 +41,7 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
     actual, remade = call.as_loaded(), ""
     ran: Loaded = actual.extra
     own_random = _own_random(call)
-    result = RunningResult(tuple(dict.fromkeys(map(_shown, ran.served))), ran.missed, ran.nothing_fits)
+    result = RunningResult(tuple(dict.fromkeys(each.title for each in ran.served)), ran.missed, ran.nothing_fits)
     if not ran.served and not ran.missed:
         return replace(result, failure="no compiled version ran: torch runs this call in plain Python")
     if call.here and ran.missed:
@@ -62,7 +60,7 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
                       "Python (fallback_random), as the versions that exist draw their own")
     result = replace(result, differing=tuple(map(str, findings.differing)), remade=remade, not_judged=tuple(
         f"{each.place}: {why}" for each, why in findings.not_judged),
-        max_difference=max((each.apart for each in findings.differing), default=0.0))
+        max_difference=max((each.distance for each in findings.differing), default=0.0))
     if findings.differing and searched:
         result = replace(result, fault=_fault(call, findings.differing, frozenset() if remade else own_random,
                                               pipeline.isolated_compile if remade else pipeline.uncached))
@@ -72,8 +70,8 @@ def _judged(call: JudgedCall, first: Callable[[tuple[str, ...]], bool]) -> Runni
 def _with_draws_of_eager(call: JudgedCall, actual: Outcome, findings: Findings) -> Findings:
     """Judge what follows a version's own random numbers, in two steps.
 
-    A compilation made afresh that draws the random numbers of eager Python leaves what eager Python leaves; and one
-    that draws its own leaves, from the same seed, what the version that exists left.
+    A compilation made afresh that draws the random numbers of eager Python has to agree with eager Python; and one that
+    draws its own has to agree, from the same seed, with the version that exists.
     """
     again = call.against_eager(_remade(call))
     if again.differing:
@@ -92,21 +90,20 @@ def _listed(places: Sequence[Disagreement]) -> str:
 
 
 def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
-    """Return what the call leaves compiled anew by its own backend."""
-    given = cache_entries.compiled_with(call.compiled)
-    if given is None or given.backend is None:
+    """Return the outcome of the call compiled anew by its own backend."""
+    backend = call.backend
+    if backend is None:
         raise ChildFailed("the backend is not known that it was compiled with")
-    backend: Any = given.backend
 
     @contextlib.contextmanager
-    def made() -> Iterator[tuple[Any, Any]]:
+    def make_backend() -> Iterator[tuple[Any, Any]]:
         def again(gm: Any, inputs: Any) -> Any:
             return backend(gm, inputs)
 
         again.depyf_compares = True  # type: ignore[attr-defined]  # no function declares attributes
         yield again, lambda: None
 
-    outcome = call.afresh(made, functools.partial(pipeline.isolated_compile, draws_as_eager),
+    outcome = call.afresh(make_backend, functools.partial(pipeline.isolated_compile, draws_as_eager),
                           getattr(backend, "dynamic", None))
     if outcome.raised is not None and call.expected.raised is None:
         raise ChildFailed(f"{outcome.raised.type}: {outcome.raised.text}")
@@ -114,11 +111,11 @@ def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
 
 
 def _own_random(call: JudgedCall) -> frozenset[str]:
-    """Return the random numbers that the call's compiled versions draw in a way of their own, as torch documents."""
+    """Return the random numbers that compiled versions of the call draw in their own way, as torch documents."""
     if "numpy" in call.expected.drew and compile_arguments.draws_numpy_from_torch():
         return frozenset(("torch", "numpy"))
-    given = cache_entries.compiled_with(call.compiled)
-    name = compiled_callables.backend_name(given.backend) if given is not None else ""
+    backend = call.backend
+    name = compiled_callables.backend_name(backend) if backend is not None else ""
     own = ("torch",) if name == "inductor" and not compile_arguments.draws_as_eager() else ()
     return call.expected.drew & frozenset(own)
 
@@ -132,17 +129,11 @@ def _fault(call: JudgedCall, found: Sequence[Disagreement], own_random: frozense
         return Fault("version", "", f"its parts could not be tried: {error}")
 
 
-def _shown(served: Served) -> str:
-    if served.resumes_at:
-        return f"resume function for line {served.resumes_at} {served.version}"
-    return f"{served.function} {served.version}"
-
-
 # --- stages made afresh ----------------------------------------------------------------------------
 def judge_afresh(
     call: JudgedCall, wanted: Sequence[str], dynamic: bool | None,
 ) -> tuple[tuple[StageResult, ...], tuple[str, ...]]:
-    """Judge the stages made afresh, each from the same start; return also what was not looked at, and why."""
+    """Judge the stages made afresh, each from the same start; return them and notes on what was not judged."""
     notes: list[str] = []
     results = [_stage(call, name, dynamic, notes) for name in stages.NAMES if name in wanted]
     differing = [each for each in results if each.differing]
@@ -165,13 +156,13 @@ def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) 
     title = stages.TITLES[name]
 
     @contextlib.contextmanager
-    def made() -> Iterator[tuple[Any, Any]]:
+    def make_backend() -> Iterator[tuple[Any, Any]]:
         recorder = Recorder()
         with stages.backend(name, recorder) as backend:
             yield backend, lambda: (recorder.graphs, recorder.notes)
 
     try:
-        actual = call.afresh(made, dynamic=dynamic)
+        actual = call.afresh(make_backend, dynamic=dynamic)
         if actual.raised is not None and call.expected.raised is None:
             return StageResult(name, title, failure=f"{actual.raised.type}: {actual.raised.text}",
                                graphs=actual.extra[0])
@@ -186,6 +177,6 @@ def _stage(call: JudgedCall, name: str, dynamic: bool | None, notes: list[str]) 
     if findings.differing:
         one = findings.differing[0]
         first = Difference(name, one.part, one.place, against=f"eager Python ({one.text}); no single node or kernel "
-                           "was found that differs", max_difference=one.apart, backward=one.part == "gradient")
+                           "was found that differs", max_difference=one.distance, backward=one.part == "gradient")
     return StageResult(name, title, findings.largest, tuple(each.place for each in findings.differing),
                        tuple(f"{each.place}: {why}" for each, why in findings.not_judged), first, graphs=graphs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,15 +21,13 @@ from .reachable import Reachable
 from .recording import EagerCalls, GraphRun, Recorder, Value
 from .results import Difference, StageResult
 from .runs import JudgedCall
-from .tensors import Tolerance, difference, kept
+from .tensors import Tolerance, difference, snapshot
 
 
 class Located:
-    """Where the stages of one call begin to differ.
+    """Finds where the stages of one call begin to differ.
 
-    Args:
-        call: runs on copies in this process, so that what is recorded in one run can be compared with another's.
-        dynamic: as of ``torch.compile``.
+    All runs are on copies in this process, so that the values of one can be compared with another's.
     """
 
     def __init__(self, call: JudgedCall, dynamic: bool | None) -> None:
@@ -40,11 +39,7 @@ class Located:
         self._runs: dict[str, list[GraphRun]] = {}
 
     def first(self, wanted: Sequence[StageResult]) -> dict[str, Difference]:
-        """Return the first difference of each stage that differs, that of an earlier one where that has it, too.
-
-        Args:
-            wanted: the stages that differ, in order.
-        """
+        """Return the first difference of each stage that differs: that of an earlier stage where there is one."""
         hooks.never_compile("depyf")
         found: dict[str, Difference] = {}
         search = Search(self._call.tolerance)
@@ -58,7 +53,7 @@ class Located:
     def captured_node(self) -> Difference | None:
         """Return the first captured node that does not compute what its line computes in eager Python.
 
-        ``None`` also where it begins with a value that eager Python never had: what is wrong happened before the graph.
+        ``None`` also where an input of the graph has a value that eager Python never had: the fault is before it.
         """
         hooks.never_compile("depyf")
         with pipeline.isolated_compile():
@@ -66,17 +61,17 @@ class Located:
         return first if first is not None and not self._begins_with_other_values(first) else None
 
     def _own(self, stage: str, search: Search) -> Difference | None:
+        runs = self._runs_at(stage)
         if stage == "captured":
-            return search.captured(self._eager_calls(), self._runs_at("captured"))
-        if stage == "aot":
-            runs = self._runs_at("aot")
-            found = search.aot(self._runs_at("captured"), runs, "the AOT graph")
-            if found is None and any(each.backward for each in runs):
-                plain = [each for each in self._runs_at("plain") if each.backward]
-                found = search.aot(plain, runs, "the backward graph with decompositions")
-            return found
-        return search.passes(self._runs_at("aot"), self._runs_at("inductor")) or search.kernels(
-            self._runs_at("inductor"))
+            return search.captured(self._eager_calls(), runs)
+        if stage == "inductor":
+            return search.between(stage, runs, self._runs_at("aot"), "the graph before Inductor's passes") \
+                or search.kernels(runs)
+        found = search.between(stage, self._runs_at("captured"), runs, "the AOT graph", of_lines=True)
+        if found is None and any(each.backward for each in runs):
+            plain = [each for each in self._runs_at("plain") if each.backward]
+            found = search.between(stage, plain, runs, "the backward graph with decompositions", of_lines=True)
+        return found
 
     def _eager_calls(self) -> list[Value]:
         if self._eager is None:
@@ -86,7 +81,7 @@ class Located:
                 walk = Reachable()
                 for name, each in {"args": args, "kwargs": kwargs, **self._call.roots}.items():
                     walk.add(name, each)
-                self._given = [kept(each) for each in walk.tensors]
+                self._given = [snapshot(each) for each in walk.tensors]
                 with pipeline.all_eager(), calls, contextlib.suppress(Exception):  # (it may be its result)
                     self._call.function(*args, **kwargs)
 
@@ -117,32 +112,21 @@ class Located:
         run = next((each for each in self._runs_at("captured") if each.number == first.graph), None)
         if run is None:
             return False
-        nodes = {node.name: node for node in read_graph(run.text).nodes}
-        node = nodes.get(first.name)
+        nodes = _nodes(run)
         values = {each.name: each.value for each in run.values}
-        known = [*(each.value for each in self._eager_calls()), *self._given]
-        for each in (nodes[name] for name in (node.inputs if node is not None else ()) if name in nodes):
-            value = values.get(each.name)
-            if not each.is_call and isinstance(value, torch.Tensor) and not any(
-                    difference(value, other, self._call.tolerance)[0] for other in flat(known)):
-                return True
-        return False
+        known = list(_flat([*(each.value for each in self._eager_calls()), *self._given]))
+        inputs = [nodes[name] for name in nodes[first.name].inputs if name in nodes] if first.name in nodes else []
+        return any(not node.is_call and isinstance(value := values.get(node.name), torch.Tensor) and not any(
+            difference(value, other, self._call.tolerance)[0] for other in known) for node in inputs)
 
 
 # --- the first node or kernel that differs -----------------------------------------------------------
 # Nodes of one stage are compared with those of the stage before by their values: the counterpart of a node is any node
 # of the other graph with the same shape and dtype that gives the same, those of the same line first. So it does not
-# matter how a stage names or splits what it computes, and a node is at fault only when nothing in the other graph
+# matter how a stage names or splits its computations, and a node is at fault only when nothing in the other graph
 # gives its value although something there could.
-_Place = tuple[str, int]
-
-
 class Search:
-    """Looks for the first difference of a stage.
-
-    Args:
-        tolerance: how far values may be apart.
-    """
+    """Looks for the first difference of a stage."""
 
     def __init__(self, tolerance: Tolerance) -> None:
         self.tolerance = tolerance
@@ -150,78 +134,60 @@ class Search:
     def node(
         self, stage: str, run: GraphRun, candidates: Callable[[str, Node], Iterable[Any]], against: str,
     ) -> Difference | None:
-        """Return the first node of a run whose value is none of those that it could be.
-
-        Args:
-            stage: of the difference.
-            run: of the graph.
-            candidates: give the values of the other run for a node, by its name.
-            against: what these are, in words.
-        """
+        """Return the first node of a run whose value is none of its candidates, which ``against`` names in words."""
         nodes = _nodes(run)
         for value in run.values:
             node = nodes.get(value.name)
-            apart = self.apart(value.value, candidates(value.name, node)) if node is not None and node.is_call else None
-            if apart is not None:
-                return Difference(stage, "node", value.name, run.number, run.backward, (), against, apart,
+            if node is None or not node.is_call:
+                continue
+            distance = self.distance(value.value, candidates(value.name, node))
+            if distance is not None:
+                return Difference(stage, "node", value.name, run.number, run.backward, (), against, distance,
                                   _lines(_locations(nodes, value.name)))
         return None
 
     def captured(self, eager: Sequence[Value], runs: Sequence[GraphRun]) -> Difference | None:
-        """Return the first captured node that gives what no call of torch's on its line gave in eager Python."""
+        """Return the first captured node whose value no call of torch on its line gave in eager Python."""
         def on_its_line(name: str, node: Node) -> list[Any]:
             place = node.location
-            return [] if place is None else [
-                each.value for each in eager if _among((place.filename, place.line), each.places)]
+            # (Torch cuts what a path has in common with its own.)
+            return [] if place is None else [each.value for each in eager if any(
+                line == place.line and file.endswith(place.filename) for file, line in each.places)]
 
         found = (self.node("captured", run, on_its_line, "what eager Python computes on that line") for run in runs)
         return next(filter(None, found), None)
 
-    def aot(self, before: Sequence[GraphRun], runs: Sequence[GraphRun], against: str) -> Difference | None:
-        """Return the first value of a line that a graph with decompositions does not give.
-
-        What a line computes on the way is left out on both sides.
+    def between(
+        self, stage: str, runs: Sequence[GraphRun], others: Sequence[GraphRun], against: str, of_lines: bool = False,
+    ) -> Difference | None:
+        """Return the first node whose value no node of the same graph at another stage gives.
 
         Args:
-            before: graphs without decompositions: captured ones, or backward ones.
-            runs: those with them.
-            against: what is compared with, in words.
+            others: runs of the same graphs at the other stage; ``against`` names them in words.
+            of_lines: leave out intermediate values of a line on both sides.
         """
-        for one in before:
-            other = next((run for run in runs if (run.number, run.backward) == (one.number, one.backward)), None)
-            if other is None or self._same_results(one, other):
-                continue
-            given, theirs = _of_lines(one), _of_lines(other)
-            values = [value.value for value in other.values if value.name in theirs]
-            found = self.node("aot", replace(one, values=[each for each in one.values if each.name in given]),
-                              _any_of(values), against)
-            if found is not None:
-                return found
-        return None
-
-    def passes(self, aot: Sequence[GraphRun], runs: Sequence[GraphRun]) -> Difference | None:
-        """Return the first node of a graph after Inductor's passes that gives what no node of the graph before does."""
         for run in runs:
-            before = next((each for each in aot if (each.number, each.backward) == (run.number, run.backward)), None)
-            if before is None or not run.values or self._same_results(before, run):
+            other = next((each for each in others if (each.number, each.backward) == (run.number, run.backward)), None)
+            if other is None or self._same_results(run, other):
                 continue
-            values = [each.value for each in before.values]
-            found = self.node("inductor", run, _any_of(values),
-                              "the graph before Inductor's passes")
+            if of_lines:
+                run, other = _of_lines(run), _of_lines(other)
+            values = [each.value for each in other.values]
+            found = self.node(stage, run, functools.partial(_any_of, values), against)
             if found is not None:
                 return found
         return None
 
-    def _same_results(self, before: GraphRun, after: GraphRun) -> bool:
+    def _same_results(self, one: GraphRun, other: GraphRun) -> bool:
         """Return whether two graphs return the same number of values, and the same ones."""
-        first = {value.name: value.value for value in before.values}
-        second = {value.name: value.value for value in after.values}
-        return len(before.results) == len(after.results) and all(
-            difference(second.get(other), first.get(one), self.tolerance)[0]
-            for one, other in zip(before.results, after.results))
+        first = {value.name: value.value for value in one.values}
+        second = {value.name: value.value for value in other.values}
+        return len(one.results) == len(other.results) and all(
+            difference(first.get(name), second.get(name_there), self.tolerance)[0]
+            for name, name_there in zip(one.results, other.results))
 
     def kernels(self, runs: Sequence[GraphRun]) -> Difference | None:
-        """Return the first kernel that writes what no node that it computes gives."""
+        """Return the first kernel that writes a value that none of its nodes gives."""
         for run in runs:
             values = {value.name: value.value for value in run.values}
             if not values:
@@ -231,49 +197,39 @@ class Search:
             for kernel in run.kernels:
                 own = [values[name] for name in kernel.call.nodes if name in values]
                 for written in kernel.written:
-                    apart = self.apart(written.value, own)
-                    if apart is not None and self.apart(written.value, candidates) is not None:
+                    distance = self.distance(written.value, own)
+                    if distance is not None and self.distance(written.value, candidates) is not None:
                         places = [place for name in kernel.call.nodes for place in _locations(nodes, name)]
                         return Difference(
                             "inductor", "kernel", kernel.call.name, run.number, run.backward, kernel.call.nodes,
-                            f"its nodes in eager PyTorch, in {written.name}", apart, _lines(places))
+                            f"its nodes in eager PyTorch, in {written.name}", distance, _lines(places))
         return None
 
-    def apart(self, value: Any, others: Iterable[Any]) -> float | None:
-        """Return the smallest difference to those of its kind; ``None`` where one is equal, or none is of its kind."""
-        if isinstance(value, (tuple, list)) or not isinstance(value, torch.Tensor):
+    def distance(self, value: Any, others: Iterable[Any]) -> float | None:
+        """Return the smallest difference to tensors of the same shape and dtype; ``None`` where one is equal."""
+        if not isinstance(value, torch.Tensor):
             return None
         best: float | None = None
-        for other in flat(others):
-            if _alike(value, other):
-                equal, apart = difference(value, other, self.tolerance)
+        for other in _flat(others):
+            if isinstance(other, torch.Tensor) and (value.dtype, value.shape) == (other.dtype, other.shape):
+                equal, distance = difference(value, other, self.tolerance)
                 if equal:
                     return None
-                best = apart if best is None else min(best, apart)
+                best = distance if best is None else min(best, distance)
         return best
 
 
-def _any_of(values: list[Any]) -> Callable[[str, Node], list[Any]]:
-    return lambda name, node: values
+def _any_of(values: list[Any], name: str, node: Node) -> list[Any]:
+    return values
 
 
-def flat(values: Iterable[Any]) -> Iterable[Any]:
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
     """Yield values, those of a sequence one by one."""
     for value in values:
-        if isinstance(value, (tuple, list)):
-            yield from value
-        else:
-            yield value
-
-
-def _alike(value: Any, other: Any) -> bool:
-    return isinstance(value, torch.Tensor) and isinstance(other, torch.Tensor) and value.dtype == other.dtype \
-        and value.numel() == other.numel() and value.shape == other.shape
+        yield from value if isinstance(value, (tuple, list)) else [value]
 
 
 def _nodes(run: GraphRun) -> dict[str, Node]:
-    from ..model.graph_text import read_graph
-
     return {node.name: node for node in read_graph(run.text).nodes}
 
 
@@ -292,21 +248,13 @@ def _locations(nodes: dict[str, Node], name: str) -> list[SourceLocation]:
     return []
 
 
-def _of_lines(run: GraphRun) -> set[str]:
-    """Return nodes that a node of another line takes, or that are returned."""
+def _of_lines(run: GraphRun) -> GraphRun:
+    """Return a run with the values only that a node of another line takes, or that are returned."""
     nodes = _nodes(run)
-    result = set(run.results)
-    for node in nodes.values():
-        for name in node.inputs:
-            if name in nodes and nodes[name].location != node.location:
-                result.add(name)
-    return result
+    taken = {name for node in nodes.values() for name in node.inputs
+             if name in nodes and nodes[name].location != node.location}
+    return replace(run, values=[each for each in run.values if each.name in taken or each.name in run.results])
 
 
 def _lines(locations: Iterable[SourceLocation]) -> tuple[UserLine, ...]:
-    return tuple(dict.fromkeys(UserLine(location) for location in locations))
-
-
-def _among(place: _Place, places: Iterable[_Place]) -> bool:
-    """Return whether a place is one of several; torch cuts what a path has in common with its own."""
-    return any(line == place[1] and (file == place[0] or file.endswith(place[0])) for file, line in places)
+    return tuple(dict.fromkeys(map(UserLine, locations)))

@@ -1,4 +1,4 @@
-"""What a call leaves: its result or exception, what it printed, what it changed, gradients, random numbers drawn."""
+"""The outcome of a call: its result or exception, what it printed and changed, gradients, random numbers drawn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from .tensors import Tolerance, difference
 _NUMBER = re.compile(r"\d+\.\d*(?:e[+-]?\d+)?")
 #: An ``assert`` on a tensor, which torch rewrites: it raises this in place of that.
 _ASSERTION = ("RuntimeError", "AssertionError")
-#: What a place belongs to: the result; a side effect; what was printed; an exception; a gradient.
 Part = Literal["result", "side effect", "printed text", "exception", "gradient", "random state"]
 
 
@@ -43,19 +42,17 @@ class Raised:
 
 @dataclass
 class Outcome:
-    """What a call left.
+    """The outcome of a call.
 
     Attributes:
         states: of everything that can be reached, by name.
-        raised: the exception.
-        raised_in_backward: that of the backward pass.
         printed: to standard output and error.
-        random: checksums of the states of random numbers afterwards.
-        drew: of which of these the call took numbers.
+        random: checksums of the states of random numbers after the call.
+        drew: those of which the call drew numbers.
         left_out: there was more than is looked at.
         scalars: exact and disturbed values of the numbers that were read out of tensors, by number.
         incomplete: a result may follow from an operation whose rounding could not be measured.
-        extra: what else is known of the run.
+        extra: further facts of the run.
     """
 
     states: dict[str, Any] = field(default_factory=dict)
@@ -72,20 +69,20 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One place where a run left something else than eager Python.
+    """One place where a run differs from eager Python.
 
     Attributes:
         place: ``"result[0]"``, ``"global log"``, ``"args[0].grad"``.
-        part: what that is.
-        text: both, in words.
-        apart: the largest absolute difference; infinite where it cannot be known.
+        part: its kind.
+        text: both states, in words.
+        distance: the largest absolute difference; infinite where it cannot be known.
         structural: the tensors differ in more than their values: dtype, strides, shared memory.
     """
 
     place: str
     part: Part
     text: str
-    apart: float = float("inf")
+    distance: float = float("inf")
     structural: bool = False
 
     def __str__(self) -> str:
@@ -96,14 +93,10 @@ def outcome_of(
     function: Callable[..., Any], roots: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     backward: bool | None, measured: bool = False,
 ) -> Outcome:
-    """Run a call and describe what it leaves.
-
-    Nothing is put back here.
+    """Run a call and describe its outcome; nothing is put back here.
 
     Args:
-        function: is called.
-        roots: what it can change, by name; the arguments are added.
-        args, kwargs: of the call.
+        roots: what it can change besides its arguments, by name.
         backward: run the backward pass of its results, too; ``None``: if they require gradients.
         measured: measure how far rounding may take each value.
     """
@@ -119,18 +112,18 @@ def outcome_of(
         try:
             value = function(*args, **kwargs)
         except (Exception, SystemExit) as error:  # noqa: BLE001  (it is the outcome)
-            result.raised = _raised(error)
+            result.raised = raised(error)
         result.random = random_states()
         if result.raised is None and backward is not False:
             try:
                 _run_backward(value, [each for each in before.tensors if each.requires_grad])
             except Exception as error:  # noqa: BLE001
-                result.raised_in_backward = _raised(error)
+                result.raised_in_backward = raised(error)
     if reference is not None:
         result.scalars, result.incomplete = reference.scalars, bool(reference.incomplete)
     result.printed = out.getvalue(), err.getvalue()
     result.drew = frozenset(name for name, state in result.random.items() if drawn.get(name) != state)
-    after = Reachable(before.checksums(), reference)
+    after = Reachable(before.checksums, reference)
     for name, each in given.items():
         after.add(name, each)
     if result.raised is None:
@@ -139,18 +132,15 @@ def outcome_of(
     return result
 
 
-def _raised(error: BaseException) -> Raised:
+def raised(error: BaseException) -> Raised:
+    """Describe an exception."""
     return Raised(type(error).__qualname__, str(error), type(error).__module__)
 
 
 def _run_backward(value: Any, given: list[torch.Tensor]) -> None:
     """Run the backward pass of all results, each weighed so that no two elements count alike.
 
-    It ends at tensors that the program has computed before the call, if there are such; what led to them is its own.
-
-    Args:
-        value: what the call returned.
-        given: the tensors that require gradients and that the call began with.
+    It ends at ``given`` tensors that the program computed before the call: what led to them is not part of the call.
     """
     outputs = [each for each in _tensors(value) if each.requires_grad and each.grad_fn is not None
                and (each.is_floating_point() or each.is_complex())]
@@ -200,13 +190,10 @@ def disagreements(
     actual: Outcome, expected: Outcome, tolerance: Tolerance, *, own_random: frozenset[str] = frozenset(),
     reference: Outcome | None = None, originals: Mapping[str, Any] | None = None,
 ) -> list[Disagreement]:
-    """Return where a run left something else than another.
+    """Return where one run differs from another.
 
     Args:
-        actual: what is judged.
-        expected: of eager Python.
-        tolerance: how far values may be apart.
-        own_random: the random numbers that the two draw each in its own way (``"torch"``, ``"numpy"``).
+        own_random: the random numbers that each draws in its own way (``"torch"``, ``"numpy"``).
         reference: the same run of eager Python, measured: values may be as far apart as rounding can take them.
         originals: states before the call, for large tensors that one of the two did not change.
     """
@@ -230,41 +217,38 @@ def disagreements(
 
 @dataclass(frozen=True)
 class _Measured:
-    """What is known of rounding at one place."""
+    """The rounding that was measured at one place."""
 
     outcome: Outcome | None
     place: str
 
-    def allows(self, actual: Any, expected: Any) -> bool:
-        """Return whether rounding alone may make one value of the other."""
-        if self.outcome is None:
-            return False
-        if isinstance(expected, float):
-            values: Any = self.outcome.scalars.get(expected)
-            if values is None or not isinstance(actual, float):
-                return False
-            # (A number that float32 has was read out of such a tensor.)
-            dtype = torch.float32 if torch.tensor(expected, dtype=torch.float32).item() == expected else torch.float64
-            actual, expected = (torch.tensor(each, dtype=dtype) for each in (actual, expected))
-            values = tuple(torch.tensor(each, dtype=torch.float64) for each in values)
-        else:
-            state = self.outcome.states.get(self.place)
-            values = state.reference if isinstance(state, TensorState) else None
-            if values is None or state is None or state.value is None or values[0].shape != expected.shape \
-                    or state.value.dtype != expected.dtype:
-                return False
-            if not torch.equal(state.value, expected) and (
-                    not expected.is_floating_point() or not within_rounding(expected, state.value, values)):
-                return False  # two runs of eager Python differ
-        return within_rounding(actual, expected, values)
+    @property
+    def state(self) -> TensorState | None:
+        state = self.outcome.states.get(self.place) if self.outcome is not None else None
+        return state if isinstance(state, TensorState) and state.reference is not None else None
 
     @property
     def known(self) -> bool:
         """How far rounding takes the values was measured."""
-        if self.outcome is None or self.outcome.incomplete:
+        return self.outcome is not None and not self.outcome.incomplete and self.state is not None
+
+    def allows(self, actual: Any, expected: Any) -> bool:
+        """Return whether rounding alone explains the difference of two values."""
+        if isinstance(expected, float):
+            values = self.outcome.scalars.get(expected) if self.outcome is not None else None
+            if values is None or not isinstance(actual, float):
+                return False
+            # (A number that float32 has was read out of such a tensor.)
+            dtype = torch.float32 if torch.tensor(expected, dtype=torch.float32).item() == expected else torch.float64
+            return within_rounding(torch.tensor(actual, dtype=dtype), torch.tensor(expected, dtype=dtype),
+                                   tuple(torch.tensor(each, dtype=torch.float64) for each in values))
+        state = self.state
+        if state is None or state.reference is None or state.value is None \
+                or (state.reference[0].shape, state.value.dtype) != (expected.shape, expected.dtype):
             return False
-        state = self.outcome.states.get(self.place)
-        return isinstance(state, TensorState) and state.reference is not None
+        repeats = torch.equal(state.value, expected) or (
+            expected.is_floating_point() and within_rounding(expected, state.value, state.reference))
+        return repeats and within_rounding(actual, expected, state.reference)  # (else two runs of eager Python differ)
 
 
 def _exceptions(actual: Outcome, expected: Outcome) -> list[Disagreement]:
@@ -290,7 +274,7 @@ def _part(place: str) -> Part:
 
 
 def _same_text(actual: str, expected: str, up_to_rounding: bool) -> bool:
-    """Return whether a call printed the same; up to the last of a few digits, if numbers may differ so."""
+    """Return whether two runs printed the same; ``up_to_rounding``: numbers may differ by a thousandth."""
     if actual == expected or not up_to_rounding:
         return actual == expected
     numbers = [list(map(float, _NUMBER.findall(text))) for text in (actual, expected)]
@@ -311,14 +295,11 @@ def _states(
     """Return how two states differ, by how much, and whether in structure; ``None`` where they are equal."""
     if isinstance(actual, TensorState) and isinstance(expected, TensorState):
         return _tensor_states(actual, expected, tolerance, measured, original)
+    equal, distance = actual == expected, float("inf")
     if isinstance(actual, Plain) and isinstance(expected, Plain):
-        equal, apart = difference(actual.value, expected.value, tolerance)
-        if equal or measured.allows(actual.value, expected.value):
-            return None
-        return f"{_said(actual)}; in eager Python {_said(expected)}", apart, False
-    if actual == expected:
-        return None
-    return f"{_said(actual)}; in eager Python {_said(expected)}", float("inf"), False
+        equal, distance = difference(actual.value, expected.value, tolerance)
+        equal = equal or measured.allows(actual.value, expected.value)
+    return None if equal else (f"{_in_words(actual)}; in eager Python {_in_words(expected)}", distance, False)
 
 
 def _tensor_states(
@@ -337,27 +318,28 @@ def _tensor_states(
         return None if values[0] is values[1] else ("it was changed in one of the runs only", float("inf"), False)
     if torch.equal(*values):
         return None
-    equal, apart = difference(values[0], values[1], tolerance)
+    equal, distance = difference(values[0], values[1], tolerance)
     if measured.known and tolerance == Tolerance():
         equal = False  # what is measured need not be guessed by the dtype
     if equal or measured.allows(values[0], values[1]):
         return None
     if values[0].numel() == 1:
-        return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", apart, False
-    return f"differs by up to {apart:.3g}", apart, False
+        return f"{values[0].item()!r}; in eager Python {values[1].item()!r}", distance, False
+    return f"differs by up to {distance:.3g}", distance, False
 
 
 def _memory(state: TensorState) -> str:
     return f"shares memory with {state.memory}" if state.memory else "has memory of its own"
 
 
-def _said(state: Any) -> str:
-    if state is None:
-        return "not there"
-    if isinstance(state, Plain):
-        return repr(state.value)[:120]
-    if isinstance(state, Kind):
-        return state.text[:120]
-    if isinstance(state, Same):
-        return f"the object at {state.place}"
+def _in_words(state: Any) -> str:
+    match state:
+        case None:
+            return "not there"
+        case Plain(value):
+            return repr(value)[:120]
+        case Kind(text):
+            return text[:120]
+        case Same(place):
+            return f"the object at {place}"
     return "a tensor"

@@ -1,9 +1,8 @@
 """Everything that a call can change, by name: what its arguments and its function lead to.
 
-In come named roots; out comes a flat dictionary, ``{"args[0].seen": Plain(3), "global log": Kind("list of 2"),
+Named roots become a flat dictionary, ``{"args[0].seen": Plain(3), "global log": Kind("list of 2"),
 "global log[0]": ...}``, in an order that depends on the program only. An object is described where it is met first;
-where it is met again, :class:`Same` names that place. So two runs that begin with the same state can be compared
-name by name.
+:class:`Same` names that place where it is met again. So two runs from the same state can be compared name by name.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from .reference import Reference, Values
 RESULT = "result"
 #: What names of gradients begin with.
 GRADIENT = "gradient of "
-#: Where that many objects were described, the rest is left out, and said to be.
+#: After so many objects the rest is left out, and reported as not judged.
 MOST = 50_000
 #: A tensor of more elements is copied only if it changed since the call began.
 _SMALL = 4096
@@ -57,7 +56,7 @@ class Plain:
 
 @dataclass(frozen=True)
 class Kind:
-    """What an object is, and what it holds: ``"list of 2"``, ``"dict with keys 'a', 'b'"``."""
+    """The type of an object and its contents: ``"list of 2"``, ``"dict with keys 'a', 'b'"``."""
 
     text: str
 
@@ -75,11 +74,11 @@ class TensorState:
 
     Attributes:
         value: a copy; ``None`` where it is large and was not changed.
-        reference: its exact and disturbed values, where the run had a :class:`~.reference.Reference`.
         facts: type, dtype, shape, device, whether it requires a gradient.
         stride: of the dimensions that have more than one element.
-        memory: the place of the first tensor that was met with the same memory, unless that is a result; else empty.
+        memory: the place of the first tensor with the same memory, unless that is a result; else empty.
         offset: in that memory.
+        reference: its exact and disturbed values, where the run had a :class:`~.reference.Reference`.
     """
 
     value: torch.Tensor | None
@@ -91,11 +90,12 @@ class TensorState:
 
 
 class Reachable:
-    """A walk over objects.
+    """A walk over objects; large tensors with the ``checksums`` of an earlier walk are not copied.
 
-    Args:
-        checksums: of large tensors as they were before, by their ids (see :meth:`checksums`).
-        reference: has exact values of tensors.
+    Attributes:
+        states: what was met, by name.
+        left_out: something could not be described.
+        checksums: of the large tensors that were met, by id.
     """
 
     def __init__(self, checksums: Mapping[int, int] | None = None, reference: Reference | None = None) -> None:
@@ -103,17 +103,13 @@ class Reachable:
         self.states: dict[str, Any] = {}
         self.left_out = False
         self._before = checksums or {}
-        self._sums: dict[int, int] = {}
+        self.checksums: dict[int, int] = {}
         self._places: dict[int, str] = {}
         self._memory: dict[int, str] = {}
         self._alive: list[Any] = []
         self._names: set[str] = set()
         self._modules: list[tuple[str, types.ModuleType]] = []
         self._named: collections.Counter[str] = collections.Counter()
-
-    def checksums(self) -> dict[int, int]:
-        """Return checksums of the large tensors that were met, by id."""
-        return self._sums
 
     @property
     def tensors(self) -> list[torch.Tensor]:
@@ -165,7 +161,12 @@ class Reachable:
             self._modules.append((place, value))
             return [(f"{place}.{name}", vars(value)[name]) for name in sorted(self._names) if name in vars(value)]
         if isinstance(value, types.CellType):
-            return self._cell(place, value)
+            try:
+                value = value.cell_contents
+            except ValueError:
+                self.states[place] = Kind("nothing")
+                return ()
+            return self._described(place, value)
         if type(value).__module__ == "numpy" and getattr(getattr(value, "dtype", None), "kind", "") in tuple("biufc"):
             with contextlib.suppress(TypeError, ValueError):  # (torch has no such dtype)
                 facts = {"type": type(value).__name__, "dtype": str(value.dtype), "shape": str(value.shape)}
@@ -174,19 +175,11 @@ class Reachable:
         return self._object(place, value)
 
     def _met(self, place: str, value: Any) -> None:
-        """Take notice of an object, before what it leads to."""
+        """Do what a subclass does with an object, before what it leads to is described."""
 
-    def _cell(self, place: str, cell: types.CellType) -> Iterable[tuple[str, Any]]:
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            self.states[place] = Kind("nothing")
-            return ()
-        return self._described(place, value)
-
-    def _object(self, place: str, value: Any) -> Iterable[tuple[str, Any]]:
-        items = list(_items(place, value))
-        kind = type(value).__qualname__
+    def _object(self, place: str, value: Any) -> Iterator[tuple[str, Any]]:
+        cls = type(value)
+        kind = cls.__qualname__
         if isinstance(value, (list, tuple, collections.deque)):
             kind += f" of {len(value)}"
         elif isinstance(value, (set, frozenset)):
@@ -198,63 +191,63 @@ class Reachable:
         elif (own := own_state(value)) is not None:
             kind += f" {own.text()}"
         self.states[place] = Kind(kind)
-        cls = type(value)
         if f"{cls.__module__}.".startswith(_NOT_ENTERED) and not isinstance(value, (list, tuple, dict)):
-            return ()
-        items += [(f"{place}.{name}", item) for name, item in _attributes(value)]
+            return
+        yield from _items(place, value)
+        for name, item in _attributes(value):
+            yield f"{place}.{name}", item
         if not _is_builtin(cls) and is_users(cls):
-            items.append((f"class {cls.__qualname__}", cls))
-        return items
+            yield f"class {cls.__qualname__}", cls
 
-    def _class(self, place: str, cls: type) -> Iterable[tuple[str, Any]]:
+    def _class(self, place: str, cls: type) -> Iterator[tuple[str, Any]]:
         self.states[place] = Kind(f"class {cls.__qualname__}")
         if not is_users(cls):
-            return []
-        items: list[tuple[str, Any]] = []
+            return
         for name, value in vars(cls).items():
+            if name in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__") \
+                    or name.startswith("_abc_") \
+                    or isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+                continue
             if isinstance(value, (staticmethod, classmethod)):
                 value = value.__func__
             elif isinstance(value, property):
                 value = value.fget
-            if name in ("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__") \
-                    or name.startswith("_abc_"):
-                continue
-            if isinstance(value, (types.MemberDescriptorType, types.GetSetDescriptorType)):
-                continue
-            items.append((f"{place}.{name}", value))
-        items += [(f"class {base.__qualname__}", base) for base in cls.__bases__ if is_users(base)]
-        return items
+            yield f"{place}.{name}", value
+        for base in filter(is_users, cls.__bases__):
+            yield f"class {base.__qualname__}", base
 
-    def _function(self, place: str, function: types.FunctionType) -> Iterable[tuple[str, Any]]:
+    def _function(self, place: str, function: types.FunctionType) -> Iterator[tuple[str, Any]]:
         self.states[place] = Kind(f"function {function.__qualname__}")
         code = function.__code__
         if is_library(code.co_filename):
             given = compiled_callables.given_to_compile(function)
             inner = given if given is not None else getattr(function, "__wrapped__", None)
-            return [(f"{place}.__wrapped__", inner)] if inner is not None else ()
-        items: list[tuple[str, Any]] = []
+            if inner is not None:
+                yield f"{place}.__wrapped__", inner
+            return
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
-            items.append((f"{name} (captured by {function.__qualname__})", cell))
+            yield f"{name} (captured by {function.__qualname__})", cell
         for number, default in enumerate(function.__defaults__ or ()):
-            items.append((f"{place}.__defaults__[{number}]", default))
+            yield f"{place}.__defaults__[{number}]", default
         for name, default in (function.__kwdefaults__ or {}).items():
-            items.append((f"{place}.__kwdefaults__[{name!r}]", default))
-        items += [(f"{place}.{name}", value) for name, value in vars(function).items()
-                  if not name.startswith(LEFT_BY_TORCH)]
+            yield f"{place}.__kwdefaults__[{name!r}]", default
+        for name, value in vars(function).items():
+            if not name.startswith(LEFT_BY_TORCH):
+                yield f"{place}.{name}", value
         names = dict.fromkeys(names_read(code))
-        items += [(f"{where}.{name}", vars(module)[name]) for where, module in self._modules
-                  for name in names if name not in self._names and name in vars(module)]
+        for where, module in self._modules:
+            for name in names:
+                if name not in self._names and name in vars(module):
+                    yield f"{where}.{name}", vars(module)[name]
         self._names.update(names)
         for name in names:
             if name in function.__globals__ and not name.startswith(OWN_GLOBALS):
-                items.append((f"global {name}", function.__globals__[name]))
-        return items
+                yield f"global {name}", function.__globals__[name]
 
     def _tensor(self, place: str, tensor: torch.Tensor) -> Iterable[tuple[str, Any]]:
         with without_side_effects():
             self.states[place] = self._tensor_state(place, tensor)
-        items: list[tuple[str, Any]] = []
-        with without_side_effects():
+            items: list[tuple[str, Any]] = []
             if tensor.requires_grad and (tensor.is_leaf or tensor.retains_grad):
                 items.append((f"{GRADIENT}{place}", tensor.grad))
             if type(tensor) not in (torch.Tensor, torch.nn.Parameter) and len(parts := inner_tensors(tensor)) > 1:
@@ -290,7 +283,7 @@ class Reachable:
                 torch.Tensor, torch.nn.Parameter):
             plain = tensor.detach().cpu().contiguous()
             sum_ = zlib.adler32(plain.reshape(-1).view(torch.uint8).numpy())
-            self._sums[id(tensor)] = sum_
+            self.checksums[id(tensor)] = sum_
             if self._before.get(id(tensor)) == sum_:
                 return None
             return plain.clone()
@@ -302,13 +295,10 @@ class Reachable:
 
 
 def _items(place: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, (list, tuple, collections.deque)):
-        for number, item in enumerate(value):
-            yield f"{place}[{number}]", item
-    elif isinstance(value, (dict, types.MappingProxyType)):
+    if isinstance(value, (dict, types.MappingProxyType)):
         for key, item in value.items():
             yield f"{place}[{_short(key)}]", item
-    elif isinstance(value, (type({}.values()), type({}.items()))):
+    elif isinstance(value, (list, tuple, collections.deque, type({}.values()), type({}.items()))):
         for number, item in enumerate(value):
             yield f"{place}[{number}]", item
     elif isinstance(value, functools.partial):
@@ -318,7 +308,7 @@ def _items(place: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield attributes that an object holds itself; none is computed."""
+    """Yield the attributes that an object stores; none is computed."""
     try:
         own = object.__getattribute__(value, "__dict__")
     except AttributeError:
@@ -339,19 +329,15 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 class OwnState(NamedTuple):
-    """The state of an object that Python, torch or NumPy keeps to itself, as it is now.
-
-    Attributes:
-        text: describes it.
-        put_back: gives the object this state again; ``None``: nothing can.
-    """
+    """The state of an object that Python, torch or NumPy hides, as it is now."""
 
     text: Callable[[], str]
+    #: ``None``: the state cannot be restored.
     put_back: Callable[[], object] | None = None
 
 
 def own_state(value: Any) -> OwnState | None:
-    """Return the state of an object that no attribute or item has; ``None`` for an object of no such kind."""
+    """Return the state of an object that is in none of its attributes or items; ``None`` for other objects."""
     numpy = sys.modules.get("numpy")
     if isinstance(value, torch.Generator):
         state = value.get_state()
@@ -390,7 +376,7 @@ def _short(value: Any) -> str:
 
 
 def names_read(code: types.CodeType) -> Iterator[str]:
-    """Yield names that a code object, and those in it, read as globals or attributes."""
+    """Yield the names that a code object, and those in it, read as globals or attributes."""
     yield from code.co_names
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
@@ -398,7 +384,7 @@ def names_read(code: types.CodeType) -> Iterator[str]:
 
 
 def is_library(file: str) -> bool:
-    """Return whether a file is of Python's or an installed package, or none."""
+    """Return whether a file belongs to Python or an installed package, or is none."""
     return not file or file.startswith(("<frozen", *_LIBRARIES))
 
 
@@ -407,7 +393,7 @@ def _is_builtin(cls: type) -> bool:
 
 
 def is_users(cls: type) -> bool:
-    """Return whether a class is of the program that is judged, and no library's."""
+    """Return whether a class belongs to the program that is judged, not to a library."""
     if cls.__module__.partition(".")[0] in sys.stdlib_module_names and cls.__module__ != "__main__":
         return False
     module = sys.modules.get(cls.__module__)

@@ -1,9 +1,12 @@
-"""Records of what each node of a graph, each kernel, and each call of eager Python gives in one run."""
+"""Values of each node of a graph, each kernel, and each call in eager Python, recorded in one run."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import itertools
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,34 +14,31 @@ from typing import Any
 import torch
 
 from .. import budgets, reading
-from ..capture.torch_private import graph_modules
+from ..capture.torch_private import graph_modules, hooks, pipeline
 from ..link.functions import functions_of
+from ..provenance.kernel_mapping import graph_kernels
 from ..records.model import CompiledGraph, CompileId, GraphStage, Kernel, KernelCall
 from ..torch_text.generated import read_module
 from ..torch_text.wrapping import legal_graph
-from ..watch.probe import CannotWatch, Step, observe
+from ..watch.probe import CannotWatch, Observation, Step, observe
 from ..watch.stop import kernel_groups
-from .tensors import kept
+from .state import same_random_numbers
+from .tensors import snapshot
 
 
 @dataclass
 class Value:
-    """A value that a node, a kernel or a call gave.
-
-    Attributes:
-        name: of the node or buffer; of a function that eager Python called.
-        value: a copy.
-        places: ``(file, line)`` on its stack of calls.
-    """
+    """A copy of the value of a node, of a buffer that a kernel wrote, or of a call in eager Python."""
 
     name: str
     value: Any
+    #: ``(file, line)`` of each frame on the stack of a call.
     places: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass
 class KernelRun:
-    """A call of a kernel: what it wrote, and what the graph that it was generated from gives for that."""
+    """A call of a kernel and what it wrote."""
 
     call: KernelCall
     written: list[Value]
@@ -69,14 +69,14 @@ class GraphRun:
 class Recorder:
     """Collects the runs of graphs while ``on``."""
 
-    def __init__(self) -> None:
-        self.on = False
+    def __init__(self, on: bool = False) -> None:
+        self.on = on
         self.runs: list[GraphRun] = []
         self.graphs = 0
         self.notes: list[str] = []
 
     def interpreted(self, gm: Any, number: int, backward: bool = False) -> Callable[..., Any]:
-        """Run a graph node by node."""
+        """Return what runs a graph node by node."""
         text = legal_graph(graph_modules.readable(gm))
         results = _results(gm)
 
@@ -84,23 +84,22 @@ class Recorder:
             record = GraphRun(number, backward, text, results=results)
             if self.on:
                 self.runs.append(record)
-            return Interpreter(gm, record if self.on else None).run(*args)
+            return _Interpreter(gm, record if self.on else None).run(*args)
 
         return run
 
 
-class Interpreter(torch.fx.Interpreter):
-    """Runs a graph node by node, and records what each gives."""
+class _Interpreter(torch.fx.Interpreter):
+    """Runs a graph node by node, and records the value of each."""
 
     def __init__(self, gm: Any, record: GraphRun | None) -> None:
         super().__init__(gm)
         self.record = record
 
     def run_node(self, n: Any) -> Any:
-        """Run one node."""
         result = super().run_node(n)
         if self.record is not None and n.op != "output":
-            self.record.values.append(Value(n.name, kept(result)))
+            self.record.values.append(Value(n.name, snapshot(result)))
         return result
 
 
@@ -113,25 +112,32 @@ def _results(gm: Any) -> tuple[str, ...]:
 
 # --- kernels --------------------------------------------------------------------------------------
 class KernelRecorder:
-    """Observes the generated modules of one compilation.
-
-    Args:
-        recorder: takes the runs.
-    """
+    """Inside, records what the kernels of generated modules write; ``number`` is that of the graph being compiled."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self.pending: Any = None
         self.number, self.backward = 0, False
-        self.undo: list[Callable[[], None]] = []
+        self._stack = contextlib.ExitStack()
+        self._pending: Any = None
 
-    def on_post_grad(self, gm: Any) -> None:
+    def __enter__(self) -> KernelRecorder:
+        for install in (lambda: pipeline.on_post_grad(self._on_post_grad),
+                        lambda: hooks.on_kernel_module(self._on_module)):
+            try:
+                self._stack.callback(install())
+            except AttributeError as error:  # this torch lacks it
+                self.recorder.notes.append(f"kernels were not looked at one by one ({error})")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def _on_post_grad(self, gm: Any) -> None:
         """Remember the graph that the next module is generated from."""
-        self.pending = torch.fx.GraphModule(gm, copied_graph(gm))
+        self._pending = torch.fx.GraphModule(gm, copied_graph(gm))
 
-    def on_module(self, module: Any, path: str) -> None:
-        """Record the kernels of a module that was generated."""
-        gm, self.pending = self.pending, None
+    def _on_module(self, module: Any, path: str) -> None:
+        gm, self._pending = self._pending, None
         if gm is None:
             self.recorder.notes.append("a generated module was not looked at: nothing tells what it was made of")
             return
@@ -142,61 +148,55 @@ class KernelRecorder:
         for function in functions_of(module):
             if groups_of(tree, function.__code__.co_firstlineno):
                 try:
-                    self.undo.append(observe(function, source, groups_of, lambda: _Kernels(generated)))
+                    self._stack.callback(observe(function, source, groups_of, lambda: generated))
                 except CannotWatch as why:
                     self.recorder.notes.append(f"a generated module was not looked at: {why}")
 
-    def leave(self) -> None:
-        """Take the hooks back."""
-        while self.undo:
-            self.undo.pop()()
 
-
-class _GeneratedModule:
-    """A generated module, and the graph that it was made of."""
+class _GeneratedModule(Observation):
+    """A generated module, the graph that it was generated from, and its run that is observed."""
 
     def __init__(self, recorder: Recorder, gm: Any, source: str, number: int, backward: bool) -> None:
-        from ..provenance.kernel_mapping import graph_kernels
-
-        self.recorder = recorder
-        self.gm = gm
-        self.number = number
-        self.backward = backward
+        self.recorder, self.gm, self.number, self.backward = recorder, gm, number, backward
         self.text = legal_graph(graph_modules.readable(gm))
-        self.module = read_module(source)
+        module = read_module(source)
         graph = CompiledGraph(
             "", "", CompileId(0, 0), "", (GraphStage("AFTER_POST_GRAD", 0, self.text),), (Kernel(0, source),))
         self.calls = {call.call_line: call for call in graph_kernels(graph)[0].calls}
-        #: Values that something else takes; others are a kernel's notes to itself.
-        used = {value for launch in self.module.launches for value in launch.reads}
-        used.update(value for values in self.module.results for value in values)
-        self.used = {launch.line: tuple(value in used for value in launch.writes) for launch in self.module.launches}
+        #: By line, whether something else reads what a launch writes: the rest is a kernel's scratch memory.
+        used = {value for launch in module.launches for value in launch.reads}
+        used.update(value for values in module.results for value in values)
+        self.used = {launch.line: tuple(value in used for value in launch.writes) for launch in module.launches}
         self.run: GraphRun | None = None
 
-    def begin(self, args: Sequence[Any]) -> None:
-        """Compute the graph by eager PyTorch, from copies."""
+    def before(self, step: Step, reads: tuple[Any, ...]) -> None:
+        pass
+
+    def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
+        if step.kind != "input":
+            self._record(step, writes)
+        elif len(writes) == sum(node.op == "placeholder" for node in self.gm.graph.nodes):
+            self._begin(writes)  # (a part of ``call`` takes what it needs)
+        return False
+
+    def _begin(self, args: Sequence[Any]) -> None:
+        """Compute the graph in eager PyTorch, from copies."""
         self.run = None
         if not self.recorder.on:
             return
         run = GraphRun(self.number, self.backward, self.text, results=_results(self.gm))
         self.recorder.runs.append(run)
-        state = torch.get_rng_state()
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
         try:
-            with torch.no_grad():
-                Interpreter(self.gm, run).run(*[kept(each) for each in args])
+            with same_random_numbers(), torch.no_grad():
+                _Interpreter(self.gm, run).run(*[snapshot(each) for each in args])
         except Exception as error:  # (it is a graph for kernels; not all of its operations need to run)
             self.recorder.notes.append(
                 f"a graph after Inductor's passes could not be run by itself ({type(error).__name__}: "
                 f"{str(error).splitlines()[0] if str(error) else ''}); its kernels were not compared one by one")
             run.values.clear()
-        finally:
-            torch.set_rng_state(state)
-            if cuda is not None:
-                torch.cuda.set_rng_state_all(cuda)
         self.run = run
 
-    def wrote(self, step: Step, writes: Sequence[Any]) -> None:
+    def _record(self, step: Step, writes: Sequence[Any]) -> None:
         call = self.calls.get(step.line)
         if self.run is None or call is None:
             return
@@ -204,29 +204,11 @@ class _GeneratedModule:
         if len(used) != len(writes):
             used = (True,) * len(writes)
         self.run.kernels.append(KernelRun(call, [
-            Value(name, kept(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
-
-
-class _Kernels:
-    """One call of ``call``, or of a part of it."""
-
-    def __init__(self, module: _GeneratedModule) -> None:
-        self.module = module
-
-    def before(self, step: Step, reads: tuple[Any, ...]) -> None:
-        pass
-
-    def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
-        if step.kind == "input":
-            if len(step.writes) == sum(node.op == "placeholder" for node in self.module.gm.graph.nodes):
-                self.module.begin(writes)  # (a part of ``call`` takes what it needs)
-        else:
-            self.module.wrote(step, writes)
-        return False
+            Value(name, snapshot(value)) for name, value, wanted in zip(step.writes, writes, used) if wanted]))
 
 
 def copied_graph(gm: Any) -> Any:
-    """Return the graph's nodes again: Inductor changes them while it makes kernels."""
+    """Return a copy of the graph's nodes: Inductor changes them while it generates kernels."""
     graph = torch.fx.Graph()
     output = graph.graph_copy(gm.graph, {}, return_output_node=True)
     value, old = output if isinstance(output, tuple) else (output, None)
@@ -238,7 +220,7 @@ def copied_graph(gm: Any) -> Any:
 
 # --- eager Python ---------------------------------------------------------------------------------
 class EagerCalls(torch.overrides.TorchFunctionMode):
-    """Records what each call of torch's gives, with the lines on its stack."""
+    """Records the result of each call of a torch function, with the lines on its stack."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -247,13 +229,7 @@ class EagerCalls(torch.overrides.TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if isinstance(result, (torch.Tensor, tuple, list)):
-            places = set()
-            frame: Any = sys._getframe(1)
-            for _ in range(60):
-                if frame is None:
-                    break
-                places.add((frame.f_code.co_filename, frame.f_lineno))
-                frame = frame.f_back
-            self.values.append(Value(getattr(func, "__name__", str(func)), kept(result), frozenset(places)))
+            frames = itertools.islice(traceback.walk_stack(sys._getframe(1)), 60)
+            places = {(frame.f_code.co_filename, line) for frame, line in frames}
+            self.values.append(Value(getattr(func, "__name__", str(func)), snapshot(result), frozenset(places)))
         return result
-

@@ -1,9 +1,9 @@
-"""How far rounding alone may take each value of a call: a run with float64 values beside its own.
+"""How far rounding alone may take each value of a call: a run with float64 values besides its own.
 
-In ``with Reference() as reference:`` each operation of torch's runs as it would, so that branches, casts and random
-numbers are the program's, and twice more beside that: in float64 throughout (``exact``), and in float64 with an error
-put on each result as large as rounding in the result's own dtype makes (``disturbed``). How far a value is from its
-exact one, and the exact one from the disturbed one, is what a correct compiler's other order of operations may change.
+In ``with Reference() as reference:`` each torch operation runs as usual, so that branches, casts and random numbers are
+the program's, and again in float64 throughout (``exact``), and in float64 with an error on each result as large as
+rounding in the result's own dtype (``disturbed``). The distance of a value from its exact one, and of the exact one
+from the disturbed ones, is what a correct compiler's other order of operations may change.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from ..capture.torch_private import operations
 from ..capture.torch_private.private_api import MissingPrivateApi
 
-#: Values beside the program's own: the exact ones, and two that are disturbed: one alone may be near by chance.
+#: Values besides the program's own: the exact ones, and two that are disturbed: one alone may be near by chance.
 _COPIES = 3
 _WIDE = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64,
          torch.complex32: torch.complex128, torch.complex64: torch.complex128}
@@ -38,10 +38,10 @@ class _Shadow:
 
 
 class Reference:
-    """Runs each operation in float64, too.
+    """Inside, runs each operation in float64, too.
 
     Attributes:
-        scalars: of each number that the program read out of a tensor: its exact and its disturbed values.
+        scalars: the exact and the disturbed values of each number that the program read out of a tensor.
         incomplete: operations that could not be repeated in float64; what follows from them has no measured error.
     """
 
@@ -58,7 +58,6 @@ class Reference:
             self._mode = operations.watched(self._run)
         except MissingPrivateApi as error:
             self.incomplete.add(str(error))
-            self._mode = contextlib.nullcontext()
         self._mode.__enter__()
         return self
 
@@ -89,7 +88,7 @@ class Reference:
     def _follow(
         self, func: Any, args: Any, kwargs: Any, given: list[torch.Tensor], outputs: list[torch.Tensor], before: Any,
     ) -> None:
-        """Give what an operation wrote or made its exact and disturbed values.
+        """Store the exact and disturbed values of what an operation wrote or returned.
 
         Args:
             func, args, kwargs: the operation, which has run.
@@ -118,7 +117,9 @@ class Reference:
             self._take(each, self._disturbed(self._of(each), each.dtype, terms))
         for each, *values in zip(outputs, *wide):
             self._take(each, self._disturbed(values, each.dtype, terms))
-        self._sweep()
+        if len(self._shadows) > self._swept:  # shadows of memory that is free
+            self._shadows = {key: each for key, each in self._shadows.items() if not each.memory.is_free}
+            self._swept = 2 * len(self._shadows) + 1000
 
     def of(self, tensor: torch.Tensor) -> Values | None:
         """Return copies of the exact and the disturbed values of a tensor; ``None`` where no operation used it."""
@@ -127,7 +128,7 @@ class Reference:
         return tuple(each.detach().cpu().clone() for each in self._of(tensor))
 
     def _repeated(self, func: Any, args: Any, kwargs: Any, before: Any) -> list[Any]:
-        """Return what an operation gives with shadows in place of its tensors; nothing: it cannot run so."""
+        """Return the results of an operation on shadows of its tensors; ``[]``: it has no float64 form."""
         after = torch.get_rng_state() if before is not None else None
         try:
             results = []
@@ -140,7 +141,7 @@ class Reference:
                 wide_args, wide_kwargs = operations.replaced((args, kwargs), shadow)
                 results.append(func(*wide_args, **wide_kwargs))
             return results
-        except Exception:  # an operation without a float64 form
+        except Exception:
             return []
         finally:
             if after is not None:
@@ -151,8 +152,8 @@ class Reference:
 
         Args:
             values: the results, exact and disturbed so far.
-            dtype: in which the program has it.
-            terms: how many numbers were added up for one element; halves are added up in float32.
+            dtype: of the program's result.
+            terms: the number of terms in the sum for one element; halves are added up in float32.
         """
         if not dtype.is_floating_point:
             return tuple(values)
@@ -183,17 +184,11 @@ class Reference:
         return shadow
 
     def _take(self, tensor: torch.Tensor, values: Sequence[torch.Tensor]) -> None:
-        """Give a tensor's part of its storage these values."""
+        """Write these values to the shadow of a tensor."""
         if self._known(tensor) is None:
             self._new(tensor)
         for mine, value in zip(self._of(tensor), values):
             mine.copy_(value)
-
-    def _sweep(self) -> None:
-        """Let go of the shadows of memory that is free."""
-        if len(self._shadows) > self._swept:
-            self._shadows = {key: each for key, each in self._shadows.items() if not each.memory.is_free}
-            self._swept = 2 * len(self._shadows) + 1000
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
@@ -208,7 +203,7 @@ def _same_draws(outputs: list[torch.Tensor], wide: list[torch.Tensor]) -> bool:
 
 
 def _terms(func: Any, given: list[torch.Tensor], outputs: list[torch.Tensor]) -> float:
-    """Return about how many products or numbers an operation adds up for one element of its result."""
+    """Return the approximate number of terms that an operation adds up for one element of its result."""
     sizes = sorted((each.numel() for each in given if each.is_floating_point()), reverse=True)
     result = max((each.numel() for each in outputs), default=0)
     if operations.is_pointwise(func) or not sizes or not result:

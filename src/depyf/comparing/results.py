@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..watch.origins import UserLine
 
+#: So many places that differ, or are not judged, are shown.
+_SHOWN = 8
+
 
 @dataclass(frozen=True)
 class Difference:
-    """The first place where a stage gives something else.
+    """The first place where a stage differs.
 
     Attributes:
         stage: ``"captured"``, ``"aot"`` or ``"inductor"``.
@@ -17,7 +22,7 @@ class Difference:
         name: of the node or kernel; of the result, ``"result[0]"``.
         graph: number of the captured graph, from 1; 0 where it is not known.
         backward: it is in a backward graph.
-        nodes: of a kernel: what it computes.
+        nodes: those that a kernel computes.
         against: what it was compared with, in words.
         max_difference: the largest absolute difference; infinite where the values cannot be subtracted.
         user_lines: the user's lines that it comes from.
@@ -53,10 +58,10 @@ class StageResult:
         title: in words.
         max_difference: the largest absolute difference of all results, rounding included.
         differing: names of the results that differ.
-        not_judged: names of the results that eager Python itself leaves otherwise in another run, with the reason.
+        not_judged: names of the results that differ between runs of eager Python, with the reason.
         first: where the difference begins; ``None`` where nothing differs.
         failure: why the stage could not run; empty if it ran.
-        graphs: how many graphs ran.
+        graphs: the number of graphs that ran.
     """
 
     stage: str
@@ -75,7 +80,7 @@ class StageResult:
 
     @property
     def verdict(self) -> str:
-        """Return that in a word or two."""
+        """``"equal"``, ``"DIFFERENT"``, ``"partly judged"`` or ``"did not run"``."""
         if self.failure:
             return "did not run"
         return "DIFFERENT" if self.differing else "partly judged" if self.not_judged else "equal"
@@ -144,18 +149,18 @@ class RunningResult:
         if self.nothing_fits:
             ran = f"what torch would compile, as no version fits this call ({', '.join(self.served) or 'nothing'})"
         verdict = "DIFFERENT" if self.differing else "equal where it was compared" if self.not_judged else "equal"
-        lines = [f"{ran}: {verdict}"]
-        lines += [f"  {each}" for each in self.differing[:8]]
-        if len(self.differing) > 8:
-            lines.append(f"  and {len(self.differing) - 8} more")
-        lines += [f"  not judged: {each}" for each in self.not_judged[:8]]
-        if len(self.not_judged) > 8:
-            lines.append(f"  and {len(self.not_judged) - 8} more that are not judged")
+        lines = [f"{ran}: {verdict}", *_shortened("", self.differing, ""),
+                 *_shortened("not judged: ", self.not_judged, " that are not judged")]
         if self.remade:
             lines.append(f"  ({self.remade})")
         if self.fault is not None:
-            lines += [f"  {line}" for line in f"at fault: {self.fault}".split("\n")]
+            lines.append(textwrap.indent(f"at fault: {self.fault}", "  "))
         return "\n".join(lines)
+
+
+def _shortened(before: str, items: Sequence[str], after: str) -> list[str]:
+    more = [f"  and {len(items) - _SHOWN} more{after}"] if len(items) > _SHOWN else []
+    return [f"  {before}{each}" for each in items[:_SHOWN]] + more
 
 
 @dataclass(frozen=True)
@@ -195,16 +200,29 @@ class Comparison:
         Raises:
             KeyError: it was not compared.
         """
-        for stage in self.stages:
-            if stage.stage == name:
-                return stage
-        raise KeyError(name)
+        return {stage.stage: stage for stage in self.stages}[name]
 
     def __str__(self) -> str:
+        lines = [f"{self.function}:"]
+        if self.running is not None:
+            lines.append(textwrap.indent(str(self.running), "  "))
+        if self.running is not None and self.stages:
+            lines.append("  compiled afresh:")
+        if self.stages:
+            lines += self._table()
+        for stage in self.stages:
+            if stage.first is not None:
+                lines += [f"first difference, in {stage.title}:", textwrap.indent(str(stage.first), "  ")]
+                break
+        lines += [f"not judged: {stage.title}: {each}" for stage in self.stages for each in stage.not_judged]
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def _table(self) -> list[str]:
         rows = [("stage", "against eager", "max difference", "first difference")]
         for stage in self.stages:
             if stage.failure:
-                rows.append((stage.title, "did not run", "", _shortly(stage.failure)))
+                rows.append((stage.title, stage.verdict, "", _on_one_line(stage.failure)))
                 continue
             first = ""
             if stage.first is not None:
@@ -215,24 +233,12 @@ class Comparison:
                     first += f", {line.filename}:{line.line}" + (f" and {more} more" if more else "")
             rows.append((stage.title, stage.verdict, f"{stage.max_difference:.3g}", first))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        lines = [f"{self.function}:"]
-        if self.running is not None:
-            lines += [f"  {line}" for line in str(self.running).split("\n")]
-        if self.running is not None and self.stages:
-            lines.append("  compiled afresh:")
-        if self.stages:
-            lines += ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]]).rstrip()
-                      for row in rows]
-        if self.first is not None:
-            lines.append(f"first difference, in {next(s.title for s in self.stages if s.first is not None)}:")
-            lines += [f"  {line}" for line in str(self.first).split("\n")]
-        lines += [f"not judged: {stage.title}: {each}" for stage in self.stages for each in stage.not_judged]
-        lines += [f"note: {note}" for note in self.notes]
-        return "\n".join(lines)
+        return ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[3]]).rstrip()
+                for row in rows]
 
 
-def _shortly(failure: str) -> str:
-    """Return an error on one line: what torch has another error behind (``backend raised:``) with that."""
+def _on_one_line(failure: str) -> str:
+    """Return an error on one line: lines that end in a colon (``backend raised:``) with the next."""
     lines = [line.strip() for line in failure.splitlines() if line.strip()]
     first = next((number for number, line in enumerate(lines) if not line.endswith(":")), 0)
     return " ".join(lines[: first + 1])[:200]

@@ -1,7 +1,7 @@
 """One call, run several times from the same start: in eager Python, as its compiled versions are, and compiled afresh.
 
-Each run is done in a process of its own (:mod:`depyf.capture.apart`), so it has the program's own objects and leaves
-nothing behind; where no process can be forked, on copies in this one (``state``).
+Each run is done in a fork (:mod:`depyf.capture.apart`), so it has the program's own objects and leaves nothing; where
+no process can be forked, on copies in this one (``state``).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import inspect
 import random
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType, FunctionType
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -44,6 +45,8 @@ class Served:
         version: ``"[0/1]"``.
         resumes_at: the line that a resume function begins with; 0 for others.
         filename, line: where the function begins.
+        guards: its conditions, where facts are asked for.
+        free: numbers of the call of which the guards say nothing: ``"s = 4.0"``; where facts are asked for.
     """
 
     function: str
@@ -51,45 +54,32 @@ class Served:
     resumes_at: int = 0
     filename: str = ""
     line: int = 0
-
-
-@dataclass(frozen=True)
-class VersionFacts:
-    """What a version is made of, as it is loaded.
-
-    Attributes:
-        guards: its conditions.
-        free: numbers of the call of which the guards say nothing: ``"s = 4.0"``.
-    """
-
     guards: tuple[Guard, ...] = ()
     free: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """``"forward [0/1]"``, ``"resume function for line 7 [1/0]"``."""
+        function = f"resume function for line {self.resumes_at}" if self.resumes_at else self.function
+        return f"{function} {self.version}"
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What is known of a run of the versions that exist.
+    """The versions that ran, in order; the functions that none fitted; whether the called function is one of these."""
 
-    Attributes:
-        served: the versions that ran, in order.
-        missed: functions that no version fitted; they were compiled, or ran as they are written.
-        nothing_fits: the function itself is among them.
-        facts: of the versions that ran, where they are asked for.
-    """
-
-    served: tuple[Served, ...] = ()
-    missed: tuple[str, ...] = ()
-    nothing_fits: bool = False
-    facts: dict[Served, VersionFacts] = field(default_factory=dict)
+    served: tuple[Served, ...]
+    missed: tuple[str, ...]
+    nothing_fits: bool
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a comparison with eager Python found.
+    """The result of a comparison with eager Python.
 
     Attributes:
         differing: the places with another value.
-        not_judged: places that eager Python itself leaves otherwise in another run, with the reason.
+        not_judged: places that differ between runs of eager Python, too, with the reason.
         largest: the largest difference of values, rounding included.
     """
 
@@ -100,11 +90,11 @@ class Findings:
 
 @dataclass
 class JudgedCall:
-    """A call and what is to be known of it.
+    """A call that is judged.
 
     Attributes:
         compiled: what is called: as ``torch.compile`` returned it, or not compiled.
-        function: the user's function or module behind it.
+        function: the user's function or module that it runs.
         args, kwargs: of the call.
         tolerance: up to which values are equal; by default what rounding can make, measured.
         backward: run the backward pass, too; ``None``: if results require gradients.
@@ -124,7 +114,7 @@ class JudgedCall:
 
     @property
     def roots(self) -> dict[str, Any]:
-        """What the function leads to, by name."""
+        """What the call can change besides its arguments, by name."""
         return {"module" if isinstance(self.function, torch.nn.Module) else "function": self.function}
 
     @property
@@ -140,16 +130,22 @@ class JudgedCall:
         return self.plain.__code__ if self.plain is not None else None
 
     @property
+    def backend(self) -> Any:
+        """The backend that it was compiled with; ``None`` where that is not known."""
+        arguments = cache_entries.compiled_with(self.compiled)
+        return arguments.backend if arguments is not None else None
+
+    @property
     def expected(self) -> Outcome:
-        """What the call leaves in eager Python."""
+        """The outcome of the call in eager Python."""
         return self.in_eager_python()
 
     # --- runs -----------------------------------------------------------------------------------------
     def run(self, work: Callable[[tuple[Any, ...], dict[str, Any]], Any]) -> Any:
-        """Return what ``work(args, kwargs)`` gives, of which nothing remains.
+        """Return the result of ``work(args, kwargs)``, and undo its effects.
 
         Raises:
-            ChildFailed: it did not give anything, or the call cannot be repeated here; the message says why.
+            ChildFailed: it failed, or the call cannot be repeated here; the message says why.
         """
         if not self.here:
             return apart.in_child(lambda: work(self.args, self.kwargs), self.limit)
@@ -168,7 +164,7 @@ class JudgedCall:
         """Run the call in eager Python, once for the same options.
 
         Args:
-            asks: a program that asks whether torch compiles it learns that it does.
+            asks: ``torch.compiler.is_compiling()`` is true for the program.
             measured: measure how far rounding may take each value.
             nudged: all numbers that the call begins with are changed by about their last digit.
             seed, reseeded: the random numbers that are drawn otherwise, from this seed (``"torch"``, ``"numpy"``).
@@ -180,7 +176,9 @@ class JudgedCall:
                     _nudge([args, kwargs, self.function, getattr(self.function, "__self__", None)])
                 if seed is not None:
                     _reseed(seed, reseeded)
-                with pipeline.all_eager(), _compiling() if asks else contextlib.nullcontext():
+                with pipeline.all_eager(), contextlib.ExitStack() as stack:
+                    for name in ("is_compiling", "is_dynamo_compiling") if asks else ():
+                        stack.enter_context(mock.patch.object(torch.compiler, name, lambda: True, create=True))
                     return outcome_of(self.function, self.roots, args, kwargs, self.backward, measured)
 
             self._eager[key] = self.run(work)
@@ -193,8 +191,8 @@ class JudgedCall:
 
         Args:
             compiles: what no version fits is compiled, as the program would do it; else, and in this process, it runs
-                as it is written.
-            facts: also return what the versions are made of.
+                in plain Python.
+            facts: also return guards and free numbers of the versions.
             before: is called first, in the process of the run.
         """
         def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
@@ -202,13 +200,21 @@ class JudgedCall:
             hooks.never_compile("depyf")
             missed: list[CodeType] = []
             ran: list[CodeType] = []
+
+            def profiled(*args: Any, **kwargs: Any) -> Any:
+                before = sys.getprofile()
+                sys.setprofile(lambda frame, event, _: ran.append(frame.f_code) if event == "call" else None)
+                try:
+                    return self.compiled(*args, **kwargs)
+                finally:
+                    sys.setprofile(before)
+
             with contextlib.ExitStack() as stack:
                 if compiles and not self.here:
                     stack.callback(hooks.on_bytecode(lambda original, transformed: missed.append(original)))
                 else:
                     stack.enter_context(no_compilation(missed.append))
-                result = outcome_of(lambda *args, **kwargs: _profiled(ran, lambda: self.compiled(*args, **kwargs)),
-                                    self.roots, args, kwargs, self.backward)
+                result = outcome_of(profiled, self.roots, args, kwargs, self.backward)
             result.extra = self._loaded(ran, missed, facts)
             return result
 
@@ -225,7 +231,6 @@ class JudgedCall:
         Args:
             make: makes the context of a backend, and what is called afterwards for the outcome's ``extra``.
             settings: makes the context in which torch compiles.
-            dynamic: as of ``torch.compile``.
         """
         def work(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Outcome:
             hooks.never_compile("depyf")
@@ -247,12 +252,11 @@ class JudgedCall:
     def against_eager(
         self, actual: Outcome, own_random: frozenset[str] = frozenset(), *, may_ask: bool = True,
     ) -> Findings:
-        """Return where an outcome is another than in eager Python, beyond what rounding and chance explain.
+        """Return where an outcome differs from eager Python by more than rounding and chance explain.
 
         Args:
-            actual: the outcome.
             own_random: the random numbers that it draws in its own way.
-            may_ask: a program that asks whether torch compiles it is right where it does what it then wants.
+            may_ask: accept what the program does in eager Python where ``torch.compiler.is_compiling()`` is true.
         """
         findings = self._against(actual, own_random, False)
         if findings.differing and may_ask:
@@ -274,18 +278,18 @@ class JudgedCall:
         for each in found:
             why = self._why_not_judged(each, expected, measured, own_random, asks)
             not_judged.append((each, why)) if why else differing.append(each)
-        return Findings(tuple(differing), (*not_judged, *unseen), max(each.apart for each in exact))
+        return Findings(tuple(differing), (*not_judged, *unseen), max(each.distance for each in exact))
 
     def _why_not_judged(
         self, found: Disagreement, expected: Outcome, measured: Outcome | None, own_random: frozenset[str], asks: bool,
     ) -> str:
-        """Return why a place says nothing about the compiler: eager Python itself may leave something else there."""
+        """Return why a place says nothing about the compiler: runs of eager Python may differ there."""
         if found.structural:
             return ""
         def varies(reference: Outcome | None = None, **options: Any) -> dict[str, float]:
             """Return the places where another run of eager Python leaves something else, and by how much."""
             other = self.in_eager_python(asks, **options)
-            return {each.place: each.apart for each in disagreements(
+            return {each.place: each.distance for each in disagreements(
                 other, expected, _EXACT, reference=reference or (other if "measured" in options else None))
                 if not each.structural}
 
@@ -296,8 +300,8 @@ class JudgedCall:
             return "two runs in eager Python differ there"
         # (Of a tensor the rounding was measured, or the tolerance was given.)
         if not isinstance(expected.states.get(found.place), TensorState) or measured is not None and measured.scalars:
-            apart = varies(measured, nudged=True).get(found.place)
-            if apart is not None and not found.apart > 8 * apart:
+            distance = varies(measured, nudged=True).get(found.place)
+            if distance is not None and not found.distance > 8 * distance:
                 return "the last digit of a number decides it"
         return ""
 
@@ -314,24 +318,21 @@ class JudgedCall:
         return {}
 
     # --- versions -------------------------------------------------------------------------------------
-    def _loaded(self, ran: list[CodeType], missed: list[CodeType], with_facts: bool) -> Loaded:
-        by_code: dict[int, tuple[Served, cache_entries.Entry]] = {}
-        codes = {id(code): code for code in (*cache_entries.known_codes(), self.code) if code is not None}
-        for code in codes.values():
-            for entry in cache_entries.entries(code):
-                by_code[id(entry.code)] = Served(
-                    code.co_name, entry.name, _resumed_line(code), code.co_filename, code.co_firstlineno), entry
-        served = [by_code[id(code)] for code in ran if id(code) in by_code]
-        facts = {each: self._facts(each, entry) for each, entry in served} if with_facts else {}
+    def _loaded(self, ran: list[CodeType], missed: list[CodeType], facts: bool) -> Loaded:
+        versions = {id(entry.code): (code, entry) for code in (*cache_entries.known_codes(), self.code)
+                    if code is not None for entry in cache_entries.entries(code)}
+        served = tuple(self._served(*versions[id(code)], facts) for code in ran if id(code) in versions)
         names = tuple(dict.fromkeys(getattr(code, "co_qualname", code.co_name) for code in missed))
         own = self.code
-        return Loaded(tuple(each for each, _ in served), names,
-                      own is not None and any(code is own for code in missed), facts)
+        return Loaded(served, names, own is not None and any(code is own for code in missed))
 
-    def _facts(self, served: Served, entry: cache_entries.Entry) -> VersionFacts:
-        values = self.values() if self.code is not None and served.function == self.code.co_name else None
-        return VersionFacts(parse_guards(str(entry.guard_manager)),
-                            tuple(_free(entry, values)) if values is not None else ())
+    def _served(self, code: CodeType, entry: cache_entries.Entry, facts: bool) -> Served:
+        served = Served(code.co_name, entry.name, _resumed_line(code), code.co_filename, code.co_firstlineno)
+        if not facts:
+            return served
+        values = self.values() if self.code is not None and code.co_name == self.code.co_name else None
+        return replace(served, guards=parse_guards(str(entry.guard_manager)),
+                       free=tuple(_free(entry, values)) if values is not None else ())
 
     def values(self) -> dict[str, Any] | None:
         """Return the local variables that the call begins with; ``None`` where it is not of a plain function."""
@@ -365,22 +366,8 @@ def _unseen(actual: Outcome, expected: Outcome) -> tuple[tuple[Disagreement, str
     return tuple(found)
 
 
-def _profiled(ran: list[CodeType], call: Callable[[], Any]) -> Any:
-    """Call, and note the code objects that run."""
-    def profile(frame: Any, event: str, argument: Any) -> None:
-        if event == "call":
-            ran.append(frame.f_code)
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
-        return call()
-    finally:
-        sys.setprofile(before)
-
-
 def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:
-    """Yield numbers of which the guards of a version say nothing: with other numbers they hold, too."""
+    """Yield numbers of which the guards of a version say nothing: they also hold with other numbers."""
     if not entry.check(values).fits:
         return
     for name, value in values.items():
@@ -391,29 +378,14 @@ def _free(entry: cache_entries.Entry, values: dict[str, Any]) -> Iterator[str]:
 
 
 def _resumed_line(code: CodeType) -> int:
-    """Return the line that a resume function goes on with; 0 for another function."""
+    """Return the line at which a resume function continues; 0 for another function."""
     if not resume_code.is_resume(code):
         return 0
     number = code.co_name.rpartition("_at_")[2]
     return int(number) if number.isdigit() else code.co_firstlineno
 
 
-@contextlib.contextmanager
-def _compiling() -> Iterator[None]:
-    """Inside, a program that asks whether torch compiles it learns that it does."""
-    names = [name for name in ("is_compiling", "is_dynamo_compiling") if hasattr(torch.compiler, name)]
-    before = {name: getattr(torch.compiler, name) for name in names}
-    try:
-        for name in names:
-            setattr(torch.compiler, name, lambda: True)
-        yield
-    finally:
-        for name, function in before.items():
-            setattr(torch.compiler, name, function)
-
-
 def _reseed(seed: int, names: frozenset[str]) -> None:
-    """Have other random numbers drawn."""
     if "torch" in names:
         torch.manual_seed(seed)
     numpy = sys.modules.get("numpy")

@@ -1,4 +1,4 @@
-"""One start for each run in this process: what a call can change is copied or noted, and afterwards is as it was."""
+"""The same start for each run in this process: what a call can change is copied or noted, and restored afterwards."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ import torch
 from ..capture.torch_private.quiet import without_side_effects
 from .reachable import Reachable, is_library, is_users, names_read, own_state
 
+_ABSENT = object()
+
 
 class CannotRepeat(RuntimeError):
     """A call cannot be run twice from one state; the message names what cannot be put back."""
@@ -26,8 +28,8 @@ class CannotRepeat(RuntimeError):
 def repeatable(roots: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     """Give arguments for one run; what it does to them, and to what the roots lead to, is undone at the end.
 
-    Tensors are replaced by copies wherever an object holds them, with their strides and shared memory; so no operation
-    of the run sees one of the program's. Other objects are the program's own, as guards ask for their identity.
+    Tensors are replaced by copies wherever an object holds them, with their strides and shared memory, so that no
+    operation of the run sees one of the program's. Other objects are the program's own: guards ask for their identity.
 
     Args:
         roots: what is called, by name.
@@ -35,41 +37,52 @@ def repeatable(roots: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, A
 
     Raises:
         CannotRepeat: an iterator is among the objects, or a set of tensors.
+        RuntimeError: something could not be put back; all else was.
     """
     start = _Start()
-    states = _random_states()
-    try:
-        for place, value in {"args": args, "kwargs": kwargs, **roots}.items():
-            start.add(place, value)
-        start.put_copies()
-        yield start.copied(args), start.copied(kwargs)
-    finally:
+    with same_random_numbers():
         try:
-            start.undo()
+            for place, value in {"args": args, "kwargs": kwargs, **roots}.items():
+                start.add(place, value)
+            start.put_copies()
+            yield start.copied(args), start.copied(kwargs)
         finally:
-            _set_random_states(states)
+            start.undo()
+
+
+@contextlib.contextmanager
+def same_random_numbers() -> Iterator[None]:
+    """Restore the states of torch's, Python's and NumPy's random numbers at the end."""
+    state, own = torch.get_rng_state(), random.getstate()
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    numpy = sys.modules.get("numpy")
+    of_numpy = numpy.random.get_state() if numpy is not None else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(state)
+        if cuda is not None:
+            torch.cuda.set_rng_state_all(cuda)
+        random.setstate(own)
+        if numpy is not None:
+            numpy.random.set_state(of_numpy)
 
 
 class _Start(Reachable):
-    """Copies of tensors, and how what holds them is put back."""
+    """Notes the content of each object that is met: copies are put in before the run, the content after it."""
 
     def __init__(self) -> None:
         super().__init__()
         self._copies: dict[int, Any] = {}
         self._memory: dict[int, Any] = {}
+        self._put: list[Callable[[], object]] = []
         self._undo: list[Callable[[], object]] = []
-        self._put: list[Callable[[], None]] = []
 
     def put_copies(self) -> None:
         for put in self._put:
             put()
 
     def undo(self) -> None:
-        """Put everything back.
-
-        Raises:
-            RuntimeError: something could not be; all else is.
-        """
         failed: Exception | None = None
         for undo in reversed(self._undo):
             try:
@@ -79,8 +92,16 @@ class _Start(Reachable):
         if failed is not None:
             raise RuntimeError(f"something that the call changed could not be put back: {failed}") from failed
 
+    def _note(self, before: Any, write: Callable[[Any], object]) -> None:
+        """Note a value, or the items of a container as a tuple, and what writes another in its place."""
+        def put() -> None:
+            if (new := self.copied(before)) is not before:
+                write(new)
+
+        self._put.append(put)
+        self._undo.append(lambda: write(before))
+
     def _met(self, place: str, value: Any) -> None:
-        """Note the state of one object that can change."""
         kind = type(value)
         if isinstance(value, types.AsyncGeneratorType) or (
                 hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools", "_io")):
@@ -111,129 +132,63 @@ class _Start(Reachable):
         if isinstance(value, dict):
             self._mapping(value)
         elif isinstance(value, (list, collections.deque)):
-            self._sequence(value)
+            self._note(tuple(value), functools.partial(_write_items, value))
         elif isinstance(value, set):
-            before = value.copy()
-            self._undo += [lambda: value.update(before), value.clear]  # (the last first)
+            self._note(tuple(value), functools.partial(_write_elements, value))
+        elif isinstance(value, types.CellType):
+            self._cell_content(value)
+        elif isinstance(value, type):
+            if is_users(value):
+                self._note(tuple(vars(value).items()), functools.partial(_write_attributes, value))
         elif isinstance(value, types.FunctionType) and not is_library(value.__code__.co_filename):
             self._mapping(value.__globals__, {*names_read(value.__code__), "__warningregistry__"})
             self._mapping(value.__globals__.get("__warningregistry__", {}))
-            self._defaults(value)
+            self._note(value.__defaults__, lambda defaults: setattr(value, "__defaults__", defaults)
+                       if value.__defaults__ is not defaults else None)
+            self._mapping(value.__kwdefaults__ or {})
         elif isinstance(value, functools.partial):
-            self._partial(value)
-
-    def _partial(self, value: Any) -> None:
-        before = value.func, value.args, value.keywords, vars(value)
-
-        def put() -> None:
-            keywords = {name: self.copied(each) for name, each in before[2].items()}
-            value.__setstate__((before[0], self.copied(before[1]), keywords, before[3]))
-
-        self._put.append(put)
-        self._undo.append(lambda: value.__setstate__(before))
+            self._note((value.func, value.args, value.keywords, vars(value)), getattr(value, "__setstate__"))  # noqa: B009
 
     def _tensor(self, place: str, tensor: torch.Tensor) -> Iterable[tuple[str, Any]]:
         return [(f"{place}.{name}", value) for name, value in vars(tensor).items()]
 
-    def _cell(self, place: str, cell: types.CellType) -> Iterable[tuple[str, Any]]:
-        try:
-            before = cell.cell_contents
-        except ValueError:
-            self._undo.append(lambda: _empty(cell))
-        else:
-            self._put.append(lambda: setattr(cell, "cell_contents", self.copied(before)))
-            self._undo.append(lambda: setattr(cell, "cell_contents", before))
-        return super()._cell(place, cell)
-
-    def _class(self, place: str, cls: type) -> Iterable[tuple[str, Any]]:
-        if is_users(cls):
-            self._attributes_of(cls)
-        return super()._class(place, cls)
-
     def _mapping(self, value: dict[Any, Any], names: set[str] | None = None) -> None:
-        """Note a dictionary; of a module's variables those of some names only."""
-        before = dict(value) if names is None else {name: value[name] for name in names if name in value}
-        # (Of a class of the program's, methods of its own are not called; an OrderedDict has its order beside.)
+        """Note a dictionary; of a module's variables those with some names only."""
+        before = value.items() if names is None else ((name, value[name]) for name in names if name in value)
+        # (A program's subclass may override methods, which are not to be called; an OrderedDict also stores an order.)
         base: Any = collections.OrderedDict if isinstance(value, collections.OrderedDict) else dict
 
-        def put() -> None:
-            for key, item in before.items():
-                if (new := self.copied(item)) is not item:
-                    base.__setitem__(value, key, new)
-            if any(isinstance(key, torch.Tensor) for key in before):
-                refill({self.copied(key): self.copied(item) for key, item in before.items()})
-
-        def undo() -> None:
+        def write(pairs: tuple[tuple[Any, Any], ...]) -> None:
+            items = dict(pairs)
             if names is not None:
-                for name in names - before.keys():
+                for name in names - items.keys():
                     value.pop(name, None)
-                value.update(before)
-            elif len(value) != len(before) or any(
-                    one is not other for pair in zip(value.items(), before.items()) for one, other in zip(*pair)):
-                refill(before)
-
-        def refill(items: dict[Any, Any]) -> None:
-            base.clear(value)
+            elif len(value) != len(items) or any(one is not other for one, other in zip(value, items)):
+                base.clear(value)
             for key, item in items.items():
-                base.__setitem__(value, key, item)
+                if base.get(value, key, _ABSENT) is not item:
+                    base.__setitem__(value, key, item)
 
-        self._put.append(put)
-        self._undo.append(undo)
+        self._note(tuple(before), write)
 
-    def _defaults(self, function: types.FunctionType) -> None:
-        before = function.__defaults__, function.__kwdefaults__
-        if before[0] is not None and (new := self.copied(before[0])) is not before[0]:
-            self._put.append(lambda: setattr(function, "__defaults__", new))
-        self._undo.append(lambda: setattr(function, "__defaults__", before[0])
-                          if function.__defaults__ is not before[0] else None)
-        if before[1]:
-            self._mapping(before[1])
-
-    def _sequence(self, value: Any) -> None:
-        before = list(value)
-
-        def put() -> None:
-            for number, item in enumerate(before):
-                if (new := self.copied(item)) is not item:
-                    value[number] = new
-
-        def undo() -> None:
-            value.clear()
-            value.extend(before)
-
-        self._put.append(put)
-        self._undo.append(undo)
+    def _cell_content(self, cell: types.CellType) -> None:
+        try:
+            self._note(cell.cell_contents, lambda content: setattr(cell, "cell_contents", content))
+        except ValueError:
+            self._undo.append(lambda: delattr(cell, "cell_contents"))
 
     def _slot(self, owner: Any, member: types.MemberDescriptorType) -> None:
         try:
             before = member.__get__(owner, type(owner))
+        except AttributeError:
+            self._undo.append(functools.partial(_empty, owner, member))
+            return
+        with contextlib.suppress(AttributeError, TypeError):  # read-only
             member.__set__(owner, before)
-        except (AttributeError, TypeError):
-            return  # empty, or read-only
-        self._put.append(lambda: member.__set__(owner, self.copied(before)))
-        self._undo.append(lambda: member.__set__(owner, before))
-
-    def _attributes_of(self, cls: type) -> None:
-        before = dict(vars(cls))
-
-        def put() -> None:
-            for name, item in before.items():
-                if (new := self.copied(item)) is not item:
-                    setattr(cls, name, new)
-
-        def undo() -> None:
-            for name in [name for name in vars(cls) if name not in before]:
-                with contextlib.suppress(AttributeError, TypeError):
-                    delattr(cls, name)
-            for name, item in before.items():
-                if vars(cls).get(name) is not item and name not in ("__dict__", "__weakref__"):
-                    setattr(cls, name, item)
-
-        self._put.append(put)
-        self._undo.append(undo)
+            self._note(before, functools.partial(member.__set__, owner))
 
     def copied(self, value: Any) -> Any:
-        """Return a tensor's copy, and tuples and the call's own containers with copies in them; else the value."""
+        """Return the copy of a tensor, a tuple with such copies in it, else the value."""
         if isinstance(value, torch.Tensor):
             if id(value) not in self._copies:
                 self._alive.append(value)
@@ -274,22 +229,27 @@ class _Start(Reachable):
         return result
 
 
-def _empty(cell: types.CellType) -> None:
-    with contextlib.suppress(ValueError):
-        del cell.cell_contents
+def _write_items(value: Any, items: tuple[Any, ...]) -> None:
+    if len(value) != len(items) or any(one is not other for one, other in zip(value, items)):
+        value.clear()
+        value.extend(items)
 
 
-def _random_states() -> tuple[Any, ...]:
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
-    numpy = sys.modules.get("numpy")
-    return torch.get_rng_state(), cuda, random.getstate(), numpy.random.get_state() if numpy is not None else None
+def _write_elements(value: set[Any], elements: tuple[Any, ...]) -> None:
+    value.clear()
+    value.update(elements)
 
 
-def _set_random_states(states: tuple[Any, ...]) -> None:
-    torch.set_rng_state(states[0])
-    if states[1] is not None:
-        torch.cuda.set_rng_state_all(states[1])
-    random.setstate(states[2])
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and states[3] is not None:
-        numpy.random.set_state(states[3])
+def _write_attributes(cls: type, pairs: tuple[tuple[str, Any], ...]) -> None:
+    items = dict(pairs)
+    for name in [name for name in vars(cls) if name not in items]:
+        with contextlib.suppress(AttributeError, TypeError):
+            delattr(cls, name)
+    for name, item in items.items():
+        if vars(cls).get(name) is not item and name not in ("__dict__", "__weakref__"):
+            setattr(cls, name, item)
+
+
+def _empty(owner: Any, member: types.MemberDescriptorType) -> None:
+    with contextlib.suppress(AttributeError):
+        member.__delete__(owner)

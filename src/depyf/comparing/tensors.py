@@ -13,33 +13,33 @@ from ..capture.torch_private.quiet import without_side_effects
 
 @dataclasses.dataclass(frozen=True)
 class Tolerance:
-    """The distance that two values may be apart; ``None``: ``torch.testing.assert_close``'s own, by dtype."""
+    """The largest distance of equal values; ``None``: ``torch.testing.assert_close``'s own, by dtype."""
 
     rtol: float | None = None
     atol: float | None = None
 
 
-def kept(value: Any) -> Any:
-    """Return a copy to compare later: without gradients, numbers and tensors only."""
+def snapshot(value: Any) -> Any:
+    """Return a copy to compare later, without gradients."""
     with without_side_effects():
         if isinstance(value, torch.Tensor):
             return value.detach().clone()
         if isinstance(value, (tuple, list)):
-            return tuple(kept(item) for item in value)
+            return tuple(snapshot(item) for item in value)
         return value
 
 
 def difference(actual: Any, expected: Any, tolerance: Tolerance) -> tuple[bool, float]:
-    """Return whether two values are equal within the tolerance, and how far they are apart.
+    """Return whether two values are equal within the tolerance, and their largest absolute difference.
 
-    That is their largest absolute difference, infinite where they cannot be subtracted.
+    It is infinite where they cannot be subtracted.
     """
     if isinstance(expected, torch.Tensor) and isinstance(actual, torch.Tensor):
         with without_side_effects():
             return _tensors(actual, expected, tolerance)
     if isinstance(expected, (tuple, list)) and isinstance(actual, (tuple, list)) and len(actual) == len(expected):
         results = [difference(one, other, tolerance) for one, other in zip(actual, expected)]
-        return all(equal for equal, _ in results), max((apart for _, apart in results), default=0.0)
+        return all(equal for equal, _ in results), max((distance for _, distance in results), default=0.0)
     if isinstance(expected, float) and isinstance(actual, float):
         wide = [torch.tensor(each, dtype=torch.float64) for each in (actual, expected)]
         return _tensors(wide[0], wide[1], tolerance)
@@ -69,7 +69,7 @@ def _largest(actual: torch.Tensor, expected: torch.Tensor) -> float:
         wide = torch.complex128 if actual.is_complex() else torch.float64
         one, other = actual.to(wide), expected.to(wide)
         same = (one == other) | (torch.isnan(one) & torch.isnan(other))
-        apart = torch.where(same, torch.zeros_like(one), one - other).abs()
-        return float(torch.nan_to_num(apart, nan=float("inf"), posinf=float("inf")).max())
+        distance = torch.where(same, torch.zeros_like(one), one - other).abs()
+        return float(torch.nan_to_num(distance, nan=float("inf"), posinf=float("inf")).max())
     except (RuntimeError, NotImplementedError, TypeError):
         return float("nan")

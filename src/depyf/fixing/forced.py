@@ -1,7 +1,7 @@
 """Conditions of a change, forced to either side in the program's own functions.
 
-Where generated calls run, in plain Python, `if n > 0:` of a file becomes `if __depyf_force__(0, n > 0):`, and
-`torch.where(n > 0, a, b)` becomes `torch.where(__depyf_force__(0, n > 0), a, b)`. What torch compiles stays as it is.
+For generated calls, in plain Python, `if n > 0:` of a file becomes `if __depyf_force__(0, n > 0):`, and
+`torch.where(n > 0, a, b)` becomes `torch.where(__depyf_force__(0, n > 0), a, b)`. Compiled code is not changed.
 """
 
 from __future__ import annotations
@@ -31,25 +31,17 @@ def conditions_of(advices: Iterable[Advice]) -> dict[str, list[str]]:
 
 
 class _Logical(ast.NodeTransformer):
-    """Writes a condition on tensors and one on the numbers in them alike: `a & (b != 0)` as `a.item() and b`."""
+    """Makes conditions on tensors and on the numbers in them alike: `a & (b != 0)` and `a.item() and b`."""
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        self.generic_visit(node)
-        if isinstance(node.op, (ast.BitAnd, ast.BitOr)):
-            return ast.BoolOp(ast.And() if isinstance(node.op, ast.BitAnd) else ast.Or(), [node.left, node.right])
-        return node
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        self.generic_visit(node)
-        return ast.UnaryOp(ast.Not(), node.operand) if isinstance(node.op, ast.Invert) else node
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        self.generic_visit(node)
-        return node.left if ast.unparse(node).endswith(" != 0") else node
-
-    def visit_Call(self, node: ast.Call) -> ast.expr:
-        self.generic_visit(node)
+    def visit(self, node: ast.AST) -> ast.AST:
+        node = self.generic_visit(node)
         match node:
+            case ast.BinOp(left, ast.BitAnd() | ast.BitOr() as operator, right):
+                return ast.BoolOp(ast.And() if isinstance(operator, ast.BitAnd) else ast.Or(), [left, right])
+            case ast.UnaryOp(ast.Invert(), operand):
+                return ast.UnaryOp(ast.Not(), operand)
+            case ast.Compare(left) if ast.unparse(node).endswith(" != 0"):
+                return left
             case ast.Call(ast.Attribute(inner, "item" | "long"), [], []) | ast.Call(
                     ast.Name("int" | "float" | "bool"), [inner], []):
                 return inner
@@ -61,11 +53,11 @@ def _text(test: ast.expr) -> str:
 
 
 class Forcing:
-    """What conditions are forced to, in this process.
+    """Forces conditions to a side, in this process.
 
     Attributes:
         choices: the ways to force the conditions: none, then each by itself, as sides by number.
-        to: the one that holds now.
+        to: the current choice.
         taken: the sides that were taken since it was last cleared, as (number, side).
     """
 
@@ -79,11 +71,11 @@ class Forcing:
         setattr(builtins, _HELPER, self)
 
     def put_into(self, tree: ast.Module, path: str) -> None:
-        """Make the conditions of a file ask what they are forced to."""
+        """Wrap the conditions of a file in calls of this object."""
         _Instrumented(self._numbers.get(path, {})).visit(tree)
 
     def __call__(self, number: int, test: Any) -> Any:
-        """Return the test, or what it is forced to."""
+        """Return the test, or the side to which it is forced."""
         import torch
 
         side = self.to.get(number)

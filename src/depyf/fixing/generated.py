@@ -1,4 +1,4 @@
-"""Generated calls: each call that the program made, and variations of it, in plain Python, each in a child process.
+"""Generated calls: each call that the program made, and variations of it, in plain Python, in a child process.
 
 A process with the old texts gives outcomes for ``f``, ``x all zeros``, ``n > 0 forced True`` ...; one with the new
 texts gives outcomes for the same calls.
@@ -44,7 +44,7 @@ class Generator:
     is put back before the next.
 
     Args:
-        forcing: what conditions of the change are forced to.
+        forcing: forces conditions of the change.
     """
 
     def __init__(self, forcing: Forcing) -> None:
@@ -54,7 +54,7 @@ class Generator:
         self._spent = 0.0
 
     def call(self, name: str, model: Any, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Make a call of the program in plain Python, after it was repeated."""
+        """Repeat a call of the program, then make it in plain Python."""
         from ..capture.torch_private import pipeline
 
         self.repeat(name, model, args, kwargs)
@@ -118,32 +118,12 @@ class Generator:
 
 def _run(function: Callable[..., Any], variation: Variation, forced: Mapping[int, bool], forcing: Forcing,
          ) -> dict[str, Any]:
-    """Run one generated call and return what is known of it, by the attributes of :class:`Call`."""
+    """Run one generated call and return its attributes of :class:`Call`."""
+    from ..capture.torch_private import pipeline
+    from ..comparing.outcome import outcome_of
     from ..comparing.state import repeatable
 
     owner: Any = getattr(function, "__self__", function)
-    with repeatable({"function": function, "self": owner}, variation.args, variation.kwargs) as (args, kwargs):
-        if variation.training is not None:
-            owner.train(variation.training)
-        return _observed(function, owner, args, kwargs, forced, forcing)
-
-
-def _observed(function: Callable[..., Any], owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
-              forced: Mapping[int, bool], forcing: Forcing) -> dict[str, Any]:
-    import torch
-
-    from ..capture.torch_private import pipeline
-    from ..comparing.outcome import outcome_of
-    from ..comparing.reachable import Reachable
-
-    said, roots = _Said(), _roots(function, owner)
-    forcing.to, forcing.taken = forced, set()
-    torch.manual_seed(0)
-    random.seed(0)
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(0)
-    logging.getLogger().addHandler(said)
-    warn, warnings.warn = warnings.warn, said.warn
     own_words = False
 
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -154,28 +134,47 @@ def _observed(function: Callable[..., Any], owner: Any, args: tuple[Any, ...], k
             own_words = _in_own_words(error)
             raise
 
-    try:
-        with pipeline.all_eager():
+    with repeatable({"function": function, "self": owner}, variation.args, variation.kwargs) as (args, kwargs):
+        if variation.training is not None:
+            owner.train(variation.training)
+        roots = _roots(function, owner)
+        forcing.to, forcing.taken = forced, set()
+        seed()
+        with _Messages() as messages, pipeline.all_eager():
             outcome = outcome_of(called, roots, args, kwargs, None)
-    finally:
-        logging.getLogger().removeHandler(said)
-        warnings.warn = warn
-    outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash is another in each process)
-    now, walk = _roots(function, owner), Reachable()
+        outcome.random["python"] = zlib.adler32(repr(random.getstate()).encode())  # (a hash differs between processes)
+        _add_new_globals(outcome.states, roots, _roots(function, owner))
+    return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": messages.lines, "own_words": own_words}
+
+
+def _add_new_globals(states: dict[str, Any], roots: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Add what a call assigned to a name; remove what only a text names, as the module `torch`."""
+    from ..comparing.reachable import Reachable
+
+    walk = Reachable()
     for name, value in now.items():
-        if roots.get(name) is not value:  # (a name that the call gave to another object)
+        if roots.get(name) is not value:
             walk.add(name, value)
-    outcome.states.update(walk.states)
+    states.update(walk.states)
     owners = {name.partition(".")[0] for name in now}
-    for place in list(outcome.states):  # (what only a text names, as the module `torch`, is no difference)
+    for place in list(states):
         of_global = re.match(r"global \w+", place)
         if of_global is not None and of_global[0] not in owners:
-            del outcome.states[place]
-    return {"outcome": outcome, "taken": frozenset(forcing.taken), "said": said.lines, "own_words": own_words}
+            del states[place]
+
+
+def seed() -> None:
+    """Seed the random numbers of torch, Python and NumPy."""
+    import torch
+
+    torch.manual_seed(0)
+    random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
 
 
 def _in_own_words(error: BaseException) -> bool:
-    """Return whether a statement raised an error, or it names a key; else the words are those of an operation."""
+    """Return whether a statement of the program raised an error, or it names a key; else an operation raised it."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -184,12 +183,21 @@ def _in_own_words(error: BaseException) -> bool:
         and not trace.tb_frame.f_globals.get("__name__", "").startswith("torch."))
 
 
-class _Said(logging.Handler):
-    """Takes log records and the warnings that Python code gives, without the lines that they come from."""
+class _Messages(logging.Handler):
+    """Inside, collects log records and the warnings of Python code, without their lines in the program."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[tuple[str, str]] = []
+
+    def __enter__(self) -> _Messages:
+        logging.getLogger().addHandler(self)
+        self._warn, warnings.warn = warnings.warn, self.warn
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        logging.getLogger().removeHandler(self)
+        warnings.warn = self._warn
 
     def emit(self, record: logging.LogRecord) -> None:
         self.lines.append((record.levelname, record.getMessage()))
@@ -200,7 +208,7 @@ class _Said(logging.Handler):
 
 
 def _roots(function: Callable[..., Any], owner: Any) -> dict[str, Any]:
-    """Return what a call can change by name: its object, unless that is none, and what its function can reach."""
+    """Return what a call can change by name: its object, if there is one, and what its function can reach."""
     from ..capture.torch_private.private_api import LEFT_BY_TORCH
 
     roots: dict[str, Any] = {} if owner is None or isinstance(owner, types.FunctionType) else {"self": owner}

@@ -1,7 +1,6 @@
-"""What a run came to: how often torch broke, skipped and compiled again, and what calls of compiled functions left.
+"""The outcome of a run: graph breaks, skipped functions, recompiles, and the outcomes of calls of compiled functions.
 
-A trial of the program gives the calls that it made, one with generated calls gives these; :func:`compared` says where
-two lists of calls differ.
+These are the calls that the program made, or generated ones; :func:`compared` says where two lists of calls differ.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from ..views.findings import lost_functions
 from ..views.markdown import count
 from .forced import Conditions
 
-#: How a tensor prints the function that it is the result of: another one computes the same.
+#: The autograd function that a tensor prints: another one may compute the same.
 _GRADIENT = re.compile(r"grad_fn=<\w+>")
-#: The name of the inputs that there was no time for.
+#: The name of the inputs for which no time was left.
 MORE = "further inputs"
-#: Calls that were not judged of which so many are named.
+#: So many calls that were not judged are named.
 MOST_NAMED = 3
 
 
@@ -31,12 +30,12 @@ class Call:
     Attributes:
         function: its name.
         number: of the program's call of this function, counted from 1.
-        input: what differs from that call; ``""`` for the program's own, which torch compiled.
+        input: the difference from that call; ``""`` for the program's own, which torch compiled.
         forced: sides that conditions were forced to, by number.
-        outcome: what it left, a ``comparing.outcome.Outcome``; ``None`` where it could not be judged.
+        outcome: a ``comparing.outcome.Outcome``; ``None`` where it could not be judged.
         taken: the sides of conditions that it took.
-        said: what it logged and warned of, as (level, text).
-        own_words: it raised what a ``raise`` or ``assert`` of the program names; else the words are torch's.
+        said: log records and warnings, as (level, text).
+        own_words: it raised an error with words of the program; else they are torch's.
         why_not: why it could not be judged.
     """
 
@@ -52,7 +51,7 @@ class Call:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What it shares with the same call of another run."""
+        """Identifies the same call of another run."""
         return self.function, self.number, self.input, *self.forced.items()
 
 
@@ -62,10 +61,10 @@ class Outcome:
 
     Attributes:
         capture: its records; ``None`` where there are none.
-        calls: the calls of its compiled functions, or the generated ones.
+        calls: of its compiled functions, or the generated ones.
         printed: its standard output.
         status: its exit status; ``None`` where it took too long.
-        error: the end of its standard error, where it failed.
+        error: the end of its standard error.
     """
 
     capture: Capture | None
@@ -106,28 +105,28 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """How long torch compiled."""
+        """The compile time."""
         return sum(each.seconds for each in self._compilations)
 
     @property
     def weight(self) -> int:
-        """How much is in the way: a function in plain Python weighs more than a break, and that than a recompile.
+        """The sum of all problems: a function in plain Python weighs more than a break, and that than a recompile.
 
-        (A function that is given up is never compiled again: recompiles may show when it is compiled at last.)
+        (Recompiles of a function that torch gave up may only show when it is compiled.)
         """
         return 3 * self.skipped + 2 * self.breaks + self.recompiles
 
     @property
     def problems(self) -> int:
-        """The number of all that advice is for."""
+        """The number of breaks, skipped functions and recompiles."""
         return self.breaks + self.skipped + self.recompiles
 
     def same_results(self, other: Outcome) -> bool:
-        """Return whether another run printed and gave the same."""
+        """Return whether another run printed and returned the same."""
         return not self.difference(other)
 
     def difference(self, before: Outcome) -> str:
-        """Return in words where this run printed or gave something else than one before; ``""``: nowhere."""
+        """Return in words where this run differs from one before; ``""``: nowhere."""
         if self.status != before.status:
             return "the exit status is another one"
         if _GRADIENT.sub("", self.printed) != _GRADIENT.sub("", before.printed):
@@ -142,10 +141,10 @@ class Verdict:
     """Whether calls are the same with two texts.
 
     Attributes:
-        calls: how many were compared.
+        calls: the number that were compared.
         differs: the first that is not the same, in words; ``""``: none.
         unjudged: what could not be compared, in words.
-        conditions: how many conditions the change has.
+        conditions: the number of conditions of the change.
         one_sided: conditions of which a side was never compared, or that no call ended without an error.
     """
 
@@ -157,7 +156,7 @@ class Verdict:
 
     @property
     def why_not(self) -> str:
-        """What differs, or why that is not known; ``""`` where every condition was compared on both sides."""
+        """The difference, or why it is not known; ``""`` where every condition was compared on both sides."""
         unknown = self.one_sided or (() if self.calls else (*self.unjudged, "no call could be repeated"))
         return self.differs or next(iter(unknown), "")
 
@@ -173,12 +172,9 @@ class Verdict:
 
 def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
              tolerance: tuple[float, ...] = ()) -> Verdict:
-    """Return the verdict on the calls of two runs.
+    """Return the verdict on the calls of two runs, where a change has these conditions.
 
-    Args:
-        old, new: the calls.
-        conditions: of the change that is judged.
-        tolerance: how far numbers may be apart, relative and absolute; ``()``: as far as rounding goes.
+    ``tolerance`` is relative and absolute; ``()``: that of rounding.
     """
     from ..comparing.reachable import MOST
 
@@ -192,7 +188,7 @@ def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
         known = one or other or Call("")
         of_input = before.get((known.function, known.number, known.input))
         if known.forced and (of_input is None or of_input.outcome is None or of_input.outcome.raised is not None):
-            continue  # (an error of the side that an input takes by itself says nothing of the other side)
+            continue  # (where the unforced call raises, a forced one says nothing)
         what = ", ".join((known.function, *([known.input] if known.input else []), *(
             f"`{tests[number]}` forced {side}" for number, side in known.forced.items())))
         if one is None or other is None:
@@ -219,7 +215,7 @@ def compared(old: Sequence[Call], new: Sequence[Call], conditions: Conditions,
 
 
 def _difference(new: Call, old: Call, tolerance: tuple[float, ...]) -> str:
-    """Return in words where a call with the new text leaves something else; ``""``: nowhere."""
+    """Return in words where the outcome of a call with the new text differs; ``""``: nowhere."""
     from ..comparing.outcome import disagreements
     from ..comparing.tensors import Tolerance
 

@@ -30,8 +30,8 @@ class Patch:
 
     Attributes:
         program: its file; settings go there.
-        taken: the changes, in the order in which they were made.
-        texts: the files that they change, by real path, as they would be.
+        taken: the changes, in order.
+        texts: the new texts of files, by real path.
     """
 
     program: str
@@ -39,7 +39,7 @@ class Patch:
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, path: str) -> str:
-        """Return the text of a file as it would be."""
+        """Return the text of a file with the patch."""
         return self.texts[path] if path in self.texts else _written(path)
 
     def with_advice(self, advices: Iterable[Advice]) -> Patch | None:
@@ -61,7 +61,7 @@ class Patch:
 
 
 def with_settings(text: str, settings: Sequence[str]) -> str:
-    """Return a program's text with lines put after its imports, with that of torch where it is missing."""
+    """Return a program's text with lines after its imports, and ``import torch`` where it is missing."""
     fresh = [line for line in dict.fromkeys(settings) if line not in text.splitlines()]
     imports = [node for node in ast.parse(text).body if isinstance(node, (ast.Import, ast.ImportFrom))]
     known = {alias.asname or alias.name for node in imports if isinstance(node, ast.Import) for alias in node.names}
@@ -83,7 +83,7 @@ def _parses(text: str) -> bool:
 
 
 def unified_diff(texts: Mapping[str, str], folder: str) -> str:
-    """Return the patch as a unified diff, with paths as they are from a folder."""
+    """Return the patch as a unified diff, with paths relative to a folder."""
     parts: list[str] = []
     for path, new in sorted(texts.items()):
         old, name = _written(path), os.path.relpath(path, folder)
@@ -91,13 +91,13 @@ def unified_diff(texts: Mapping[str, str], folder: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in parts)
 
 
-# --- what a patch leaves -----------------------------------------------------------------------------
-def left(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[str]:
-    """Return lines on what torch still breaks, skips and compiles again; what is to be done is indented.
+# --- what remains after a patch ----------------------------------------------------------------------
+def remaining_problems(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[str]:
+    """Return lines on the remaining breaks, skipped functions and recompiles; advice is indented.
 
     Args:
         capture: the last run.
-        rejected: changes that were tried and not taken, with why not; they are no advice.
+        rejected: changes that were tried and not taken, with the reason; they are no advice.
     """
     run = RunIndex(capture)
     adviser = Adviser(run)
@@ -105,7 +105,7 @@ def left(capture: Capture, rejected: Mapping[str, str] | None = None) -> list[st
 
 
 def _breaks(run: RunIndex, adviser: Adviser, rejected: Mapping[str, str]) -> Iterator[str]:
-    """Yield lines on the breaks; each line of the user's once, though it may break several functions."""
+    """Yield lines on the breaks; each of the user's lines once, though it may break several functions."""
     pairs = [(broken, each) for each in run.capture.compilations for broken in each.breaks]
     times: Counter[tuple[str, str, tuple[str, ...]]] = Counter()
     for members in breaks_by_place(pairs):

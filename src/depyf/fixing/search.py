@@ -1,7 +1,7 @@
-"""The search for a patch: try what advice proposes, take what helps and leaves what the program does as it is.
+"""The search for a patch: try the changes that advice proposes, take those that help and preserve the results.
 
-A round tries one change after the other until one helps; those for breaks first, since many a recompile is of a resume
-function, and goes with the break. Rounds end where nothing is left, nothing new is proposed, or the runs are used up.
+A round tries one change after the other until one helps; those for breaks first, since many recompiles are of resume
+functions, and go with the break. Rounds end when nothing is left, nothing new is proposed, or the runs are used up.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .forced import Conditions, conditions_of
 from .outcome import Outcome, Verdict, compared
 from .patch import Patch
 
-#: Changes that mend a break and show others, taken in the hope of mending those too; and how much more these may weigh
-#: (:attr:`Outcome.weight`). Torch gives a function up at its first break, so that the others show after that.
+#: Changes that repair a break and reveal others, taken in the hope of repairing those, too; and the weight that these
+#: may add (:attr:`Outcome.weight`). Torch may give a function up at its first break: the others show after that.
 MOST_AHEAD = 2
 MOST_SHOWN = 8
 
@@ -30,7 +30,7 @@ Trial = Callable[..., Outcome]
 
 @dataclass(frozen=True)
 class Step:
-    """A patch that holds, the run with it, and what generated calls say of it."""
+    """A patch that preserves the results, the run with it, and the verdict of generated calls."""
 
     after: Outcome
     patch: Patch
@@ -39,16 +39,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Found:
-    """What the search came to.
+    """The result of the search.
 
     Attributes:
         before, after: the run without and with the patch.
-        taken: what the patch does.
-        texts: the files that it changes, by real path, as they would be.
-        verdict: what generated calls say of it.
-        runs: how often the program ran.
+        taken: the changes of the patch.
+        texts: the new texts of the files that it changes, by real path.
+        verdict: of generated calls.
+        runs: the number of runs of the program.
         refused: why nothing was tried, or ``""``.
-        rejected: what was tried and is no part of the patch, in words, with why not.
+        rejected: what was tried and is no part of the patch, in words, with the reason.
     """
 
     before: Outcome
@@ -62,12 +62,12 @@ class Found:
 
 
 class Search:
-    """A search over one program.
+    """A search for a patch of one program.
 
     Args:
         program: its file.
         trial: runs it.
-        most_runs: after so many the search ends with what it has.
+        most_runs: the search ends after so many.
         on_run: called before each run with its number and what is tried.
     """
 
@@ -91,7 +91,7 @@ class Search:
         return self.most_runs - self.runs
 
     def patch(self) -> Found:
-        """Return the patch that was found."""
+        """Run the search."""
         before = self.before = self._run(Patch(self.program), "the program as it is")
         found, refused = Step(before, Patch(self.program)), ""
         if before.status != 0 or before.capture is None:
@@ -108,7 +108,7 @@ class Search:
         return Found(before, found.after, taken, found.patch.texts, found.verdict, self.runs, refused, rejected)
 
     def _found(self, found: Step) -> Step:
-        """Return the last step by which less is in the way."""
+        """Return the last step that weighs less than those before."""
         step: Step | None = found
         ahead = 0
         while step is not None and step.after.weight and self._left > 0 and ahead <= MOST_AHEAD:
@@ -119,7 +119,7 @@ class Search:
         return found
 
     def _round(self, step: Step) -> Step | None:
-        """Return the step after this one; ``None``: nothing that is proposed holds."""
+        """Return the next step; ``None`` where no proposed change can be taken."""
         opening = None
         fresh = self._fresh(step)
         for each in fresh:
@@ -131,17 +131,17 @@ class Search:
             if isinstance(found, str):
                 self.rejected[each.change] = found
             elif found.after.weight < step.after.weight:
-                return found  # (lines have moved: what is left is proposed again)
+                return found  # (lines have moved: the remaining changes are proposed again)
             else:
                 opening = opening or found
         if opening is not None:
-            self.tried -= self.on_recompiles  # (what did not help may do so where the break is gone)
+            self.tried -= self.on_recompiles  # (what did not help may do so without the break)
         elif fresh:
             return self._round(step)
         return opening
 
     def _judged(self, step: Step, patch: Patch, what: str) -> Step | str:
-        """Return a patch as a step, or why it is none: what is left weighs as much, or something differs."""
+        """Return a patch as a step, or why it cannot be taken: nothing weighs less, or something differs."""
         after = self._run(patch, what)
         if after.status != 0:
             return "the program fails with it" if after.status else "the program takes too long with it"
@@ -186,4 +186,3 @@ class Search:
             for change in run.changes(compilation):
                 yield from [each for each in proposals(value_change(change), location, sources, self.program)
                             if each not in self.tried][:1]
-

@@ -15,7 +15,6 @@ import importlib.machinery
 import io
 import linecache
 import os
-import random
 import sys
 import tempfile
 import threading
@@ -30,7 +29,7 @@ from ..advice.source import parsed
 from ..recorded_runs import captures_of
 from ..records.store import RecordsError
 from .forced import Conditions, Forcing
-from .generated import Generator
+from .generated import Generator, seed
 from .outcome import Call, Outcome
 
 DUMP, PRINTED, ERRORS = "dump", "stdout", "stderr"
@@ -40,7 +39,7 @@ _SHOWN = 2000
 
 
 class Runner:
-    """Runs a program, each time in a process of its own.
+    """Runs a program, each time in a fork.
 
     Args:
         program: its file.
@@ -52,7 +51,7 @@ class Runner:
         self.program, self.arguments, self.limit = program, tuple(arguments), limit
 
     def folder(self) -> contextlib.AbstractContextManager[str]:
-        """Return where a run leaves its dump and what it prints."""
+        """Return the folder for the dump and the output of a run."""
         return tempfile.TemporaryDirectory(prefix="depyf_fix_")
 
     def __call__(self, texts: Mapping[str, str], conditions: Conditions | None = None) -> Outcome:
@@ -60,8 +59,8 @@ class Runner:
 
         Args:
             texts: by real path.
-            conditions: of a change that is judged by generated calls: nothing is compiled, and calls of what would be
-                are repeated with other inputs; ``None``: the program runs as it is.
+            conditions: of a change that is judged by generated calls: nothing is compiled, and calls of compiled
+                functions are repeated with other inputs; ``None``: the program runs as it is.
         """
         from .. import link, prepare  # noqa: F401
         from ..capture import apart
@@ -81,11 +80,7 @@ class Runner:
             return Outcome(capture, calls, _text(folder, PRINTED), status, _text(folder, ERRORS)[-_SHOWN:])
 
     def _run(self, texts: Mapping[str, str], folder: str, conditions: Conditions | None) -> tuple[int, list[Call]]:
-        """Run the program in this process, which is for it alone.
-
-        Returns:
-            Its exit status, and the calls of its compiled functions, or the generated ones.
-        """
+        """Run the program in this process; return its exit status and the calls of its compiled functions."""
         import torch
 
         from ..prepare import prepare_debug
@@ -93,12 +88,10 @@ class Runner:
         def text(path: str) -> str:
             return texts[path] if path in texts else reading.text(path, budgets.CODE)
 
-        forcing, calls = Forcing(conditions or {}), list[Call]()
+        forcing = Forcing(conditions or {})
         generator = Generator(forcing) if conditions is not None else None
-        torch.manual_seed(0)
-        random.seed(0)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed(0)
+        calls = generator.calls if generator is not None else []
+        seed()
         on_call = generator.call if generator is not None else noting(calls)
         setattr(builtins, _WATCHED, watched(lambda function: function, on_call))
         torch.compile = watched(torch.compile, on_call)
@@ -128,7 +121,7 @@ class Runner:
                 thread.join()
         atexit._run_exitfuncs()
         sys.stdout.flush()
-        return status, generator.calls if generator is not None else calls
+        return status, calls
 
 
 def _text(folder: str, name: str) -> str:
@@ -153,7 +146,7 @@ def take_texts(texts: Mapping[str, str], forcing: Forcing) -> None:
 
 
 def code_of(text: str, path: str, forcing: Forcing) -> types.CodeType:
-    """Return the code of a text; calls of what is compiled with the file's own text, and not with this, are watched."""
+    """Return the code of a text; calls of functions that are compiled only with the file's own text are watched."""
     tree, before = ast.parse(text), parsed(reading.text(path, budgets.CODE)) or ast.Module([], [])
     compiled = {node.name for node in ast.walk(before) if isinstance(node, ast.FunctionDef)
                 and any(map(is_compile, node.decorator_list))}
@@ -167,7 +160,7 @@ def code_of(text: str, path: str, forcing: Forcing) -> types.CodeType:
 # --- calls of compiled functions ------------------------------------------------------------------
 #: Of each thread, whether it is in such a call.
 _INSIDE = threading.local()
-#: Makes a call of a compiled function: its name, what it was made of, itself, arguments.
+#: Makes a call of a compiled function: its name, the function that was compiled, itself, arguments.
 OnCall = Callable[[str, Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -204,8 +197,8 @@ def watched(compiler: Callable[..., Any], on_call: OnCall) -> Callable[..., Any]
 
 
 def noting(calls: list[Call]) -> OnCall:
-    """Return what makes a call and notes its result or exception."""
-    from ..comparing.outcome import Outcome, Raised
+    """Return what makes a call and records its result or exception."""
+    from ..comparing.outcome import Outcome, raised
     from ..comparing.reachable import RESULT, Reachable
 
     def on_call(name: str, model: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -214,7 +207,7 @@ def noting(calls: list[Call]) -> OnCall:
         try:
             result = function(*args, **kwargs)
         except Exception as error:
-            outcome.raised = Raised(type(error).__qualname__, str(error), type(error).__module__)
+            outcome.raised = raised(error)
             raise
         walk = Reachable()
         walk.add(RESULT, result)
@@ -222,5 +215,3 @@ def noting(calls: list[Call]) -> OnCall:
         return result
 
     return on_call
-
-

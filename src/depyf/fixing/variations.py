@@ -17,7 +17,10 @@ import torch
 #: Tensors and numbers of one call that are also varied alone, while the others are as recorded.
 MOST_ALONE = 4
 
-Change = Callable[[Any], Any]
+#: The keys and indices that lead to a value in (args, kwargs).
+_Place = tuple[Any, ...]
+_Change = Callable[[Any], Any]
+_OfTensor = Callable[[torch.Tensor], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Variation:
 
 def variations(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
                ) -> Iterator[Variation]:
-    """Yield the inputs, each once: first the recorded one, then others with containers and tensors of their own."""
+    """Yield the inputs, each once: first the recorded one, then others with new containers and tensors."""
     seen: set[str] = set()
     for each in _all(function, module, args, kwargs):
         contents = repr((each.training, [_contents(value) for _, value in _leaves((each.args, each.kwargs))]))
@@ -59,131 +62,42 @@ def _all(function: Callable[..., Any], module: Any, args: tuple[Any, ...], kwarg
     if isinstance(module, torch.nn.Module):
         mode = "training" if not module.training else "evaluation"
         yield Variation(f"in {mode} mode", args, kwargs, not module.training)
-    places = [place for place, value in _leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-    for name, change in _on_all(args, kwargs):
-        yield _changed(name, args, kwargs, functools.partial(_everywhere, change))
-    for one in places[:MOST_ALONE] if len(places) > 1 else ():
-        for name, change in (*_VALUES[:4], *_TYPES, *_SHAPES):
-            yield _changed(f"only {_place(one)}: {name}", args, kwargs, _only_at(one, change))
-    yield from _numbers(args, kwargs)
+    for name, change in _changes(_leaves((args, kwargs))):
+        yield Variation(name, *_mapped((args, kwargs), (), change))
     yield from _missing(function, args, kwargs)
 
 
-def _on_all(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Change]]:
-    yield from ((f"tensors {name}", change) for name, change in (*_VALUES, *_TYPES, *_GRADIENTS))
-    sizes = dict.fromkeys(size for _, value in _leaves((args, kwargs)) if isinstance(value, torch.Tensor)
-                          for size in value.shape)
-    for size in list(sizes)[:MOST_ALONE]:
+def _changes(leaves: Sequence[tuple[_Place, Any]]) -> Iterator[tuple[str, Callable[[_Place, Any], Any]]]:
+    """Yield changes of what a call is given: of all tensors, of all sizes, of one tensor, of one number."""
+    for name, change in (*_VALUES, *_TYPES, *_GRADIENTS):
+        yield f"tensors {name}", _changed(change)
+    tensors = [(place, value) for place, value in leaves if isinstance(value, torch.Tensor)]
+    for size in list(dict.fromkeys(size for _, value in tensors for size in value.shape))[:MOST_ALONE]:
         for other in dict.fromkeys((0, 1, size + 1, 2 * size, size - 1)):
             if other not in (size, -1):
-                yield f"size {other} in the place of {size}", functools.partial(
-                    _resized, functools.partial(_replaced, size, other))
-
-
-def _replaced(size: int, other: int, shape: Sequence[int]) -> list[int]:
-    return [other if each == size else each for each in shape]
-
-
-def _everywhere(change: Change, place: Any, value: Any) -> Any:
-    return change(value)
-
-
-def _instead(other: Any, value: Any) -> Any:
-    return other
-
-
-def _only_at(wanted: Any, change: Change) -> Callable[[Any, Any], Any]:
-    return lambda place, value: change(value) if place == wanted else value
-
-
-# --- tensors --------------------------------------------------------------------------------------
-def _of(applies: Callable[[torch.Tensor], bool], change: Callable[[torch.Tensor], torch.Tensor]) -> Change:
-    """Return a change of tensors to which it applies: others, and what is no tensor, are left as they are."""
-    def changed(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or not applies(value):
-            return value
-        new = change(value.detach().clone()).detach()
-        return new.requires_grad_((value.requires_grad or new.requires_grad) and new.is_floating_point())
-
-    return changed
-
-
-def _number(value: torch.Tensor) -> bool:
-    return value.dtype != torch.bool and not value.is_complex()
-
-
-def _with_first(number: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    return lambda value: value.flatten().index_fill(0, torch.zeros(
-        min(1, value.numel()), dtype=torch.long, device=value.device), number).reshape(value.shape)
-
-
-def _random(seed: int, scale: float) -> Callable[[torch.Tensor], torch.Tensor]:
-    return lambda value: (torch.randn(value.shape, generator=torch.Generator().manual_seed(seed)) * scale).to(value)
-
-
-#: Name, what it applies to, what it makes of a tensor.
-_ROWS: tuple[tuple[str, Callable[[torch.Tensor], bool], Callable[[torch.Tensor], torch.Tensor]], ...] = (
-    ("all zeros", _number, torch.zeros_like), ("all negative", _number, lambda value: -value.abs() - 1),
-    ("all ones", _number, torch.ones_like), ("with a zero", _number, _with_first(0)),
-    ("random", torch.is_floating_point, _random(0, 1.0)),
-    ("random, wide", torch.is_floating_point, _random(1, 10.0)),
-    ("with NaN", torch.is_floating_point, _with_first(float("nan"))),
-    ("all NaN", torch.is_floating_point, lambda value: torch.full_like(value, float("nan"))),
-    ("with inf", torch.is_floating_point, _with_first(float("inf"))),
-    ("with -inf", torch.is_floating_point, _with_first(float("-inf"))),
-    ("large", torch.is_floating_point, lambda value: value * 1e6),
-    ("tiny", torch.is_floating_point, lambda value: value * 1e-6),
-    ("large negative", _number, lambda value: -value.abs() * 1000 - 1),
-    ("random, narrow", torch.is_floating_point, _random(2, 0.01)),
-    ("whole numbers", torch.is_floating_point, torch.round),
-    ("opposite", _number, torch.neg), ("plus one", _number, lambda value: value + 1),
-)
-_VALUES = tuple((name, _of(applies, change)) for name, applies, change in _ROWS)
-_TYPES = tuple((str(dtype).removeprefix("torch."), _of(_number, functools.partial(torch.Tensor.to, dtype=dtype)))
-               for dtype in (torch.float64, torch.float16, torch.int64))
-
-
-def _graded(change: Change) -> Change:
-    def graded(value: Any) -> Any:
-        floating = isinstance(value, torch.Tensor) and value.is_floating_point()
-        return change(value).detach().clone().requires_grad_() if floating else value
-
-    return graded
-
-
-_GRADIENTS = tuple((f"{name} that require a gradient".lstrip(), _graded(change))
-                   for name, change in (("", lambda value: value), *_VALUES[:6]))
-
-
-def _resized(shape_of: Callable[[Sequence[int]], list[int]], value: Any) -> Any:
-    """Return a tensor of another shape with the same values, repeated."""
-    def resized(value: torch.Tensor) -> torch.Tensor:
-        shape = shape_of(value.shape)
-        for dimension, size in enumerate(shape):
-            if size != value.shape[dimension]:
-                if not value.shape[dimension]:
-                    return value.new_ones(shape)
-                value = value.index_select(
-                    dimension, torch.arange(size, device=value.device) % value.shape[dimension])
-        return value
-
-    return _of(lambda value: True, resized)(value)
-
-
-_SHAPES: tuple[tuple[str, Change], ...] = tuple((name, functools.partial(_resized, shape_of)) for name, shape_of in (
-    ("of one element in each dimension", lambda shape: [1] * len(shape)),
-    ("with a first dimension of 1", lambda shape: [1, *shape[1:]][:len(shape)]),
-    ("with a last dimension of 1", lambda shape: [*shape[:-1], 1][:len(shape)])))
-
-
-def _numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
-    numbers = [(place, value) for place, value in _leaves((args, kwargs)) if isinstance(value, (bool, int, float))]
-    for one, number in numbers[:MOST_ALONE]:
+                change = _resized(functools.partial(_with_size, size, other))
+                yield f"size {other} in the place of {size}", _changed(change)
+    for place, _ in tensors[:MOST_ALONE] if len(tensors) > 1 else ():
+        for name, change in (*_VALUES[:4], *_TYPES, *_SHAPES):
+            yield f"only {_in_words(place)}: {name}", _changed(change, place)
+    numbers = [(place, value) for place, value in leaves if isinstance(value, (bool, int, float))]
+    for place, number in numbers[:MOST_ALONE]:
         others = (not number,) if isinstance(number, bool) else (
             type(number)(0), type(number)(1), type(number)(-1), type(number)(1000), -number, number + 1)
-        for other in dict.fromkeys(others):
-            put = functools.partial(_instead, other)
-            yield _changed(f"{_place(one)} is {other!r}", args, kwargs, _only_at(one, put))
+        for new in dict.fromkeys(others):
+            yield f"{_in_words(place)} is {new!r}", _changed(functools.partial(_replaced_by, new), place)
+
+
+def _changed(change: _Change, only_at: _Place | None = None) -> Callable[[_Place, Any], Any]:
+    return lambda place, value: change(value) if only_at in (None, place) else value
+
+
+def _replaced_by(new: Any, value: Any) -> Any:
+    return new
+
+
+def _with_size(size: int, other: int, shape: Sequence[int]) -> list[int]:
+    return [other if each == size else each for each in shape]
 
 
 def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Variation]:
@@ -195,23 +109,87 @@ def _missing(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
     for number, (name, parameter) in enumerate(parameters.items()):
         if parameter.default is None:
             without = tuple(None if n == number else each for n, each in enumerate(args))
-            yield _changed(f"{name} is None", without, {**kwargs, **({name: None} if name in kwargs else {})},
-                           lambda place, value: value)
+            given = without, {**kwargs, **({name: None} if name in kwargs else {})}
+            yield Variation(f"{name} is None", *_mapped(given, (), lambda place, value: value))
+
+
+# --- tensors --------------------------------------------------------------------------------------
+def _of(applies: Callable[[torch.Tensor], bool], change: _OfTensor, gradient: bool = False) -> _Change:
+    """Return a change of the tensors to which it applies; ``gradient``: they then require one."""
+    def changed(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not applies(value):
+            return value
+        new = change(value.detach().clone()).detach()
+        return new.requires_grad_((gradient or value.requires_grad) and new.is_floating_point())
+
+    return changed
+
+
+def _is_number(value: torch.Tensor) -> bool:
+    return value.dtype != torch.bool and not value.is_complex()
+
+
+def _with_first(number: float) -> _OfTensor:
+    return lambda value: value.flatten().index_fill(0, torch.zeros(
+        min(1, value.numel()), dtype=torch.long, device=value.device), number).reshape(value.shape)
+
+
+def _random(seed: int, scale: float) -> _OfTensor:
+    return lambda value: (torch.randn(value.shape, generator=torch.Generator().manual_seed(seed)) * scale).to(value)
+
+
+def _resized(shape_of: Callable[[Sequence[int]], list[int]]) -> _Change:
+    """Return a change to another shape with the same values, repeated."""
+    def resized(value: torch.Tensor) -> torch.Tensor:
+        shape = shape_of(value.shape)
+        for dimension, size in enumerate(shape):
+            if size != value.shape[dimension]:
+                if not value.shape[dimension]:
+                    return value.new_ones(shape)
+                value = value.index_select(
+                    dimension, torch.arange(size, device=value.device) % value.shape[dimension])
+        return value
+
+    return _of(lambda value: True, resized)
+
+
+#: Name, the tensors to which it applies, change.
+_ROWS: tuple[tuple[str, Callable[[torch.Tensor], bool], _OfTensor], ...] = (
+    ("all zeros", _is_number, torch.zeros_like), ("all negative", _is_number, lambda value: -value.abs() - 1),
+    ("all ones", _is_number, torch.ones_like), ("with a zero", _is_number, _with_first(0)),
+    ("random", torch.is_floating_point, _random(0, 1.0)),
+    ("random, wide", torch.is_floating_point, _random(1, 10.0)),
+    ("with NaN", torch.is_floating_point, _with_first(float("nan"))),
+    ("all NaN", torch.is_floating_point, lambda value: torch.full_like(value, float("nan"))),
+    ("with inf", torch.is_floating_point, _with_first(float("inf"))),
+    ("with -inf", torch.is_floating_point, _with_first(float("-inf"))),
+    ("large", torch.is_floating_point, lambda value: value * 1e6),
+    ("tiny", torch.is_floating_point, lambda value: value * 1e-6),
+    ("large negative", _is_number, lambda value: -value.abs() * 1000 - 1),
+    ("random, narrow", torch.is_floating_point, _random(2, 0.01)),
+    ("whole numbers", torch.is_floating_point, torch.round),
+    ("opposite", _is_number, torch.neg), ("plus one", _is_number, lambda value: value + 1),
+)
+_VALUES = tuple((name, _of(applies, change)) for name, applies, change in _ROWS)
+_TYPES = tuple((str(dtype).removeprefix("torch."), _of(_is_number, functools.partial(torch.Tensor.to, dtype=dtype)))
+               for dtype in (torch.float64, torch.float16, torch.int64))
+_GRADIENTS = tuple((f"{name} that require a gradient".lstrip(), _of(torch.is_floating_point, change, gradient=True))
+                   for name, _, change in (("", None, torch.clone), *_ROWS[:6]))
+_SHAPES = tuple((name, _resized(shape_of)) for name, shape_of in (
+    ("of one element in each dimension", lambda shape: [1] * len(shape)),
+    ("with a first dimension of 1", lambda shape: [1, *shape[1:]][:len(shape)]),
+    ("with a last dimension of 1", lambda shape: [*shape[:-1], 1][:len(shape)])))
 
 
 # --- values in containers -------------------------------------------------------------------------
-def _changed(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], change: Callable[[Any, Any], Any]) -> Variation:
-    return Variation(name, *_mapped((args, kwargs), (), change))
-
-
-def _leaves(value: Any) -> list[tuple[tuple[Any, ...], Any]]:
-    """Return what containers hold, each with its place in them."""
-    found: list[tuple[tuple[Any, ...], Any]] = []
+def _leaves(value: Any) -> list[tuple[_Place, Any]]:
+    """Return the values in containers, each with its place."""
+    found: list[tuple[_Place, Any]] = []
     _mapped(value, (), lambda place, each: found.append((place, each)))
     return found
 
 
-def _mapped(value: Any, place: tuple[Any, ...], change: Callable[[Any, Any], Any]) -> Any:
+def _mapped(value: Any, place: _Place, change: Callable[[_Place, Any], Any]) -> Any:
     if isinstance(value, (list, tuple)):
         items = [_mapped(each, (*place, number), change) for number, each in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
@@ -220,7 +198,7 @@ def _mapped(value: Any, place: tuple[Any, ...], change: Callable[[Any, Any], Any
     return change(place, copy.copy(value) if isinstance(value, set) else value)
 
 
-def _place(place: tuple[Any, ...]) -> str:
+def _in_words(place: _Place) -> str:
     kind, first, *rest = place
     name = f"argument {first + 1}" if kind == 0 else f"argument {first}"
     return name + "".join(f"[{each!r}]" for each in rest)

@@ -1,4 +1,4 @@
-"""The page in a notebook: in come records, out comes a :class:`View`, the value of a cell.
+"""The page in a notebook: a :class:`View` of records, which is the value of a cell.
 
     %%depyf                    magic.py: watches what the cell compiles, and shows it below (needs IPython)
     model(x)

@@ -1,8 +1,8 @@
 """``%%depyf``: what a cell compiles, shown below the cell.
 
-The cell runs as it does without the magic, because it *is* run without: its first line is taken away before IPython
-compiles it (an input transformer), and what watches is switched on and off around it (IPython's events). So output,
-exceptions, ``await``, the value of the last expression, variables and line numbers are those of a plain cell.
+The cell runs as without the magic: an input transformer empties its first line before IPython compiles it, and events
+of IPython start and stop the recording. So output, exceptions, ``await``, the value of the last expression, variables
+and line numbers are those of a plain cell.
 """
 
 from __future__ import annotations
@@ -112,16 +112,13 @@ class Magic:
         self.shell.magics_manager.magics["cell"].pop(NAME, None)
 
     def without_first_line(self, lines: list[str]) -> list[str]:
-        """Return the cell itself; a line stays where it was.
-
-        (IPython also calls this for cells that it does not run.)
-        """
+        """Empty the first line of a watched cell. IPython calls this for other cells, too."""
         if options_line("".join(lines[:1])) is None:
             return lines
         return ["\n", *lines[1:]]
 
     def before(self, info: Any) -> None:
-        """IPython is about to run a cell."""
+        """Start watching a cell that IPython is about to run."""
         cell = info.raw_cell.lstrip("\n")
         first, _, rest = cell.partition("\n")
         line = options_line(first)
@@ -139,7 +136,7 @@ class Magic:
             return ""
 
     def after(self, result: Any) -> None:
-        """IPython has run a cell, well or not."""
+        """Show the page of a watched cell that IPython has run."""
         if self.running is None:
             return
         info, watched = self.running
@@ -159,7 +156,7 @@ class Magic:
 
         All files of the dump go to DIR, else to a temporary directory. What was compiled before is not compiled again.
         """
-        # Comes here with wrong options, or from code: as a first line, without_first_line() has taken it away.
+        # Called with wrong options, or from code: as a first line, without_first_line() has removed it.
         options = options_of(line)
         watched = Watched(options, self._plain(cell or ""), self.shell.user_ns)
         try:
@@ -170,10 +167,7 @@ class Magic:
 
 
 def options_line(first: str) -> str | None:
-    """Return the options behind ``%%depyf`` in a cell's first line.
-
-    ``None`` without that mark or with a wrong option.
-    """
+    """Return the options after ``%%depyf`` in a cell's first line; ``None`` without it or with a wrong option."""
     words = first.strip()
     if words != _MARK and not words.startswith((f"{_MARK} ", f"{_MARK}\t")):
         return None
@@ -191,21 +185,20 @@ def _say(error: Exception, consequence: str) -> None:
     say(f"depyf: {consequence}: {type(error).__name__}: {error}{place}")
 
 
-# --- Code that was compiled before a cell ran: it does not compile again, so the cell's own records lack it ---
-#: What `%time f(x)` becomes: a call with the text.
+# --- code that was compiled before a cell ran, which is not in the cell's records --------------------
+#: `%time f(x)` becomes a call of the first with the text.
 _MAGICS = ("run_line_magic", "run_cell_magic")
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function that has compiled versions.
+    """A function with compiled versions.
 
     Attributes:
-        name: as the notebook calls it.
-        code: the code object that the versions are of.
-        namespace: the globals among which its graphs and resume functions are.
+        name: in the notebook.
+        namespace: the globals with its graphs and resume functions.
         versions: their number.
-        meant: the function that the user means by it.
+        meant: the user's function, not its wrapper.
     """
 
     name: str
@@ -216,11 +209,7 @@ class Compiled:
 
 
 def names_in(cell: str) -> list[str]:
-    """Return the names in a cell, in order; none if it is no Python.
-
-    Args:
-        cell: its text, as IPython transformed it.
-    """
+    """Return the names in a cell that IPython transformed, in order; none if it is not Python."""
     try:
         tree = ast.parse(cell)
     except (SyntaxError, ValueError):
@@ -236,10 +225,7 @@ def names_in(cell: str) -> list[str]:
 
 
 def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compiled]:
-    """Return functions with compiled versions that the names refer to.
-
-    Those that functions of the same namespace name belong to them.
-    """
+    """Return functions with compiled versions that the names refer to, also through functions of the namespace."""
     result: dict[int, Compiled] = {}
     pending, seen = list(names), set()
     while pending:
@@ -252,18 +238,15 @@ def compiled(names: Iterable[str], namespace: Mapping[str, Any]) -> list[Compile
             if function.__globals__ is namespace:
                 pending += code.co_names
             if (versions := len(cache_entries.cache_entries(code))) and id(code) not in result:
-                result[id(code)] = Compiled(
-                    name, code, function.__globals__, versions,
-                    of_function(function, this))
+                result[id(code)] = Compiled(name, code, function.__globals__, versions, of_function(function, this))
     return list(result.values())
 
 
 def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
-    """Return the Python functions that run when a value is called, each with the object that it is a method of.
+    """Return the Python functions that run when a value is called, each with its ``self``.
 
-    Those are the value itself, the function that ``torch.compile`` wraps, a module's ``forward``.
-
-    Other objects are left alone: to ask them for attributes can run code of theirs.
+    These are the value itself, the function that ``torch.compile`` wraps, a module's ``forward``. Attributes of other
+    objects are not read: that can run their code.
     """
     import torch
 
@@ -284,7 +267,7 @@ def functions_of(value: Any) -> list[tuple[FunctionType, Any]]:
 
 
 def merged(functions: Iterable[Compiled]) -> Capture:
-    """Return the records of these functions, as far as torch keeps them."""
+    """Return the records of these functions, as far as torch has them."""
     captures = [capture_of(one.code, one.namespace, one.meant) for one in functions]
     return Capture(
         tuple(function for capture in captures for function in capture.functions),

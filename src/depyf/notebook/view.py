@@ -18,8 +18,8 @@ from ..records.model import Capture
 from ..views.markdown import count, one_line
 from ..views.rank_classes import RankClass
 
-#: The largest page, in characters, that stands in the notebook itself. Jupyter's server drops outputs of more than
-#: 3 MB in 3 seconds (``iopub_data_rate_limit``), and whoever saves the notebook saves the page with it.
+#: The largest page, in characters, that is put into the notebook itself. Jupyter's server drops outputs of more than
+#: 3 MB in 3 seconds (``iopub_data_rate_limit``), and the page is saved with the notebook.
 INLINE = 2_000_000
 #: Pixels; the reader can drag the lower edge.
 HEIGHT = 640
@@ -29,8 +29,8 @@ _TITLE = "depyf: what torch.compile did"
 #: Breaks, recompiles and losses that the text names.
 _NAMED = 4
 
-# `color-scheme` of a frame is what `prefers-color-scheme` means inside it: so the page follows the front end's theme
-# without a script outside of the frame. While the edge is dragged, the frame must not take the pointer's movements.
+# `color-scheme` of a frame sets `prefers-color-scheme` inside it: so the page follows the front end's theme without a
+# script outside of the frame. While the edge is dragged, the frame must not take the pointer's movements.
 _STYLE = """
 .depyf-frame {resize: vertical; overflow: hidden; box-sizing: border-box; padding-bottom: 12px; max-width: 100%;
  border: 1px solid #8888; border-radius: 4px}
@@ -48,7 +48,7 @@ class View:
 
     Attributes:
         path: the file of the page, or the directory that was written; empty if nothing was written.
-        notes: what the reader must know besides.
+        notes: shown with the page.
         result: what the function returned, of ``interactive(fn, *args)``.
     """
 
@@ -131,14 +131,14 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _outline(run: dict[str, Any]) -> list[str]:
-    """Return a run in a few lines: its numbers first, then what did not go well."""
+    """Return a run in a few lines: its numbers first, then its problems."""
     summary = run["summary"]
     name = f"{run['name']}: " if run["name"] else ""
     if not run["compilations"] and not run["units"]:
         return [f"{name}{_NOTHING}"]
     numbers = [count(summary["functions"], "function"), count(summary["versions"], "version"),
                count(summary["graphs"], "graph")]
-    if not run["compilations"]:  # (of a function that was compiled unwatched: nobody knows more)
+    if not run["compilations"]:  # (a function that was compiled unwatched: no more is known)
         return [f"{name}{', '.join(numbers)}."]
     numbers += [count(summary["breaks"], "graph break"), count(summary["recompiles"], "recompile")]
     numbers += [f"{summary[key]} {words}" for key, words in (
@@ -172,7 +172,7 @@ def _place(run: dict[str, Any], place: int) -> str:
 
 # --- temporary directories ---------------------------------------------------------------------------
 def temporary() -> str:
-    """Return a directory that is there as long as this process."""
+    """Return a directory that is removed at the end of this process."""
     path, process = tempfile.mkdtemp(prefix="depyf_"), os.getpid()
     atexit.register(lambda: shutil.rmtree(path, ignore_errors=True) if os.getpid() == process else None)
     return path
@@ -180,18 +180,11 @@ def temporary() -> str:
 
 # --- cells of the notebook ---------------------------------------------------------------------------
 def cell_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return those of the paths that are cells -> the cell's number, as IPython's tracebacks have it: ``In[3]``.
-
-    Empty where no IPython runs.
-    """
+    """Return the number of each path that is a cell, as in IPython's tracebacks: ``In[3]``."""
     module = sys.modules.get("IPython")
     shell = module.get_ipython() if module is not None else None
     name_of = getattr(getattr(shell, "compile", None), "format_code_name", None)
     if name_of is None:
         return {}
-    result = {}
-    for path in dict.fromkeys(paths):
-        named = name_of(path)  # ("Cell", "In[3]"), or None
-        if named:
-            result[path] = str(named[1])
-    return result
+    named = {path: name_of(path) for path in paths}  # ("Cell", "In[3]"), or None
+    return {path: str(name[1]) for path, name in named.items() if name}

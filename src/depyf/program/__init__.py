@@ -1,4 +1,4 @@
-"""A whole program that knows nothing of depyf: ``depyf run`` and the variable ``DEPYF_DUMP_DIR``.
+"""A whole program that does not use depyf itself: ``depyf run`` and the variable ``DEPYF_DUMP_DIR``.
 
     DEPYF_DUMP_DIR=dump python train.py
     start.begin()              the interpreter runs it before the program (docs/command_line.md says how)
@@ -7,5 +7,5 @@
     Watch.end()                at exit, at SIGTERM: writes the dump
     summary(...)               five lines on standard error
 
-Until the first compilation nothing of torch's is touched or imported.
+Until the first compilation no part of torch is touched or imported.
 """

@@ -18,6 +18,8 @@ STAGES = {
 
 #: When the files of a run are made (as of :class:`depyf.prepare_debug`); "background" means "now".
 FILES = ("now", "later", "background")
+#: Options with another name than their attribute.
+_OPTION_OF = {"backends": "backend", "stages": "stage"}
 #: Options whose value is a word of its own.
 _TAKE_A_VALUE = ("-o", "--output", "--include", "--exclude", "--backend", "--stage", "--caches", "--files")
 
@@ -27,10 +29,10 @@ class Options:
     """The options of a watched program.
 
     Attributes:
-    include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
-    link, internal_stages, unsimplified, log_bytecode, caches, page, files: as of :class:`depyf.prepare_debug`.
-    check: one in so many compiled calls is judged; 0: none.
-    quiet: no summary and no progress.
+        include, exclude, backends, stages: what is written (:class:`depyf.views.choice.Choice`); empty: all.
+        link, internal_stages, unsimplified, log_bytecode, caches, page, files: as of :class:`depyf.prepare_debug`.
+        check: one in so many compiled calls is judged; 0: none.
+        quiet: no summary and no progress.
     """
 
     include: tuple[str, ...] = ()
@@ -49,19 +51,17 @@ class Options:
 
     @classmethod
     def of(cls, given: argparse.Namespace) -> Options:
-        """Return those that :func:`add_to` put into a parser."""
+        """Return the options that a parser read (:func:`add_to`)."""
         values: dict[str, Any] = {field.name: getattr(given, field.name) for field in fields(cls)}
-        for name, value in values.items():
-            if isinstance(value, list):
-                values[name] = tuple(value)
-        return cls(**values)
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**(values | lists))
 
     @classmethod
     def read(cls, text: str) -> Options:
-        """Return the options that :attr:`text` is of.
+        """Return the options of :attr:`text`.
 
         Raises:
-            ValueError: there is one that is not known; the message names it.
+            ValueError: one is not known; the message names it.
         """
         if not text.strip():
             return cls()
@@ -78,35 +78,26 @@ class Options:
 
     @property
     def text(self) -> str:
-        """As :meth:`read` takes them; empty if all are as they are by default."""
+        """As :meth:`read` takes them; empty if all are defaults."""
         import shlex
 
         words: list[str] = []
-        for field, option in (("include", "--include"), ("exclude", "--exclude"), ("backends", "--backend"),
-                              ("stages", "--stage")):
-            words += [f"{option}={value}" for value in getattr(self, field)]
-        for name, option in (("internal_stages", "--internal-stages"), ("unsimplified", "--unsimplified"),
-                             ("log_bytecode", "--log-bytecode"), ("quiet", "--quiet")):
-            if getattr(self, name):
-                words.append(option)
-        if self.link is not None:
-            words.append("--link" if self.link else "--no-link")
-        if self.files is not None:
-            words.append(f"--files={self.files}")
-        if self.caches != "separate":
-            words.append(f"--caches={self.caches}")
-        if self.check:
-            words.append(f"--check={self.check}")
-        if self.page is not None:
-            words.append("--page" if self.page else "--no-page")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            option = _OPTION_OF.get(field.name) or field.name.replace("_", "-")
+            if value == field.default:
+                continue
+            if isinstance(value, tuple):
+                words += [f"--{option}={each}" for each in value]
+            elif isinstance(value, bool):
+                words.append(f"--{option}" if value else f"--no-{option}")
+            else:
+                words.append(f"--{option}={value}")
         return shlex.join(words)
 
 
 def spelled_out(words: Sequence[str]) -> list[str]:
-    """Return the words of ``depyf run``, with ``--check=1`` for a plain ``--check``.
-
-    An option whose value may be left out would take the program for its value.
-    """
+    """Return the words of ``depyf run``, with ``--check=1`` for a plain ``--check``, which takes no next word."""
     result = list(words)
     for at, word in enumerate(result):
         if word == "--check":

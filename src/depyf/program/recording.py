@@ -1,4 +1,4 @@
-"""``prepare_debug`` for a process that is watched from outside."""
+"""``prepare_debug`` for a process that ``depyf run`` or the environment watches."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class Recording(prepare_debug):
-    """A ``prepare_debug`` that is given its choice and its launch.
+    """A ``prepare_debug`` with a choice and a launch.
 
     Args:
         directory: where the dump goes.
         choice: what is written of it (:func:`depyf.run_files.choice_of`).
-        launch: the name of the launch, which goes into the mark of the directory: the first process finds by it what
-            the others wrote.
-        first: this is the first process of the program, which speaks for all.
-        shows_progress: say what is being written, on a terminal and if it takes long.
-        terminated: called when the process is about to end by SIGTERM; ``None``: nothing is done then.
+        launch: the name of the launch, which goes into the mark of the directory: so the first process finds what the
+            others wrote.
+        first: this is the first process of the program, which reports for all.
+        shows_progress: show what is being written, on a terminal and if it takes long.
+        terminated: called when the process is about to end by SIGTERM.
         **options: as of :class:`depyf.prepare_debug`.
 
     Attributes:
-        capture: what was written, once it is.
+        capture: what was written.
         kept: the number of compilations of which only records were written (``files="later"``).
     """
 
@@ -46,7 +46,7 @@ class Recording(prepare_debug):
         self._on_sigterm = terminated
 
     def __enter__(self) -> Recording:
-        """Begin at once: the first compilation is what this was entered for."""
+        """Begin at once: this is entered for the first compilation."""
         super().__enter__()
         self._begin()
         try:

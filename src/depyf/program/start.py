@@ -1,7 +1,6 @@
-"""The start: what the interpreter runs before the program, where ``DEPYF_DUMP_DIR`` is set.
+"""The start: the interpreter runs it before the program where ``DEPYF_DUMP_DIR`` is set.
 
-It must never keep a program from starting, and a program that does not compile anything pays for little: nothing of
-torch's is imported here.
+It must never keep a program from starting, and cost little where nothing is compiled: torch is not imported here.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ watch: Watch | None = None
 
 
 def begin() -> None:
-    """Watch this process, if the environment asks for it.
+    """Watch this process, if the environment asks for it; report an error in one line.
 
-    Whatever goes wrong is said in one line; called twice, it does nothing.
+    A second call does nothing.
     """
     global watch
     directory = os.environ.get(DIRECTORY, "")
@@ -55,20 +54,12 @@ _RUN = "run"
 
 
 def new_launch(environment: MutableMapping[str, str], run: bool = False) -> None:
-    """Set :data:`LAUNCH` to a name that no other launch has.
-
-    Args:
-        environment: of the process and of those that it starts.
-        run: called by ``depyf run``, which becomes (or starts) the first process of the program.
-    """
+    """Set :data:`LAUNCH` to a unique name; ``run``: ``depyf run`` becomes (or starts) the first process."""
     environment[LAUNCH] = ":".join((_RUN if run else "", str(os.getpid()), os.urandom(6).hex()))
 
 
 def role_in_launch(launch: str) -> tuple[bool, bool]:
-    """Return whether this is the first process of the program, and whether ``depyf run`` started it.
-
-    Both by the value of :data:`LAUNCH` when this process began.
-    """
+    """Return whether a process with this :data:`LAUNCH` is the first, and whether ``depyf run`` started it."""
     if not launch:
         return True, False
     kind, _, rest = launch.partition(":")
@@ -78,7 +69,7 @@ def role_in_launch(launch: str) -> tuple[bool, bool]:
     return mine, mine
 
 
-# --- after a program whose files are still to be made ------------------------------------------------
+# --- after a program whose files are not made yet ----------------------------------------------------
 def shown(path: str) -> str:
     """Return the path as it is shortest from here."""
     try:
@@ -89,12 +80,7 @@ def shown(path: str) -> str:
 
 
 def kept_lines(number: int, path: str) -> list[str]:
-    """Return what is said of a run of which only records were written.
-
-    Args:
-        number: of compilations of the first process.
-        path: its folder.
-    """
+    """Return the message on a first process with ``number`` compilations of which only records were written."""
     return [f"depyf: {number} compilation{'' if number == 1 else 's'} recorded in {shown(path)}{os.sep}",
             f"  its files are made when they are wanted: depyf explain {shown(path)}, depyf open {shown(path)}, or "
             f"depyf report {shown(path)}"]

@@ -1,4 +1,4 @@
-"""The few lines that ``depyf run`` says after the program."""
+"""The few lines that ``depyf run`` prints after the program."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ _OURS = re.compile(rf"({RUN}|{RANK})\d+$")
 
 
 def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[str, Capture]:
-    """Return the captures that the processes of a launch wrote, by folder.
+    """Return the captures that the processes of a launch wrote to a dump, by folder.
 
     Args:
-        directory: where the dump of the program goes.
-        launch: its name, as the marks of the folders have it.
-        known: those that need not be read.
+        launch: its name in the marks of the folders.
+        known: captures that need not be read.
     """
     result = {}
     for folder in _folders(directory):
@@ -43,7 +42,7 @@ def captures(directory: str, launch: str, known: Mapping[str, Capture]) -> dict[
             try:
                 result[folder] = read_records(folder)
             except store.RecordsError:
-                continue  # that process did not come to its first compilation, or writes still
+                continue  # that process compiled nothing, or is still writing
     return result
 
 
@@ -68,12 +67,9 @@ def _is_of(folder: str, launch: str) -> bool:
 
 
 def summary(processes: Mapping[str, Capture]) -> list[str]:
-    """Return the summary: what was not compiled, if anything.
+    """Return the summary of at least one process: what was not compiled, if anything.
 
     Then five lines: what was compiled, breaks, recompiles, where it is, where to start.
-
-    Args:
-        processes: what each process wrote, by folder; one at least.
     """
     runs = {folder: RunIndex(capture) for folder, capture in processes.items()}
     totals = [Totals.of(run) for run in runs.values()]
@@ -86,7 +82,9 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
         where = f" on {len(ranks)} ranks" if len(ranks) == len(processes) else f" in {len(processes)} processes"
     sentences = list(dict.fromkeys(sentence for run in runs.values() for sentence in verdict(run)))
     lines = [
-        *_sentences(sentences),
+        *(line for sentence in sentences for line in textwrap.wrap(
+            f"depyf: {unmarked(sentence)}", WIDTH, subsequent_indent="  ", break_long_words=False,
+            break_on_hyphens=False)),
         f"depyf: torch.compile made {count(sum(each.graphs for each in totals), 'graph')} of "
         f"{count(len(functions), 'function')}{f', {calls}' if calls else ''}{where}, "
         f"{sum(each.seconds for each in totals):.1f} s of compiling"
@@ -106,13 +104,6 @@ def summary(processes: Mapping[str, Capture]) -> list[str]:
     else:
         start = f"depyf explain {shown(top)}"
     return [*lines, f"  start with    {start}"]
-
-
-def _sentences(sentences: list[str]) -> list[str]:
-    """Return the sentences that have to be known first, in lines of a terminal."""
-    return [line for sentence in sentences
-            for line in textwrap.wrap(f"depyf: {unmarked(sentence)}", WIDTH, subsequent_indent="  ",
-                                      break_long_words=False, break_on_hyphens=False)]
 
 
 def _breaks(runs: Mapping[str, RunIndex]) -> str:

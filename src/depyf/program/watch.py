@@ -2,8 +2,8 @@
 
 ``prepare_debug`` is entered when the first frame is about to be compiled (``--check``: when compiled code is called for
 the first time, as that call is judged, too): the directory is made then, so a process that compiles nothing leaves
-nothing, and by then the program has set whatever it sets before it uses torch. It is left when the interpreter ends,
-after everything that the program itself does at exit.
+nothing, and the program has made its settings. It is left when the interpreter ends, after all that the program does at
+exit.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ class Watch:
 
     Args:
         directory: where the dump goes, a full path.
-        options: how.
-        first: this is the first process of the program: it tells what became of the run.
+        first: this is the first process of the program, which prints the summary.
         run: it was started by ``depyf run``.
     """
 
@@ -73,7 +72,7 @@ class Watch:
             say(f"depyf: {self._trouble}")
 
     def _begin(self) -> None:
-        """Enter :class:`Recording`: the moment has come."""
+        """Enter :class:`Recording`."""
         with self._lock:
             if self._recording is not None or self._ended:
                 return
@@ -90,9 +89,7 @@ class Watch:
                     terminated=self.end if self.first else None, internal_stages=given.internal_stages,
                     link=given.link, unsimplified=given.unsimplified, log_bytecode=given.log_bytecode,
                     caches=given.caches, page=given.page, check=given.check, files=given.files)
-                with unwarned():
-                    # What torch's own modules warn of while we import them is not the program's doing, and may be an
-                    # error to it.
+                with unwarned():  # (warnings of torch's modules that we import may be errors to the program)
                     recording.__enter__()
             except Exception as error:
                 self._trouble = f"this process was not watched: {error or type(error).__name__}"
@@ -102,7 +99,7 @@ class Watch:
             self._at_exit_of_workers()
 
     def _at_exit_of_workers(self) -> None:
-        """Workers of ``multiprocessing`` that were forked end without a word (``os._exit``), but for its own."""
+        """End with a forked worker of ``multiprocessing``, which calls its own finalizers only, then ``os._exit``."""
         process = sys.modules.get("multiprocessing.process")
         if process is not None and process.parent_process() is not None:
             from multiprocessing import util
@@ -110,20 +107,17 @@ class Watch:
             util.Finalize(None, self.end, exitpriority=-1000)
 
     def _forked(self) -> None:
-        """In the child of a fork: what the parent records stays the parent's.
-
-        A first compilation of the child's own begins a dump of its own.
-        """
+        """In the child of a fork, leave the parent's recording and wait for the child's own first compilation."""
         self._lock = threading.RLock()
         if apart.is_apart():
-            self._ended = True  # what it compiles is only to be judged
+            self._ended = True  # a compilation only to be judged
             return
         recording, self._recording = self._recording, None
         self.first, self._left, self._trouble, self._ended = False, None, "", False
         if recording is None:
-            return  # it waits still
+            return  # it is still waiting
         try:
-            recording.__exit__(None, None, None)  # in another process this takes the hooks back, and no more
+            recording.__exit__(None, None, None)  # in another process this only removes the hooks
             self._wait(sys.modules[self._moment.module])
         except Exception:
             pass  # a child that is not watched
@@ -150,24 +144,24 @@ class Watch:
             interrupted = True
         try:
             if self.first and not self.options.quiet:
-                self._tell(interrupted)
+                self._print_summary(interrupted)
         except KeyboardInterrupt:
             pass
         except Exception as error:  # ours, and the program is over
             say(f"depyf: an internal error ({type(error).__name__}: {error}); the dump is in {self.directory}")
         if by_interrupt:
-            # The interpreter keeps in mind that the program was interrupted, and forgets it when text is executed, as
-            # imports do (pythonrun.c, ``unhandled_keyboard_interrupt``): its status would be another.
+            # The interpreter remembers that the program was interrupted, but forgets it when text is executed, as by
+            # imports (pythonrun.c, ``unhandled_keyboard_interrupt``): the exit status would be another.
             with contextlib.suppress(KeyboardInterrupt):
                 exec("raise KeyboardInterrupt")
 
-    def _tell(self, interrupted: bool) -> None:
+    def _print_summary(self, interrupted: bool) -> None:
         if not self.run and "torch" not in sys.modules and not os.path.isdir(self.directory):
-            return  # nobody asked about this process, and it had nothing to do with torch
+            return  # a process without torch that was not started by ``depyf run``
         from .start import kept_lines, shown
 
         try:
-            sys.stdout.flush()  # what the program printed stands above what we say
+            sys.stdout.flush()  # the program's output comes before the summary
         except Exception:
             pass
         if interrupted:
@@ -188,7 +182,7 @@ class Watch:
             say(f"depyf: {self._why_nothing()}\n  nothing was written to {shown(self.directory)}{os.sep}")
 
     def _why_nothing(self) -> str:
-        """Return a clause on how the program ended without a compilation."""
+        """Return a clause on why nothing was compiled."""
         if self._trouble:
             return self._trouble
         error = _uncaught()
@@ -215,9 +209,9 @@ class Watch:
 
 
 def _uncaught() -> BaseException | None:
-    """Return the exception that ends the interpreter, as far as it is no ``SystemExit``.
+    """Return the exception that ends the interpreter, unless it is ``SystemExit``.
 
-    (Shells and pytest set it, too, but their own functions are around the program's.)
+    (Shells and pytest also set it, but from their own functions.)
     """
     error, trace = getattr(sys, "last_value", None), getattr(sys, "last_traceback", None)
     if trace is None:  # the script is not valid Python, so nothing ran; or it is text that a shell was given

@@ -1,9 +1,10 @@
-"""A line of a dumped file -> what it computes, and the lines of the user's that asked for it."""
+"""The computation of a line of a dumped file, and the user's lines that it comes from."""
 
 from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -11,14 +12,14 @@ from ..model.graph import Node
 from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance, StageNodes
 from ..records import store
-from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, SourceLocation
+from ..records.model import CompiledGraph, GraphStage, Kernel, SourceLocation
 from ..views.dump.graph_file import stage_view
 from ..views.dump.graph_view import parameter_words
 
 
 @dataclass(frozen=True)
 class UserLine:
-    """A line of the user's, and the module in which it ran (``"layers.3.mlp"``; empty outside of modules)."""
+    """A user's line, and the module in which it ran (``"layers.3.mlp"``; empty outside of modules)."""
 
     location: SourceLocation
     module: str = ""
@@ -34,15 +35,15 @@ class UserLine:
 
 @dataclass(frozen=True)
 class Origin:
-    """The computation that a line of a graph or of a generated module stands for.
+    """The computation of a line of a graph or of a generated module.
 
     Attributes:
-        nodes: of the graph; of a kernel's call all that it computes, in order.
+        nodes: of the graph; all that a kernel's call computes, in order.
         graph_file: the file that shows those nodes, where it is another one.
         kernel: the kernel's name; empty in a graph.
         user_lines: each once, in the order of the nodes.
-        inferred: which nodes a kernel computes was inferred; torch does not say it.
-        literals: ``{"inf", "nan"}``, as far as they stand in those nodes as constants.
+        inferred: the nodes of a kernel were inferred, not reported by torch.
+        literals: those of ``{"inf", "nan"}`` that are constants of those nodes.
     """
 
     nodes: tuple[str, ...] = ()
@@ -54,10 +55,10 @@ class Origin:
 
 
 class Origins:
-    """Of the lines of one file, read when the first is asked for.
+    """The origins of the lines of one dumped file, whose records are in the same folder; read when first asked for.
 
     Args:
-        path: of the dumped file. The records of its run stand beside it.
+        path: of the file.
         text: the text that runs, line by line as in the file.
     """
 
@@ -67,7 +68,7 @@ class Origins:
 
     @functools.cached_property
     def graph(self) -> CompiledGraph | None:
-        """The record of the graph that the file belongs to, if it can be read."""
+        """The record of the file's graph, if it can be read."""
         try:
             capture = store.read(os.path.dirname(self.path))
         except (OSError, ValueError):
@@ -82,7 +83,7 @@ class Origins:
 
     @functools.cached_property
     def _nodes(self) -> Mapping[int, list[Node]]:
-        """Nodes of a graph by the line of the file at which their statement begins."""
+        """Nodes of a graph by the first line of their statement."""
         stage = self._stage()
         result: dict[int, list[Node]] = {}
         if stage is None or self.graph is None:
@@ -104,7 +105,7 @@ class Origins:
             return Origin()
 
     def argument(self, name: str) -> str:
-        """Return the meaning of an argument where it comes from, in words; empty where that is not known."""
+        """Return the meaning of an argument in words; empty where it is not known."""
         if name.startswith("tangents_"):
             return "a gradient that came in"
         try:
@@ -152,9 +153,6 @@ class Origins:
         stage = self._provenance.kernel_stage(kernel)
         if stage is None:
             return Origin(call.nodes, kernel=call.name, inferred=call.inferred)
-        return self._of_call(call, stage)
-
-    def _of_call(self, call: KernelCall, stage: StageNodes) -> Origin:
         wanted = set(call.nodes)
         nodes = [node for node in stage.graph.nodes if node.name in wanted]
         file = os.path.join(os.path.dirname(self.path), stage.record.file) if stage.record.file else ""
@@ -165,5 +163,4 @@ class Origins:
 def _literals(stage: GraphStage, nodes: Iterable[Node]) -> frozenset[str]:
     lines = stage.text.split("\n")
     shown = " ".join(lines[node.line - 1] for node in nodes if 0 < node.line <= len(lines))
-    words = set("".join(letter if letter.isalnum() or letter == "_" else " " for letter in shown).split())
-    return frozenset(words & {"inf", "nan"})
+    return frozenset(re.findall(r"\b(?:inf|nan)\b", shown))

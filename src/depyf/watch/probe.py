@@ -1,9 +1,9 @@
-"""A running function of a graph, given a check after each line that computes something.
+"""A running function of a graph, with a check after each line that computes something.
 
-The function object stays; while somebody observes, it has the code of the same text with calls between the
-statements, and afterwards its own code again. That works in every thread (the backward pass has its own), beside any
-debugger, and the pause is a ``breakpoint()`` in the graph's own frame, where its tensors are live. The calls stand on
-the lines of the statements that they follow, so breakpoints and tracebacks are where they were.
+The function object stays; while it is observed, it has the code of the same text with calls between the statements, and
+its own code again afterwards. That works in every thread (the backward pass has its own) and with any debugger, and the
+pause is a ``breakpoint()`` in the graph's own frame, where its tensors are live. The calls are on the lines of the
+statements that they follow, so breakpoints and tracebacks stay right.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 from ..link.identical import named_like, nested_codes
 from ..link.releases import node_groups
 
-#: Name of the local variable that holds the call's observation.
+#: Local variable with the observation of the call.
 LOCAL = "__depyf_watch__"
 _MARK = "__depyf_observe__ (replaced by the function that begins an observation)"
 
@@ -32,10 +32,10 @@ class Observation(Protocol):
     """One call of an observed function."""
 
     def before(self, step: Step, reads: tuple[Any, ...]) -> None:
-        """Look at what a step is about to read: ``reads`` are the values of ``step.reads``."""
+        """Look at the values of ``step.reads`` before the step."""
 
     def after(self, step: Step, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> bool:
-        """Look at what a step has given, and return whether to pause in the frame of the function."""
+        """Look at the values of a step after it, and return whether to pause in the frame of the function."""
 
 
 #: Begins an observation; called with nothing at the beginning of each call of the function.
@@ -55,7 +55,7 @@ class _Probe:
 
 
 class _Call:
-    """A call of an observed function, which the calls in its text speak to: it hands on to all that observe."""
+    """A call of an observed function: the inserted calls go here, and to all observations."""
 
     def __init__(self, steps: Sequence[Step], observations: Sequence[Observation]) -> None:
         self.steps = steps
@@ -66,7 +66,7 @@ class _Call:
             observation.before(self.steps[index], reads)
 
     def after(self, index: int, writes: tuple[Any, ...], reads: tuple[Any, ...]) -> tuple[_Call, ...]:
-        """Itself, once, to pause."""
+        """Return one item, to pause, or none."""
         pause = [observation.after(self.steps[index], writes, reads) for observation in self.observations]
         return (self,) if any(pause) else ()
 
@@ -78,16 +78,15 @@ _lock = threading.RLock()
 def observe(
     function: FunctionType, text: str, groups_of: Callable[[ast.Module, int], Sequence[Group]], observer: Observer
 ) -> Callable[[], None]:
-    """Have ``observer`` called at each step of each call, until the returned function is called.
+    """Observe each call of a function until the returned function is called.
 
     Args:
-        function: runs with the lines of ``text``.
-        text: Python source.
-        groups_of: the steps of the function that begins at a line of the parsed text.
+        text: its Python source, with the same line numbers.
+        groups_of: returns the steps of the function that begins at a line of the parsed text.
         observer: begins an observation.
 
     Raises:
-        CannotWatch: the text does not hold the function.
+        CannotWatch: the function is not in the text.
     """
     with _lock:
         probe = _probes.get(function)
@@ -95,7 +94,7 @@ def observe(
             code, steps = _observed(function, text, groups_of)
             probe = _Probe(function.__code__, steps)
             function.__code__ = code.replace(
-        co_consts=tuple(probe.begin if const == _MARK else const for const in code.co_consts))
+                co_consts=tuple(probe.begin if const == _MARK else const for const in code.co_consts))
             _probes[function] = probe
         probe.observers.append(observer)
     reference = weakref.ref(function)
@@ -141,10 +140,7 @@ def _observed(
 
 # --- the calls between the statements -------------------------------------------------------------
 def _begin(body: list[ast.stmt]) -> None:
-    """Put the beginning of the check in front of a body.
-
-    ``__depyf_watch__ = <begin>``, then ``__depyf_watch__ = __depyf_watch__()``.
-    """
+    """Begin a body with ``__depyf_watch__ = <begin>`` and ``__depyf_watch__ = __depyf_watch__()``."""
     at = 1 if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else 0
     place = body[at]
     check = ast.parse(f"{LOCAL} = {_MARK!r}\n{LOCAL} = {LOCAL}()").body
@@ -152,12 +148,12 @@ def _begin(body: list[ast.stmt]) -> None:
 
 
 def _insert(groups: Sequence[Group]) -> None:
-    """Before each step what it takes is shown, after it what it made.
+    """Insert ``...before(...)`` before each step, and after it ``for <itself> in ...after(...): breakpoint()``.
 
-    ``for <itself> in ...after(...): breakpoint()``: the way back of the loop is on the line, and calls nothing, so it
-    is where a debugger stops: in the graph's frame, before the line lets go of anything.
+    The back edge of the loop is on the line, and calls nothing, so a debugger stops there: in the graph's frame, before
+    the line releases anything.
     """
-    # (From behind, so that places in a body stay what they are.)
+    # (In reverse, so that indices in a body stay valid.)
     for number, group in reversed(list(enumerate(groups))):
         step = group.step
         reads = "".join(f"{each}, " for each in step.reads)
@@ -170,7 +166,6 @@ def _insert(groups: Sequence[Group]) -> None:
 
 
 def _at_line(statement: ast.stmt, line: int) -> ast.stmt:
-    """Return the statement, moved there."""
     for node in ast.walk(statement):
         if isinstance(node, (ast.expr, ast.stmt, ast.keyword)):
             node.lineno = node.end_lineno = line
@@ -178,24 +173,24 @@ def _at_line(statement: ast.stmt, line: int) -> ast.stmt:
     return statement
 
 
-# --- The text of a graph, or of a generated module -> its lines that compute something ---------------
-# A *step* is such a line: what it reads and what it writes. Only the form of torch's texts is used here:
+# --- The lines of a graph, or of a generated module, that compute something ---------------------------
+# A *step* is such a line, with its reads and writes. Only the form of torch's texts is used here:
 #
-# * of a graph, a statement computes one node; what runs then lets go of what is needed no more (``x = None``, see
+# * of a graph, a statement computes one node, then values are released (``x = None``, see
 #   :mod:`depyf.link.releases`). In-place operations are ``x += 1`` and ``x[0] = 2``, followed by ``y = x``;
 # * in ``call`` of a generated module, buffers are allocated (their memory holds anything), kernels write to them, and
 #   library calls write to ``out=`` or give a result.
-#: ``"input"`` the line binds what the function was given, or an attribute of the module;
-#: ``"empty"`` memory that nothing was written to; ``"call"`` anything that computes.
+#: ``"input"``: the line binds an argument, or an attribute of the module; ``"empty"``: uninitialized memory;
+#: ``"call"``: anything that computes.
 Kind = Literal["input", "empty", "call"]
 
-#: They give memory that holds anything (``torch.empty_like``, ``aten.new_empty.default``).
+#: They return uninitialized memory (``torch.empty_like``, ``aten.new_empty.default``).
 _EMPTY = frozenset(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided resize_ empty_quantized".split())
-#: In-place operations that read nothing of what they write to.
+#: In-place operations that do not read what they write to.
 _OVERWRITE = frozenset(
     "copy_ fill_ zero_ normal_ uniform_ random_ bernoulli_ exponential_ geometric_ log_normal_ cauchy_".split())
-#: A view, written out where it is used; to write it out once more changes nothing.
+#: A view that is made where it is used; it can be made again.
 _REPEATABLE = frozenset({"reinterpret_tensor"})
 
 
@@ -204,14 +199,12 @@ class Step:
     """A line that binds or computes something.
 
     Attributes:
-        line, end_line: where it is, from 1.
-        kind: what it does.
-        reads: expressions for what it takes, mostly names.
-        writes: for what it makes.
+        line, end_line: from 1.
+        reads: expressions for what it reads, mostly names.
+        writes: for what it writes.
         changes: those of the reads that it writes to, where the text says so (an in-place kernel).
-        opaque: an operation of which torch's version counters may not tell that it writes to what it takes.
-        literals: ``{"inf", "nan"}``, as far as they are constants in the line.
-        target: what is called, as in the text.
+        opaque: an operation whose writes to its arguments torch's version counters may not count.
+        literals: those of ``{"inf", "nan"}`` that are constants in the line.
     """
 
     line: int
@@ -222,12 +215,11 @@ class Step:
     changes: tuple[str, ...] = ()
     opaque: bool = False
     literals: frozenset[str] = frozenset()
-    target: str = ""
 
 
 @dataclass
 class Group:
-    """Statements of one step. The check goes in before ``index`` and after ``last`` of ``body``."""
+    """The statements of one step: those from ``index`` to ``last`` of ``body``."""
 
     step: Step
     body: list[ast.stmt]
@@ -236,7 +228,7 @@ class Group:
 
 
 def find_function(tree: ast.AST, line: int) -> ast.FunctionDef | None:
-    """Return the function that begins at a line (a decorator's counts)."""
+    """Return the function that begins at a line, or whose decorators do."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
@@ -255,7 +247,7 @@ def graph_steps(function: ast.FunctionDef) -> list[Group]:
     body = function.body
     for index, last in node_groups(body):
         end = last
-        while end >= index and _lets_go(body[end]):
+        while end >= index and _is_release(body[end]):
             end -= 1
         if end >= index:
             step = _graph_step(body[index : end + 1], known)
@@ -265,7 +257,7 @@ def graph_steps(function: ast.FunctionDef) -> list[Group]:
     return result
 
 
-def _lets_go(statement: ast.stmt) -> bool:
+def _is_release(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) \
         and statement.value.value is None
 
@@ -284,7 +276,7 @@ def _graph_step(statements: Sequence[ast.stmt], known: Collection[str]) -> Step 
     value = statements[0].value if isinstance(statements[0], (ast.Assign, ast.AnnAssign)) else None
     target = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
     if in_place and isinstance(_target(statements[0]), (ast.Tuple, ast.List)):
-        in_place = []  # what the function was given, unpacked
+        in_place = []  # the arguments, unpacked
         target = "tree_flatten"
     overwritten = _overwritten(value, set(target.split(".")))
     return Step(
@@ -292,17 +284,10 @@ def _graph_step(statements: Sequence[ast.stmt], known: Collection[str]) -> Step 
         _kind_of(target, value, bool(in_place)),
         tuple(name for name in reads if name not in overwritten), tuple(writes),
         opaque=target.startswith("torch.ops.") and not target.startswith(("torch.ops.aten.", "torch.ops.prims.")),
-        literals=_literals(statements), target=target)
+        literals=_literals(statements))
 
 
 def _kind_of(target: str, value: ast.expr | None, in_place: bool) -> Kind:
-    """Return the kind of a step of a graph.
-
-    Args:
-        target: what it calls; empty where it calls nothing.
-        value: what it assigns.
-        in_place: it changes something.
-    """
     if target in ("next", "iter") or "tree_flatten" in target:
         return "input"
     if value is not None and not isinstance(value, ast.Call) and not in_place and _is_place(value):
@@ -317,7 +302,7 @@ def _target(statement: ast.stmt) -> ast.expr | None:
 
 
 def _is_place(value: ast.expr) -> bool:
-    """Return ``l_x_``, ``self.weight``, ``getattr(self, "0").weight``."""
+    """Return whether an expression is of the form ``l_x_``, ``self.weight``, ``getattr(self, "0").weight``."""
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id == "getattr" and not value.keywords
     while isinstance(value, ast.Attribute):
@@ -326,7 +311,7 @@ def _is_place(value: ast.expr) -> bool:
 
 
 def _overwritten(value: ast.expr | None, names: Collection[str]) -> set[str]:
-    """Return the names whose values the operation writes to without reading them."""
+    """Return the names of values that an operation writes without reading them."""
     if not isinstance(value, ast.Call):
         return set()
     written = {name.id for keyword in value.keywords if keyword.arg == "out" for name in _names(keyword.value)}
@@ -356,10 +341,8 @@ def kernel_steps(
     """Return the steps of ``call``, or of a part of it, in order.
 
     Args:
-        function: its definition.
         launches: lines at which kernels are called.
-        parameters: how a kernel of the module uses its buffers, by its name: ``("in", "out", "in_out")``. What is
-            not known of an argument counts as both.
+        parameters: the uses of buffers by each kernel of the module: ``("in", "out", "in_out")``; both where not known.
     """
     result: list[Group] = []
     arguments: set[str] = set()
@@ -403,22 +386,16 @@ def _launch(
     changes: dict[str, None] = {}
     if uses is None:
         out = named.pop("out", None)
-        writes.update(dict.fromkeys(_places([out] if out is not None else [])))
-        parts = target.removesuffix(".default").split(".")
-        in_place = any(part.endswith("_") and not part.startswith("_") for part in parts[1:])
-        taken = _places([*given, *named.values()])
-        if not results and out is None and (in_place or given):
-            first = _places(given[:1])
-            writes.update(dict.fromkeys(first))
-            changes.update(dict.fromkeys(first))
-        reads.update(dict.fromkeys(taken))
+        changes = dict.fromkeys(_places(given[:1]) if not results and out is None else [])  # an in-place operation
+        writes |= changes | dict.fromkeys(_places([out] if out is not None else []))
+        reads = dict.fromkeys(_places([*given, *named.values()]))
     else:
         buffers = [*given, *named.values()]
         for argument, use in zip(buffers, [*uses, *["in_out"] * (len(buffers) - len(uses) if not uses else 0)]):
             for place in _places([argument]):
                 if use != "in":
                     writes[place] = None
-                # Who writes to an argument of the graph may write to a part of it.
+                # A kernel that writes to an argument of the graph may write to a part of it.
                 if use != "out" or place in arguments:
                     reads[place] = None
                     if use != "in":
@@ -426,11 +403,11 @@ def _launch(
     if not writes:
         return None
     return Step(statement.lineno, statement.end_lineno or statement.lineno, "call", tuple(reads), tuple(writes),
-                tuple(changes), target=target.removesuffix(".run"))
+                tuple(changes))
 
 
 def _places(expressions: Sequence[ast.expr]) -> list[str]:
-    """Return the names of values in arguments; views of them as they are written out."""
+    """Return the names of values in arguments; views of them as expressions."""
     result = []
     for expression in expressions:
         if isinstance(expression, ast.Call) and isinstance(expression.func, ast.Name) \

@@ -1,4 +1,4 @@
-"""The first line of a graph whose result is bad while what it took is good."""
+"""The first line of a graph that makes a bad value of good ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 import sys
 import textwrap
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any, Literal
@@ -38,7 +39,7 @@ class BadValueFound(RuntimeError):
         stage: ``"Captured_Graph"``, ``"Forward_graph"``, ``"Backward_graph"``, or ``"kernel_0"`` for a generated
             module.
         filename, line: the line, in the dump.
-        names: the values that are bad, by their names in that line.
+        names: the bad values, by their names in that line.
         nodes: nodes of the graph that the line computes; of a kernel's call all that were fused into it.
         kernel: name of the kernel; empty in a graph.
         user_lines: the user's lines that these nodes come from; each has ``location`` and ``module``.
@@ -64,7 +65,7 @@ class Watch:
     Args:
         sessions: whose graphs.
         stop_on: what to look for.
-        can_pause: whether somebody is there to look; otherwise the line raises :class:`BadValueFound`.
+        can_pause: whether a debugger or a user answers; otherwise the line raises :class:`BadValueFound`.
     """
 
     def __init__(self, sessions: Sequence[DebugSession], stop_on: StopOn, can_pause: Callable[[], bool]) -> None:
@@ -105,11 +106,8 @@ class Watch:
 
     def say(self, key: object, text: str) -> None:
         """Print one line on standard error, once."""
-        with self._lock:
-            if key in self._reported:
-                return
-            self._reported.add(key)
-        say(f"depyf: {text}")
+        if self.once(key):
+            say(f"depyf: {text}")
 
     def once(self, key: object) -> bool:
         """Return whether this is the first call with a key."""
@@ -124,15 +122,14 @@ class Watch:
         origins = Origins(linked.path, text)
         if linked.stage.startswith("kernel_"):
             groups_of = kernel_groups(text)
-            tree = ast.parse(text)
-            if not groups_of(tree, function.__code__.co_firstlineno):
-                return lambda: None  # a function beside ``call``
+            if not groups_of(ast.parse(text), function.__code__.co_firstlineno):
+                return lambda: None  # not ``call`` or a part of it
             return observe(function, text, groups_of, lambda: _InModule(self, linked, origins))
         return observe(function, text, graph_groups, lambda: _InGraph(self, linked, origins))
 
 
 def running_text(path: str) -> str:
-    """Return the text that running code was compiled from, as linking remembered it.
+    """Return the text of running code, as linking stored it.
 
     Raises:
         CannotWatch: it is gone.
@@ -144,7 +141,7 @@ def running_text(path: str) -> str:
 
 
 def graph_groups(tree: ast.Module, line: int) -> Sequence[Group]:
-    """Return the steps of the graph that begins at a line, in groups that are watched together."""
+    """Return the steps of the graph that begins at a line."""
     function = find_function(tree, line)
     if function is None:
         return []
@@ -153,7 +150,7 @@ def graph_groups(tree: ast.Module, line: int) -> Sequence[Group]:
 
 
 def kernel_groups(text: str) -> Callable[[ast.Module, int], Sequence[Group]]:
-    """Return what finds the steps of a part of a generated module, in groups."""
+    """Return what finds the steps of ``call`` of a generated module, or of a part of it."""
     module = read_module(text)
     lines = {launch.line for launch in module.launches}
     parameters = {name: definition.parameters for name, definition in module.definitions.items()}
@@ -171,7 +168,7 @@ def _stage_name(linked: LinkedFunction) -> str:
 
 
 class _InFunction(Observation):
-    """One call of a watched function: by name, whether what it holds is bad."""
+    """One call of a watched function; ``bad`` says by name whether a value is bad."""
 
     def __init__(self, watch: Watch, linked: LinkedFunction, origins: Origins) -> None:
         self.watch = watch
@@ -183,16 +180,13 @@ class _InFunction(Observation):
         return self.watch.condition.holds(name, value)
 
     def given(self, name: str, value: Any) -> bool:
-        """Look at what the function was given."""
+        """Look at an argument of the function."""
         bad = self.bad[name] = self.holds(name, value)
-        if bad:
-            self._say_given(name, value)
+        if bad and self.watch.once(("given", self.linked.path, name)):
+            self._report_argument(name, value)
         return bad
 
-    def _say_given(self, name: str, value: Any) -> None:
-        key = ("given", self.linked.path, name)
-        if not self.watch.once(key):
-            return
+    def _report_argument(self, name: str, value: Any) -> None:
         argument = self.origins.argument(name)
         also = f" ({argument})" if argument else ""
         say(f"depyf: {self.linked.graph}, {_stage_name(self.linked)}: its input {name}{also} held "
@@ -200,7 +194,7 @@ class _InFunction(Observation):
             f"that\n  {described(name, value, self.watch.condition)}{_callers()}")
 
     def _stop_at(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]) -> bool:
-        """Stop at a line that is at fault: raise, or say so and have the frame pause."""
+        """Stop at a line that is at fault: raise, or report it and pause in the frame."""
         origin = self.origins.at(step.line)
         if self.watch.condition.is_literal(step.literals | origin.literals):
             return False
@@ -241,7 +235,7 @@ class _InFunction(Observation):
 
 
 class _InGraph(_InFunction):
-    """A captured, forward or backward graph: values are distinguished by torch's version counters."""
+    """A captured, forward or backward graph: torch's version counters tell which values were changed."""
 
     def __init__(self, watch: Watch, linked: LinkedFunction, origins: Origins) -> None:
         super().__init__(watch, linked, origins)
@@ -286,9 +280,7 @@ class _InGraph(_InFunction):
 
 
 def _version(value: Any) -> Any:
-    """Return a mark that changes when the value does; ``None`` where nothing tells."""
-    import torch
-
+    """Return a mark that changes with the value; ``None`` where there is none."""
     if isinstance(value, torch.Tensor):
         return version(value)
     if isinstance(value, (tuple, list)):
@@ -298,7 +290,7 @@ def _version(value: Any) -> Any:
 
 
 class _InModule(_InFunction):
-    """``call`` of a generated module: kernels write to memory that nothing counts."""
+    """``call`` of a generated module: no version counter counts what kernels write."""
 
     def before(self, step: Step, reads: tuple[Any, ...]) -> None:
         for name, value in zip(step.reads, reads):
@@ -321,26 +313,18 @@ class _InModule(_InFunction):
 
 
 def _callers() -> str:
-    """Return a line on who called the graph: the nearest frame that is neither ours nor torch's; ``""`` without one."""
-    import torch
-
+    """Return a line on the caller of the graph: the nearest frame outside depyf and torch; ``""`` without one."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     theirs = os.path.dirname(os.path.abspath(inspect.getfile(torch)))
-    frame: Any = sys._getframe(1)
-    graph = True  # the graph's own frame comes first
-    while frame is not None:
-        name = frame.f_code.co_filename
-        if name.startswith(("<", ours + os.sep, theirs + os.sep)):
-            frame = frame.f_back
-            continue
-        if not graph:
-            return f"\n  called from {name}:{frame.f_lineno} in {frame.f_code.co_name}"
-        graph = False
-        frame = frame.f_back
-    return ""
+    outside = [frame for frame, _ in traceback.walk_stack(sys._getframe(1))
+               if not frame.f_code.co_filename.startswith(("<", ours + os.sep, theirs + os.sep))]
+    if len(outside) < 2:
+        return ""
+    caller = outside[1]  # the graph's own frame comes first
+    return f"\n  called from {caller.f_code.co_filename}:{caller.f_lineno} in {caller.f_code.co_name}"
 
 
-# --- Is there a NaN, or an infinity, in a value of a graph? ------------------------------------------
+# --- NaN, infinity or another bad value in a value of a graph -----------------------------------------
 #: What ``stop_on`` may be.
 StopOn = Literal["nan", "inf"] | Callable[[str, Any], bool]
 _DEPTH = 12
@@ -365,13 +349,13 @@ class Condition:
 
     @property
     def name(self) -> str:
-        """Return the name of what is looked for, in words."""
+        """The bad value, in words."""
         if callable(self.stop_on):
             return f"a value for which {getattr(self.stop_on, '__name__', 'stop_on')} is true"
         return "a NaN" if self.stop_on == "nan" else "an infinity"
 
     def is_literal(self, literals: frozenset[str]) -> bool:
-        """Return whether constants in the text of a line are such values themselves."""
+        """Return whether constants in the text of a line are bad values."""
         return not callable(self.stop_on) and self.stop_on in literals
 
     def holds(self, name: str, value: Any) -> bool:
@@ -391,7 +375,7 @@ class Condition:
         return isinstance(leaf, float) and _NUMBERS[self.stop_on](leaf)
 
     def masks(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Return masks of where the tensor (or each tensor that it is made of) is bad. None for other values."""
+        """Return masks of the bad elements of a tensor (or of each tensor that it is made of); none for a function."""
         result: list[torch.Tensor] = []
         if callable(self.stop_on):
             return result
@@ -416,16 +400,12 @@ _NUMBERS: dict[Any, Callable[[float], bool]] = {"nan": math.isnan, "inf": math.i
 
 
 def leaves(value: Any, depth: int = 0) -> Iterator[Any]:
-    """Tensors and numbers in nested tuples, lists and dictionaries."""
+    """Yield tensors and numbers in nested tuples, lists and dictionaries."""
     if isinstance(value, (torch.Tensor, int, float, complex)):
         yield value
-    elif depth < _DEPTH:
-        if isinstance(value, (tuple, list)):
-            for item in value:
-                yield from leaves(item, depth + 1)
-        elif isinstance(value, Mapping):
-            for item in value.values():
-                yield from leaves(item, depth + 1)
+    elif depth < _DEPTH and isinstance(value, (tuple, list, Mapping)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from leaves(item, depth + 1)
 
 
 def described(name: str, value: Any, condition: Condition | None = None) -> str:
