@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..decompiler.dynamo.global_names import IMPORT_PREFIXES
 from ..decompiler.trees import Transformer, nodes_of
@@ -281,7 +281,7 @@ class _Marking(Transformer):
         self.mark = mark
         self.moved: list[str] = []
 
-    def visit(self, node: ast.AST) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
         """Return the node with marks."""
         match node:
             case ast.Name(name, ast.Load()):
