@@ -291,7 +291,7 @@ class _Marking(Transformer):
                     return ast.copy_location(ast.UnaryOp(self.mark(), node), node)
             case ast.IfExp() | ast.Assert():
                 node.test = self.visit(node.test)
-            case ast.BoolOp(values):
+            case ast.BoolOp(_, values):
                 values[0] = self.visit(values[0])
             case ast.Compare(left, _, others):
                 node.left, others[0] = self.visit(left), self.visit(others[0])
