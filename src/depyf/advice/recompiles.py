@@ -1,4 +1,4 @@
-"""Advice on a recompile: a table of what can change between two calls, what has to be known, and what is true then.
+"""Advice on a recompile: a table of changes between two calls, the required facts, and a sentence.
 
 A row names the event, the facts that it requires, and the sentence. The first row of an event whose facts are present
 gives the advice; without such a row there is none. The facts come from the records (:class:`Facts`): no row reads the
@@ -80,7 +80,7 @@ class Facts:
         fixed_with: other sizes, as Markdown, that torch took for the same one there, as they were equal.
         is_open: a version leaves the size or number open.
         spares: a version that leaves it open from the first call on would be that version: the first value has the
-            same type, and comes out the same in what torch tests; ``None`` where that is not known.
+            same type and the same outcomes in torch's tests; ``None`` where that is not known.
         broken_at: the place, as Markdown, where the version that leaves it open breaks the graph, and no earlier one.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
         equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
@@ -91,9 +91,9 @@ class Facts:
         is_duck: torch asks for the equality since the sizes were equal when it compiled, and no line compares them.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
         static_at: those of calls that mark sizes as static.
-        lengths: the lengths that versions hold, in their order.
+        lengths: the lengths that versions are for, in their order.
         values: how many values of it the versions of the function met.
-        is_moved: torch found it no longer where an earlier version read it: a module is in another place than ``None``.
+        is_moved: it is no longer where an earlier version read it: a module is in another place than ``None``.
         is_set: the code of a version sets it.
         is_own: it is a variable of the function, which has no other name before its call.
     """
@@ -252,7 +252,7 @@ def _is_key(change: ValueChange, at: Facts) -> bool:
 
 
 def _grows(change: ValueChange, at: Facts) -> bool:
-    """Return whether each version holds for a greater length than the one before, three of them at least."""
+    """Return whether each version is for a greater length than the one before, of three versions at least."""
     return not at.is_own and len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
 
 

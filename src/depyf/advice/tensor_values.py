@@ -1,4 +1,4 @@
-"""What an expression over tensors gives, as far as the facts recorded at a graph break prove it.
+"""Types, shapes and effects of expressions over tensors, as far as the facts recorded at a graph break prove them.
 
     x: float32 [3, 2]        x * 2 + 1   ->  float32 [3, 2], made of x, finite gradient
                              x.mean(0)   ->  unknown shape
@@ -51,11 +51,11 @@ class Unproven(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """What an expression gives.
+    """The result of an expression.
 
     Attributes:
         shape, dtype: of a tensor; ``None`` and ``""`` where they are not known.
-        is_python: it is a value of Python's.
+        is_python: it is a Python value.
         leaves: the variables that it is made of.
         effect: what else it does, as a clause: ``"draws random numbers"``.
         unknown: what has to hold, as clauses, so that computing it at each call changes nothing.
@@ -112,7 +112,7 @@ class Values:
         return self.type_of(name) in _NUMBERS
 
     def is_alone(self, name: str) -> bool:
-        """Return whether no other variable and nobody outside has the object, or its memory; numbers are alone."""
+        """Return whether nothing else refers to a variable's object, or its memory; numbers are alone."""
         return self.is_number(name) or name in self._by_name and not self.is_given(name) and name not in self._shared
 
     def item(self, node: ast.expr) -> Kind | None:
@@ -126,7 +126,7 @@ class Values:
         return None
 
     def infer(self, node: ast.expr) -> Kind:
-        """Return what an expression gives."""
+        """Return the kind of an expression's result."""
         if (item := self.item(node)) is not None:
             return item
         match node:
@@ -206,7 +206,7 @@ class Values:
                     unknown=tuple(unknown), gradient=tuple(gradient))
 
     def _is_finite(self, node: ast.expr) -> bool:
-        """Return whether an expression is a number of Python's that is neither infinite nor NaN."""
+        """Return whether an expression is a Python number that is neither infinite nor NaN."""
         match node:
             case ast.Constant(int() | float() as value):
                 return math.isfinite(value)
