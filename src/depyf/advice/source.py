@@ -10,12 +10,10 @@ from functools import cached_property
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.global_names import is_resume
 from ..torch_text.libraries import is_library
-from ..torch_text.met import met
 from ..torch_text.parsed import parsed_expression
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
-_BRANCHES = (ast.If, ast.While)
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
@@ -111,17 +109,10 @@ class Sources:
 
     def _place(self, broken: GraphBreak, where: SourceLocation | None, compiled: Site | None = None) -> Site:
         tree = self.tree(where.filename) if where is not None else None
-        if where is None or tree is None:
-            return Site(broken, where, *_of_line(where), compiled_site=compiled)
+        if where is None or tree is None:  # (the line is all that is known)
+            statement = parsed_statement(where.text) if where is not None else None
+            return Site(broken, where, statement, compiled_site=compiled)
         statement, following = statement_at(tree, where.line)
-        if met(broken).kind == "branch" and not isinstance(statement, _BRANCHES):
-            # (Of `if x.any(): break` both statements are on the line.)
-            steps = [(block, each) for _, block, each in path_to(tree, where.line)
-                     if isinstance(each, _BRANCHES) and each.lineno == where.line]
-            if steps:
-                block, statement = steps[0]
-                at = block.index(statement)
-                following = block[at + 1] if at + 1 < len(block) else None
         return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
                     is_own(where.filename), compiled)
 
@@ -138,11 +129,6 @@ def parsed(text: str) -> ast.Module | None:
         return ast.parse(text) if text else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _of_line(where: SourceLocation | None) -> tuple[ast.stmt | None, None]:
-    """Return the statement that a line is, where the line is all that is known."""
-    return parsed_statement(where.text if where is not None else ""), None
 
 
 def parsed_statement(line: str) -> ast.stmt | None:
@@ -163,14 +149,11 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def statement_at(tree: ast.AST, line: int) -> tuple[ast.stmt | None, ast.stmt | None]:
     """Return the innermost statement that a line belongs to, and the one after it in its block."""
-    for block in blocks(tree):
-        for number, statement in enumerate(block):
-            if statement.lineno <= line <= (statement.end_lineno or statement.lineno):
-                inner, after = statement_at(statement, line)
-                if inner is not None:
-                    return inner, after
-                return statement, block[number + 1] if number + 1 < len(block) else None
-    return None, None
+    steps = list(path_to(tree, line))
+    if not steps:
+        return None, None
+    _, block, statement = steps[-1]
+    return statement, next(iter(block[block.index(statement) + 1:]), None)
 
 
 def path_to(tree: ast.AST, line: int) -> Iterator[tuple[ast.AST, list[ast.stmt], ast.stmt]]:

@@ -36,6 +36,10 @@ _OF_DIMENSION = frozenset({"any", "all", "sum", "mean", "amax", "amin", "argmax"
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
                      "rand_like", "randn_like", "randint_like", "sample", "rsample", "gumbel_softmax"})
+#: Functions and methods that give Python values, and builtin functions that do.
+_OF_PYTHON = frozenset({"item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
+                        "equal", "allclose", "is_nonzero"})
+_BUILTINS = frozenset({"any", "all", "isinstance", "hasattr", "callable", "sorted"})
 _NUMBERS = frozenset({"int", "float", "bool", "str", "NoneType", "SymInt", "SymFloat", "SymBool"})
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
@@ -130,9 +134,10 @@ class Values:
         if (item := self.item(node)) is not None:
             return item
         match node:
-            case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device"):
+            case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device") | ast.Attribute(
+                    ast.Name("torch")):
                 return Kind(is_python=True)
-            case ast.Attribute(ast.Name("torch")):
+            case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.JoinedStr():
                 return Kind(is_python=True)
             case ast.Attribute(ast.Call(ast.Attribute(ast.Name("torch"), "finfo" | "iinfo" as name), [dtype])):
                 kind = "a floating-point" if name == "finfo" else "an integer"
@@ -152,8 +157,6 @@ class Values:
                 return of if of.is_python else replace(of, dtype=_TO[name])
             case ast.Call(func):
                 return self._of_call(node, func)
-            case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.JoinedStr():
-                return Kind(is_python=True)
             case ast.Compare() | ast.BoolOp() | ast.UnaryOp(ast.Not()):
                 return Kind(unknown=(f"`{ast.unparse(node)}` is a tensor",))
         return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` is a tensor, and never raises",))
@@ -247,27 +250,20 @@ class Values:
         return Kind(shape, dtype, leaves=leaves, effect=effect, unknown=tuple(unknown), gradient=tuple(gradient))
 
     def _of_call(self, node: ast.Call, func: ast.expr) -> Kind:
-        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        name = called(node)
         owner = func.value.id if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) else ""
         if name in _RANDOM and (owner == "torch" or self.is_tensor(owner)):
             return Kind(effect="draws random numbers")
         if name.endswith("_") and not name.endswith("__"):
             return Kind(effect="changes a tensor in place")
-        if owner in ("np", "numpy", "math") or isinstance(func, ast.Name) and name in (
-                "any", "all", "isinstance", "hasattr", "callable", "sorted"):
+        if owner in ("np", "numpy", "math") or name in _OF_PYTHON or isinstance(func, ast.Name) and name in _BUILTINS:
             return Kind(is_python=True)
-        if name in ("item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
-                    "equal", "allclose", "is_nonzero"):
-            return Kind(is_python=True)
-        gradient: tuple[str, ...] = ()
+        what = "gives a tensor and does nothing else (no state, no random numbers, no output, no exception)"
+        gradient: tuple[str, ...] = ("no gradient is needed",)
         match func:
-            case ast.Attribute(ast.Name("torch" | "F"), _) | ast.Attribute(ast.Attribute(ast.Name("torch"), _), _):
-                what = "never raises, and its gradient is finite where that side is not taken"
-            case ast.Attribute(ast.Name(owner), _) if self.is_tensor(owner):
-                what = "never raises, and its gradient is finite where that side is not taken"
-            case _:
-                what = "gives a tensor and does nothing else (no state, no random numbers, no output, no exception)"
-                gradient = ("no gradient is needed",)
+            case ast.Attribute(ast.Name(owner) | ast.Attribute(ast.Name("torch" as owner))) if (
+                    owner in ("torch", "F") or self.is_tensor(owner)):
+                what, gradient = "never raises, and its gradient is finite where that side is not taken", ()
         return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` {what}",), gradient=gradient)
 
 
