@@ -20,7 +20,7 @@ tells_what_ran_uncompiled = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def no_session(fresh_dynamo, monkeypatch):
-    monkeypatch.setattr(sessions, "_last", None)
+    monkeypatch.setattr(sessions, "_ended", [])
     monkeypatch.setattr(sessions, "_active", [])
 
 

@@ -431,6 +431,17 @@ def test_random_numbers_of_python_are_drawn_before_the_call(line, registry_id, c
     assert advice.rule == "drawn" and advice.change.startswith(change)
 
 
+@pytest.mark.parametrize("line, change", [
+    ("if random.randint(0, 1) == 0:\n        x = x * 2", "evaluate `random.randint(0, 1) == 0` before the compiled function is "
+     "called, and"),
+    ("for _ in x:\n        if random.random() < 0.5:\n            x = x * 2",
+     "evaluate `random.random() < 0.5` before the compiled function is called, once for each turn of the loop at line 2")])
+def test_the_test_of_a_single_draw_is_evaluated_before_the_call(line, change):
+    advice = on_break(broken_at(f"def f(x):\n    {line}\n    return x\n", 2 + line.startswith("for _ in x:"), "GB0170", "",
+                                context="attempted to jump with UnspecializedPythonVariable()"))
+    assert advice.rule == "drawn" and advice.change.startswith(change)
+
+
 def test_a_number_that_random_drew_is_no_symbol():
     """The setting is an error there (`torch.roll(x, random.randint(1, 2))`)."""
     text = "def f(x):\n    k = random.randint(1, 2)\n    return torch.roll(x, k)\n"

@@ -179,6 +179,11 @@ def test_values_end_with_their_last_use(text, plainly, freed):
     """, """
     def f(a):
         x = note(a)
+        y = note(x)
+        return note({x: y, a: x}, y) or note({a: x and y})
+    """, """
+    def f(a):
+        x = note(a)
         with a:
             y = note(x)
             x = note(y)

@@ -31,7 +31,6 @@ def cases(names):
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch, tmp_path):
-    monkeypatch.setattr(sessions, "_last", None)
     monkeypatch.setattr(sessions, "_active", [])
     monkeypatch.setattr(sessions, "_ended", [])
     torch._dynamo.reset()

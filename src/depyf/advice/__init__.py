@@ -1,7 +1,7 @@
 """Advice: what to change so that a graph break, a skipped function or a recompile is gone.
 
-In: a record and the text of the user's file. Out: :class:`~.model.Advice`, or nothing where no rule fits. Rules on
-breaks and edits are tested by effect: ``tests/advice`` runs a program before and after the change that is proposed.
+From a record and the text of the user's file a rule makes :class:`~.model.Advice`. Rules on breaks and edits are tested
+by effect: ``tests/advice`` runs a program before and after the change that is proposed.
 
     GB0170 "Data-dependent branching" at          ->  change    write `y = torch.where(x.sum() > 0, x + 1, x - 1)`
         if x.sum() > 0:                               why       a graph can hold both sides, but no branch on a value

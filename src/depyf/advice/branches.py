@@ -1,4 +1,4 @@
-"""A branch on a value in a tensor: one operation of the graph where that is proven, or what prevents it.
+"""A branch on a value in a tensor: one operation of the graph where that is proven, or the reason why not.
 
     if x.sum() > 0:          ->     y = torch.where(x.sum() > 0, x + 1, x - 1)
         y = x + 1
@@ -6,8 +6,8 @@
         y = x - 1
 
 ``torch.where`` computes both sides at each call. So the edit is proven only where both sides are elementwise arithmetic
-with finite gradients on the same tensors, of one shape and dtype (recorded at the break), and where nothing can tell a
-new tensor from the old one. What is not known becomes a condition of the sentence; what is known to differ prevents it.
+with finite gradients on the same tensors, of one shape and dtype (recorded at the break), and where a new tensor cannot
+be distinguished from the old one. Unknown facts become conditions of the sentence; known differences prevent it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Choice:
 
 
 def on_branch(site: Site) -> Advice | None:
-    """Return the advice on a statement that branches on a value in a tensor; ``None`` where it holds no branch."""
+    """Return the advice on a statement that branches on a value in a tensor; ``None`` where it has no branch."""
     node = site.statement
     if isinstance(node, ast.Assert):
         return _on_check(site, "AssertionError", node.test, node.msg)
@@ -258,13 +258,13 @@ def _value(block: Sequence[ast.stmt], target: str) -> ast.expr | Choice | None:
 
 
 def _of_arrays(node: ast.AST, values: Values) -> str:
-    """Return that a branch is on arrays of NumPy's, which torch traces as tensors, as a clause; ``""`` for others."""
+    """Return that a branch is on NumPy arrays, which torch traces as tensors, as a clause; ``""`` for others."""
     arrays = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and values.type_of(each.id) == "ndarray"]
     return f"`{arrays[0]}` is an array of NumPy's, and `torch.where` would give a tensor" if arrays else ""
 
 
 def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
-    """Return what is seen to prevent that both sides are computed, as a clause; ``""`` for nothing."""
+    """Return what prevents that both sides are computed, as a clause; ``""`` for nothing."""
     values = Values(site.values)
     if (of_arrays := _of_arrays(node, values)):
         return of_arrays
@@ -305,7 +305,7 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
 
 
 def _is_own_item(site: Site, branch: ast.stmt, target: str, values: Values) -> bool:
-    """Return whether a target is an item of a tensor that nobody else has: it may be set to what it is."""
+    """Return whether a target is an item of a tensor that nothing else refers to: to set it is unobservable."""
     match ast.parse(target, mode="eval").body:
         case ast.Subscript(ast.Name(name)):
             return values.is_tensor(name) and values.is_alone(name) and not _is_stored(site.function, name, branch)
@@ -429,7 +429,7 @@ def _in_words(of: str | tuple[str, ...] | None) -> str:
 
 
 def _may_tell_copy(site: Site, choice: Choice, values: Values) -> bool:
-    """Return whether the program may see that a side that is a variable is copied now."""
+    """Return whether the program may observe that a side that is a variable is copied now."""
     sides = {side.id for side in _sides(choice) if isinstance(side, ast.Name)}
     if not sides or site.function is None or not choice.target.isidentifier():
         return bool(sides)
@@ -522,8 +522,8 @@ def _on_check(site: Site, raised: str, holds: ast.expr, text: ast.expr | None) -
     Args:
         site: the statement.
         raised: the exception.
-        holds: what is true where nothing is raised.
-        text: what makes the exception, or its text.
+        holds: a test that is true if nothing is raised.
+        text: the exception, or its text.
     """
     of_values = any(isinstance(each, ast.FormattedValue) or isinstance(each, ast.Call) and called(each) == "format"
                     for each in ast.walk(text or ast.Pass()))
@@ -575,13 +575,13 @@ class _AsWritten(ast.NodeTransformer):
 
 def rewritten(site: Site, statements: Sequence[ast.stmt], last: int | None = None, rule: str = "branch",
               why: str = _WHY, cost: str = _COST, proven: str = "") -> Advice:
-    """Return the advice to write other statements in the place of the user's."""
+    """Return the advice to replace the user's statement by other statements."""
     lines = unparsed(ast.Module(list(statements), []), site.text).splitlines()
     return replace(with_lines(site, rule, lines, why, cost, last), proven=proven)
 
 
 def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str, last: int | None = None) -> Advice:
-    """Return the advice to write other lines in the place of the user's statement."""
+    """Return the advice to replace the user's statement by other lines."""
     node = site.statement
     edits: tuple[Edit, ...] = ()
     if node is not None and site.editable and site.where is not None and stands_alone(site, node):
@@ -592,7 +592,7 @@ def with_lines(site: Site, rule: str, lines: Sequence[str], why: str, cost: str,
 
 
 def stands_alone(site: Site, node: ast.stmt, with_comment: bool = False) -> bool:
-    """Return whether nothing else stands on the lines of a statement: no other statement, no ``elif``, no comment."""
+    """Return whether a statement is alone on its lines: no other statement, no ``elif``, no comment."""
     first, last = site.lines[node.lineno - 1], site.lines[(node.end_lineno or node.lineno) - 1]
     before = first.encode()[: node.col_offset].decode()
     after = last.encode()[node.end_col_offset or 0 :].decode().strip()

@@ -148,6 +148,8 @@ RULES: tuple[Rule, ...] = (
          facts=lambda at: at.sets_up, elsewhere=True),
 
     # Random numbers, loops that the data ends, branches.
+    Rule("drawn", "branch item number", _TEST_BEFORE, _DRAWN, _VERSIONS,
+         facts=lambda at: _is_drawn(at) and at.loop_test is None and len(at.draws) < 2),
     Rule("drawn", "branch item number operator skipped builtin",
          "call {draws} before the compiled function is called{also_in_order}, and pass what they give to {passed_to}",
          _DRAWN, f"{_PARAMETER} for each; torch compiles again when such a number changes",

@@ -47,10 +47,10 @@ def on_key(differing: Collection[str], before: Collection[str] = (), after: Coll
 
 
 def _changed(before: Collection[str], after: Collection[str]) -> list[str]:
-    """Return what became of options, a clause for each that is another: ``max_fusion_size = 1`` is set now."""
+    """Return a clause for each option that changed: ``max_fusion_size = 1`` is set now."""
     was, now = (dict(option.partition(" = ")[::2] for option in options) for options in (before, after))
-    told = [f"`{name}` was `{was[name]}` and is `{value}`" for name, value in sorted(now.items())
-            if name in was and was[name] != value]
-    told += [f"`{name} = {value}` is set now and was not" for name, value in sorted(now.items()) if name not in was]
-    return told + [f"`{name} = {value}` was set and is not now" for name, value in sorted(was.items())
-                   if name not in now]
+    clauses = [f"`{name}` was `{was[name]}` and is `{value}`" for name, value in sorted(now.items())
+               if name in was and was[name] != value]
+    clauses += [f"`{name} = {value}` is set now and was not" for name, value in sorted(now.items()) if name not in was]
+    clauses += [f"`{name} = {value}` was set and is not now" for name, value in sorted(was.items()) if name not in now]
+    return clauses

@@ -18,7 +18,7 @@ SCALARS = "torch._dynamo.config.capture_scalar_outputs = True"
 REORDER = "torch._dynamo.config.reorderable_logging_functions.add"
 #: Types of arguments that torch can print after the graph (``LoggingFunction.can_reorder_logs``).
 _PRINTABLE = frozenset({"str", "bool", "NoneType", "Tensor", "dtype", "device"})
-#: Types that are or hold numbers that torch may keep open: torch can format these after the graph, but not call `str`.
+#: Types of numbers that torch may leave open, and of containers of them, which torch can format after the graph.
 _FORMATTED = frozenset({"int", "float", "Size", "tuple", "list", "dict"})
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)

@@ -1,7 +1,7 @@
 """The facts at a graph break that the rows of :mod:`.breaks` require (:class:`Facts`) and name (:data:`NAMED`).
 
-They are read from the records: what torch met, what it knew of the variables, the break's stack. Only what no record
-can contain, as what the lines after the break do with a value, is read from the user's text.
+They are read from the records: what torch met, what it knew of the variables, the break's stack. Only facts that no
+record can contain, as what the lines after the break do with a value, are read from the user's text.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .source import (
     Site,
     called,
     is_own,
+    last_name,
     loops_around,
     names_set,
     own_parts,
@@ -30,7 +31,7 @@ from .tensor_values import Values
 
 #: Functions that take a number out of a tensor, as its method ``item`` does.
 _NUMBERS = frozenset({"int", "float", "bool"})
-#: Functions of ``random`` of which torch makes the call itself, and then holds the number as a tensor.
+#: Functions of ``random`` that torch calls itself; it then represents the number as a tensor.
 _DRAWS = frozenset({"random", "randint", "randrange", "uniform"})
 #: Methods of a list, set or dictionary that change it.
 _CHANGING = frozenset({"append", "appendleft", "extend", "insert", "add", "update", "setdefault", "pop", "popleft",
@@ -54,7 +55,7 @@ Use = tuple[str, ast.expr]
 
 
 class Facts:
-    """What is known at one break."""
+    """The facts at one break."""
 
     def __init__(self, site: Site) -> None:
         self.site, self.broken, self.function, self.where = site, site.broken, site.function, site.where
@@ -74,7 +75,7 @@ class Facts:
 
     @property
     def is_generator(self) -> bool:
-        """Whether the line is in a generator: of what one prints after the graph torch 2.13 loses the text."""
+        """Whether the line is in a generator: torch 2.13 loses the text of what one prints after the graph."""
         return any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(self.function or _NOTHING))
 
     @functools.cached_property
@@ -89,7 +90,7 @@ class Facts:
 
     @property
     def tests_array(self) -> bool:
-        """Whether the statement tests an array of NumPy's."""
+        """Whether the statement tests a NumPy array."""
         return any(isinstance(each, ast.Name) and self.values.type_of(each.id) == "ndarray"
                    for each in ast.walk(self.test or _NOTHING))
 
@@ -152,7 +153,7 @@ class Facts:
 
     @property
     def loop_computes(self) -> bool:
-        """Whether a turn of the innermost loop computes with more than numbers of Python's."""
+        """Whether a turn of the innermost loop computes with more than Python numbers."""
         return any(self.computes(part) for loop in self.loops[-1:] for part in loop.body)
 
     @property
@@ -185,7 +186,7 @@ class Facts:
 
     @functools.cached_property
     def call(self) -> ast.Call | None:
-        """The call of the user's statement that torch names, that draws a random number, or that leads to the break."""
+        """The call in the user's statement that torch names, that draws a random number, or that leads to the break."""
         drawn = [each for each in own_parts(self.statement) if isinstance(each, ast.Call) and _draws(each)]
         stack = self.broken.stack
         inner = [each.function for before, each in zip(stack, stack[1:]) if before is self.where]
@@ -194,13 +195,13 @@ class Facts:
 
     @property
     def draws(self) -> list[ast.Call]:
-        """The calls in the function that draw a random number of Python's, in their order."""
+        """The calls in the function that draw a Python random number, in their order."""
         found = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.Call) and _draws(each)]
         return sorted(found, key=lambda each: (each.lineno, each.col_offset))
 
     @property
     def reads_drawn(self) -> bool:
-        """Whether the statement reads a random number of Python's, which torch holds as a tensor."""
+        """Whether the statement reads a Python random number, which torch represents as a tensor."""
         drawn = {each.name for each in self.site.values if is_drawn(each)}
         return any(isinstance(each, ast.Name) and each.id in drawn for each in own_parts(self.statement))
 
@@ -532,7 +533,7 @@ def _searches(statement: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _parts(index: ast.expr) -> list[ast.expr | None]:
-    """Return what an index is made of: the bounds of a slice, the parts of a tuple."""
+    """Return the parts of an index: the bounds of a slice, the items of a tuple."""
     if isinstance(index, ast.Slice):
         return [index.lower, index.upper]
     return [part for each in index.elts for part in _parts(each)] if isinstance(index, ast.Tuple) else [index]
@@ -542,11 +543,11 @@ def _last(node: ast.AST) -> str:
     """Return the name under which an object is changed: ``seen`` of ``self.seen[k]``."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return last_name(node)
 
 
 def _draws(node: ast.AST) -> bool:
-    """Return whether a node is a call that draws a random number of Python's, as far as its text shows."""
+    """Return whether a node is a call that draws a Python random number, as far as its text shows."""
     match node:
         case ast.Call(ast.Attribute(ast.Name(owner), name)) if name in _DRAWS:
             return owner not in ("torch", "np", "numpy")
@@ -554,7 +555,7 @@ def _draws(node: ast.AST) -> bool:
 
 
 def _tests(statement: ast.stmt) -> Iterator[ast.expr]:
-    """Yield what a statement tests, but for whether there is a value, or of what type."""
+    """Yield the tests of a statement, but for those of ``None`` or of a type."""
     found = [statement.test] if isinstance(statement, (ast.If, ast.While)) else []
     for test in [*found, *(each.test for each in own_parts(statement) if isinstance(each, ast.IfExp))]:
         match test:

@@ -13,7 +13,7 @@ class Edit:
     Attributes:
         filename: the file.
         first, last: the lines, from 1, both included; ``last == first - 1`` inserts before ``first``.
-        lines: what stands there afterwards, without line ends.
+        lines: the new lines, without line ends.
     """
 
     filename: str
@@ -32,13 +32,13 @@ class Advice:
         why: why that helps.
         cost: what it costs, or when it is not the same.
         edits: the change, where it is mechanical.
-        settings: lines that set options of torch, to stand before the first compiled call.
+        settings: lines that set options of torch, to be inserted before the first compiled call.
         after: the user's lines as they should be, without their common indentation; empty where only words say it.
-        elsewhere: what has to be changed is not the line of the break, so it helps whoever wrote that.
+        elsewhere: the change is not in the line of the break, so it helps if that is a library's, too.
         next_break: where the graph breaks next, if that is known: ``"line 30 (`token.numel() == 0`)"``.
-        condition: the test that chose between two sides, as it is written both in the old lines and in the new ones.
+        condition: the test that chose between two sides, as it is written in both the old lines and the new ones.
         proven: for which tensors it is proven that the change is the same, as a clause that begins with a semicolon.
-        leaves: nothing is to be changed, and ``change`` says what prevents it.
+        leaves: nothing is to be changed, and ``change`` says why.
     """
 
     rule: str
@@ -61,7 +61,7 @@ class Advice:
 
     @property
     def is_mechanical(self) -> bool:
-        """Return whether the change can be made without asking anybody."""
+        """Return whether the change can be made automatically."""
         return bool(self.edits or self.settings)
 
 

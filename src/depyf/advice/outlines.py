@@ -1,4 +1,4 @@
-"""Code that is moved: what torch cannot compile stays where it is, what it can becomes a compiled function of its own.
+"""Code that is moved: what torch cannot compile stays where it is, the rest becomes separate compiled functions.
 
     @torch.compile                      @torch.compile
     def f(x):                           def f_part(x):
@@ -9,8 +9,8 @@
                                                 x = f_part(x)
                                             return x
 
-The same statements run in the same order on the same objects, so results are the same for each input. A method is left
-alone, and so is code that Python would run otherwise in another function (a generator, a closure, ``global``, ``del``).
+The same statements run in the same order on the same objects, so results are the same for each input. Methods are left
+alone, and so is code that works differently in another function (a generator, a closure, ``global``, ``del``).
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .branches import stands_alone
 from .facts import Facts
 from .model import Advice, Edit, indented
 from .recompile_edits import is_compile
-from .source import Function, names_set, parameters, path_to, qualified_name, variables
+from .source import Function, names_set, parameters, path_to, qualified_name, stored_names, variables
 
-#: The rules whose words say that code has to be moved.
+#: The rules whose advice is to move code.
 RULES = frozenset({"turn", "rest", "skipped", "deepcopy", "context", "generator", "reading", "element",
                    "number_outside"})
 _SUFFIX = "_part"
 _ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _LEFT_ALONE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await,
                ast.Global, ast.Nonlocal, ast.NamedExpr, ast.Import, ast.ImportFrom, ast.Delete, ast.Try)
-#: Names of what depends on the function that calls it.
-_TELL_FRAME = frozenset({"locals", "super", "exec", "eval", "stacklevel", "_getframe", "inspect"})
+#: Names of functions that depend on their caller.
+_OF_CALLER = frozenset({"locals", "super", "exec", "eval", "stacklevel", "_getframe", "inspect"})
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -99,7 +99,7 @@ def _runs(at: Facts, block: Sequence[ast.stmt], broken: Collection[int], top: as
         at: the break.
         block: of the function, or of a loop or a context in it.
         broken: lines with breaks.
-        top: the statement of the function that holds this break.
+        top: the statement of the function that contains this break.
         known: only what is known to be a tensor counts.
     """
     stay = [each for each in block if each is top or any(
@@ -144,7 +144,7 @@ def _moved(at: Facts, function: Function, run: Sequence[ast.stmt], number: int) 
     spans = any(isinstance(node, (ast.Constant, ast.JoinedStr)) and node.end_lineno != node.lineno for node in nodes)
     name = _name(function, number)
     assert at.where is not None
-    if (spans or names & _TELL_FRAME or any(isinstance(node, _LEFT_ALONE) for node in nodes) or name in at.site.text
+    if (spans or names & _OF_CALLER or any(isinstance(node, _LEFT_ALONE) for node in nodes) or name in at.site.text
             or not all(stands_alone(at.site, each, with_comment=True) for each in run)):
         return ()
     inputs, outputs = _inputs(function, run), _outputs(function, run)
@@ -200,15 +200,11 @@ def _inputs(function: Function, run: Sequence[ast.stmt]) -> list[str] | None:
         made |= names_set(statement) if isinstance(statement, _ASSIGNING) else set()
     inside = [node for statement in run for node in ast.walk(statement)]
     ids = set(map(id, inside))
-    outside = {each for node in ast.walk(function) if id(node) not in ids for each in _stored(node)}
+    outside = stored_names(node for node in ast.walk(function) if id(node) not in ids)
     if not _is_in_loop(function, run):  # (what nothing else sets is a variable of the new function)
-        inputs -= {each for node in inside for each in _stored(node)} - outside - bound
+        inputs -= stored_names(inside) - outside - bound
     found = [each for each in known if each in inputs]
     return found if set(found) <= bound and not bound & _of_comprehensions(inside) else None
-
-
-def _stored(node: ast.AST) -> set[str]:
-    return {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
 
 
 def _is_in_loop(function: Function, run: Sequence[ast.stmt]) -> bool:

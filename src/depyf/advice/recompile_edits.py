@@ -16,7 +16,7 @@ from .model import Advice, Edit
 from .recompiles import ValueChange
 from .source import Sources, called, is_own
 
-#: By what torch says that a value belongs to: the settings by which torch leaves it open, in the order to be tried.
+#: The settings by which torch leaves a value open, in the order to be tried, by the kind of its owner.
 _SETTINGS = {
     "module": (("torch._dynamo.config.allow_unspec_int_on_nn_module = True",),),
     "parameter": (("torch._dynamo.config.force_parameter_static_shapes = False",),
@@ -28,13 +28,13 @@ _SETTINGS = {
 def proposals(
     change: ValueChange, location: SourceLocation | None, sources: Sources, program: str = ""
 ) -> Iterator[Advice]:
-    """Yield the changes to try for a recompile, the most local first; a trial tells which of them help.
+    """Yield the changes to try for a recompile, the most local first; a trial decides which of them help.
 
     Args:
         change: what changed.
-        location: where the function stands.
+        location: of the function.
         sources: the user's files.
-        program: the file of the program, which may compile what stands in a library.
+        program: the file of the program, which may compile a library's function.
     """
     if location is None or not change.lasts:
         return

@@ -1,4 +1,4 @@
-"""Advice on a recompile: a table of what can change between two calls, what has to be known, and what is true then.
+"""Advice on a recompile: a table of changes between two calls, the required facts, and a sentence.
 
 A row names the event, the facts that it requires, and the sentence. The first row of an event whose facts are present
 gives the advice; without such a row there is none. The facts come from the records (:class:`Facts`): no row reads the
@@ -80,7 +80,7 @@ class Facts:
         fixed_with: other sizes, as Markdown, that torch took for the same one there, as they were equal.
         is_open: a version leaves the size or number open.
         spares: a version that leaves it open from the first call on would be that version: the first value has the
-            same type, and comes out the same in what torch tests; ``None`` where that is not known.
+            same type and the same outcomes in torch's tests; ``None`` where that is not known.
         broken_at: the place, as Markdown, where the version that leaves it open breaks the graph, and no earlier one.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
         equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
@@ -91,9 +91,9 @@ class Facts:
         is_duck: torch asks for the equality since the sizes were equal when it compiled, and no line compares them.
         set_at: the places, as Markdown, of calls in the program that set the global state that changed.
         static_at: those of calls that mark sizes as static.
-        lengths: the lengths that versions hold, in their order.
+        lengths: the lengths that versions are for, in their order.
         values: how many values of it the versions of the function met.
-        is_moved: torch found it no longer where an earlier version read it: a module is in another place than ``None``.
+        is_moved: it is no longer where an earlier version read it: a module is in another place than ``None``.
         is_set: the code of a version sets it.
         is_own: it is a variable of the function, which has no other name before its call.
     """
@@ -216,41 +216,22 @@ def _by_values(change: ValueChange, values: tuple[str, ...]) -> str:
     return next((event for event, holds in events if holds), "")
 
 
-# --- required facts -------------------------------------------------------------------------------------------------
+# --- facts of several rows ------------------------------------------------------------------------------------------
 
 _Fact = Callable[[ValueChange, Facts], bool]
-
-
-def _always(change: ValueChange, at: Facts) -> bool:
-    return True
 
 
 def _is_fixed(change: ValueChange, at: Facts) -> bool:
     return bool(at.fixed_at) and not at.is_open
 
 
-def _is_special(change: ValueChange, at: Facts) -> bool:
-    """Return whether a size is 0 or 1, or is the first one that is not."""
-    return change.now in ("0", "1") or set(change.was) <= {"0", "1"}
-
-
-def _is_static(change: ValueChange, at: Facts) -> bool:
-    return at.dynamic == "False"
-
-
 def _is_of_parameter(change: ValueChange, at: Facts) -> bool:
-    """Return whether torch holds a size for fixed since it is one of a parameter."""
-    return at.of_parameter and not at.is_open and not _is_static(change, at)
+    return at.of_parameter and not at.is_open and at.dynamic != "False"
 
 
-def _is_static_in_vain(change: ValueChange, at: Facts) -> bool:
+def _costs_versions(change: ValueChange, at: Facts) -> bool:
     """Return whether `dynamic=False` costs versions: from the third value on."""
-    return _is_static(change, at) and at.values > 2
-
-
-def _is_range(change: ValueChange, at: Facts) -> bool:
-    """Return whether a version holds for a range of values, and not for one number."""
-    return not are_numbers(change.was)
+    return at.dynamic == "False" and at.values > 2
 
 
 def _is_opened(change: ValueChange, at: Facts) -> bool:
@@ -266,29 +247,13 @@ def _limit(change: ValueChange, at: Facts) -> bool:
     return at.limit and not at.others
 
 
-def _is_counted(change: ValueChange, at: Facts) -> bool:
-    return at.is_set and not at.is_open and at.values > 2
-
-
 def _is_key(change: ValueChange, at: Facts) -> bool:
     return is_only_key(change.subject, change.cause)
 
 
 def _grows(change: ValueChange, at: Facts) -> bool:
-    """Return whether each version holds for a greater length than the one before, three of them at least."""
+    """Return whether each version is for a greater length than the one before, of three versions at least."""
     return not at.is_own and len(at.lengths) > 2 and all(one < other for one, other in zip(at.lengths, at.lengths[1:]))
-
-
-def _last(expression: str) -> str:
-    return expression.rpartition(".")[2]
-
-
-def _is_of_module(change: ValueChange, at: Facts) -> bool:
-    return change.owner == "module" and not change.of_global
-
-
-def _is_whole_of_global(change: ValueChange, at: Facts) -> bool:
-    return change.of_global and isinstance(number(change.now), int)
 
 
 def _is_of_variable(change: ValueChange, at: Facts) -> bool:
@@ -297,10 +262,6 @@ def _is_of_variable(change: ValueChange, at: Facts) -> bool:
         case ast.Call(_, [ast.Name() | ast.Attribute()]):
             return True
     return False
-
-
-def _is_set_in_program(change: ValueChange, at: Facts) -> bool:
-    return bool(at.set_at)
 
 
 def _all(*facts: _Fact) -> _Fact:
@@ -326,6 +287,10 @@ class Row:
     is_remedy: bool = False
 
 
+def _always(change: ValueChange, at: Facts) -> bool:
+    return True
+
+
 _LIMIT = "`torch._dynamo.config.recompile_limit`"
 _RAISE = (f"; where values come back in later calls, set {_LIMIT} above the number of versions that all calls need "
           "together (a value that does not come back costs a compilation each time)")
@@ -336,7 +301,8 @@ ROWS = (
     Row("bound-method", _always, "it is another object at each call, so that no version serves a second call; make "
         "the call of this method a statement of its own whose arguments are computed before it", True),
     # Sizes and numbers.
-    Row("size", _all(_is_special, lambda change, at: not at.fixed_at or at.is_open), "torch compiles a version of its "
+    Row("size", lambda change, at: (not at.fixed_at or at.is_open) and (
+        change.now in ("0", "1") or set(change.was) <= {"0", "1"}), "torch compiles a version of its "
         "own for size 0 and for size 1, one each"),
     Row("size", lambda change, at: _is_of_parameter(change, at) and at.values < 3, "torch keeps the "
         "sizes of parameters fixed, so each has a version of its own"),
@@ -359,13 +325,15 @@ ROWS = (
         "first version leaves it open, too, if nothing fixes it there", True),
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "
         "what is computed with it at {fixed_at} fixes it, and those hold for one value each"),
-    Row("size", _is_static_in_vain, "`dynamic=False` is set, so each size has a version of its own; without it torch "
+    Row("size", _costs_versions, "`dynamic=False` is set, so each size has a version of its own; without it torch "
         "leaves a size open that has changed, unless it is one of a parameter, or what is computed with it fixes it",
         True),
-    Row("size", _is_static, "`dynamic=False` is set, so each size has a version of its own"),
+    Row("size", lambda change, at: at.dynamic == "False",
+        "`dynamic=False` is set, so each size has a version of its own"),
     Row("size", lambda change, at: bool(at.static_at) and not at.is_open, "no version leaves it open; calls of the "
         "program that mark sizes as static: {static_at}"),
-    Row("size number", _all(_is_opened, _is_range), "a condition on it that torch tested while it compiled tells its "
+    Row("size number", _all(_is_opened, lambda change, at: not are_numbers(change.was)),
+        "a condition on it that torch tested while it compiled tells its "
         "values apart, and each outcome has a version of its own: the program asks for both"),
     Row("size number", _all(_is_opened, lambda change, at: bool(at.broken_at)), _OPENED + "; the version that does "
         "breaks the graph at {broken_at}, where an earlier one does not"),
@@ -377,22 +345,25 @@ ROWS = (
     Row("size number", _all(_is_opened, lambda change, at: bool(at.others)), _OPENED + ", so it is the reason for one "
         "version; but the versions differ in {others}, too"),
     Row("size number", _is_opened, _OPENED + ", so it is the reason for one version in all"),
-    Row("number", lambda change, at: _last(change.subject) == "param_groups[0]['lr']", "each of its values has a "
+    Row("number", lambda change, at: change.subject.endswith("param_groups[0]['lr']"), "each of its values has a "
         "version of its own; an optimizer made with a tensor, `lr=torch.tensor(...)`, has one for all (as float32 the "
         "rate is rounded)", True),
     Row("number", _all(_is_key, _limit), "it is a key or an index at {cause}, which needs its value, so each value has "
         "a version of its own" + _RAISE, True),
     Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
         "its own"),
-    Row("number", _is_of_module, "torch holds whole numbers of modules for fixed; with "
+    Row("number", lambda change, at: change.owner == "module" and not change.of_global,
+        "torch holds whole numbers of modules for fixed; with "
         "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
         "where nothing needs its value while torch compiles (as an index, a key or a `range` does)", True),
-    Row("number", _is_counted, "the compiled function changes it itself, so that each call needs another version; "
+    Row("number", lambda change, at: at.is_set and not at.is_open and at.values > 2,
+        "the compiled function changes it itself, so that each call needs another version; "
         "where nothing else in the function reads it, do that in the caller, which is not compiled", True),
-    Row("number", _is_whole_of_global, "torch holds a whole number for fixed that it reaches from a global name, so "
+    Row("number", lambda change, at: change.of_global and isinstance(number(change.now), int),
+        "torch holds a whole number for fixed that it reaches from a global name, so "
         "each value has a version of its own; as an argument of the function torch leaves it open from its second "
         "value on, where nothing needs its value while torch compiles", True),
-    Row("number", _is_static_in_vain, "`dynamic=False` is set, so each number has a version of its own; without it "
+    Row("number", _costs_versions, "`dynamic=False` is set, so each number has a version of its own; without it "
         "torch leaves one open that has changed, where nothing needs its value while torch compiles", True),
     Row("number string constant", _limit, "each of its values has a version of its own" + _RAISE, True),
     Row("number string constant", _always, "each of its values has a version of its own"),
@@ -439,7 +410,8 @@ ROWS = (
     Row("grad", _always, "tensors that have a `.grad` and tensors that have none have a version each"),
     Row("training", _always, "training and evaluation have a version each"),
     Row("inference", _always, "tensors made in `torch.inference_mode()` and others have a version each"),
-    Row("state", _is_set_in_program, "torch looks at this state when the function is called, and each state has a "
+    Row("state", lambda change, at: bool(at.set_at),
+        "torch looks at this state when the function is called, and each state has a "
         "version; calls of the program that set it: {set_at}"),
     Row("state", _always, "torch looks at this state when the function is called, and each state has a version"),
 )

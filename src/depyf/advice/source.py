@@ -10,12 +10,10 @@ from functools import cached_property
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.global_names import is_resume
 from ..torch_text.libraries import is_library
-from ..torch_text.met import met
 from ..torch_text.parsed import parsed_expression
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
-_BRANCHES = (ast.If, ast.While)
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
@@ -33,7 +31,7 @@ class Site:
         module: the syntax tree of the file.
         editable: the file is the user's own: not installed.
         compiled_site: the site in the compiled function itself, from which the one around the statement may have been
-            called; ``None`` where torch's stack does not tell.
+            called; ``None`` where torch's stack does not say.
         resumed: what torch compiled is a resume function: another graph ended before.
     """
 
@@ -70,7 +68,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def one_line(text: str, node: ast.expr) -> str:
-    """Return the text of an expression where it stands on one line, else what Python writes for it."""
+    """Return the text of an expression if it is on one line, else the text that Python makes of it."""
     return text if text and "\n" not in text else ast.unparse(node)
 
 
@@ -103,7 +101,7 @@ class Sources:
             code_name: torch's name of the code that it compiled, by which resume functions are known.
         """
         users = [place for place in broken.stack if not is_library(place.filename)]
-        # (Before it stands what called the compiled function.)
+        # (The frames before it called the compiled function.)
         inside = broken.stack[len(broken.stack) - broken.depth:] if 0 < broken.depth <= len(broken.stack) else ()
         compiled = self._place(broken, inside[0]) if inside else None
         site = self._place(broken, users[-1] if users else None, compiled)
@@ -111,17 +109,10 @@ class Sources:
 
     def _place(self, broken: GraphBreak, where: SourceLocation | None, compiled: Site | None = None) -> Site:
         tree = self.tree(where.filename) if where is not None else None
-        if where is None or tree is None:
-            return Site(broken, where, *_of_line(where), compiled_site=compiled)
+        if where is None or tree is None:  # (the line is all that is known)
+            statement = parsed_statement(where.text) if where is not None else None
+            return Site(broken, where, statement, compiled_site=compiled)
         statement, following = statement_at(tree, where.line)
-        if met(broken).kind == "branch" and not isinstance(statement, _BRANCHES):
-            # (Of `if x.any(): break` both statements are on the line.)
-            steps = [(block, each) for _, block, each in path_to(tree, where.line)
-                     if isinstance(each, _BRANCHES) and each.lineno == where.line]
-            if steps:
-                block, statement = steps[0]
-                at = block.index(statement)
-                following = block[at + 1] if at + 1 < len(block) else None
         return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
                     is_own(where.filename), compiled)
 
@@ -140,11 +131,6 @@ def parsed(text: str) -> ast.Module | None:
         return None
 
 
-def _of_line(where: SourceLocation | None) -> tuple[ast.stmt | None, None]:
-    """Return the statement that a line is, where the line is all that is known."""
-    return parsed_statement(where.text if where is not None else ""), None
-
-
 def parsed_statement(line: str) -> ast.stmt | None:
     """Return the statement that a line is, or begins; ``None`` where it is none."""
     tree = parsed(line.strip()) or parsed(f"{line.strip()} pass")
@@ -152,7 +138,7 @@ def parsed_statement(line: str) -> ast.stmt | None:
 
 
 def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    """Yield the blocks of statements that a node holds."""
+    """Yield the blocks of statements of a node."""
     for name in _BLOCKS:
         block = getattr(node, name, None)
         if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
@@ -163,18 +149,15 @@ def blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def statement_at(tree: ast.AST, line: int) -> tuple[ast.stmt | None, ast.stmt | None]:
     """Return the innermost statement that a line belongs to, and the one after it in its block."""
-    for block in blocks(tree):
-        for number, statement in enumerate(block):
-            if statement.lineno <= line <= (statement.end_lineno or statement.lineno):
-                inner, after = statement_at(statement, line)
-                if inner is not None:
-                    return inner, after
-                return statement, block[number + 1] if number + 1 < len(block) else None
-    return None, None
+    steps = list(path_to(tree, line))
+    if not steps:
+        return None, None
+    _, block, statement = steps[-1]
+    return statement, next(iter(block[block.index(statement) + 1:]), None)
 
 
 def path_to(tree: ast.AST, line: int) -> Iterator[tuple[ast.AST, list[ast.stmt], ast.stmt]]:
-    """Yield the steps from a tree down to a line: what holds the next statement, its block in that, and itself."""
+    """Yield the steps from a tree down to a line: the node around the next statement, its block, and itself."""
     around: ast.AST | None = tree
     while around is not None:
         step = next(((block, statement) for block in blocks(around) for statement in block
@@ -212,9 +195,14 @@ def called(call: ast.Call) -> str:
     return last_name(call.func)
 
 
+def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the variables that some of the nodes set."""
+    return {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+
+
 def names_set(tree: ast.AST) -> set[str]:
     """Return the variables that are set somewhere in a tree."""
-    return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return stored_names(ast.walk(tree))
 
 
 def own_parts(statement: ast.AST) -> Iterator[ast.AST]:
@@ -227,7 +215,7 @@ def own_parts(statement: ast.AST) -> Iterator[ast.AST]:
 def loops_around(function: Function, line: int) -> list[Loop]:
     """Return the loops of a function that repeat a line of it, the outermost first.
 
-    What a ``for`` goes over is computed once, and so is what is in an ``else``.
+    The iterable of a ``for`` is evaluated once, and so is an ``else``.
     """
     steps = list(path_to(function, line))
     found: list[Loop] = [around for around, block, _ in steps if isinstance(around, Loop) and block is around.body]
@@ -238,13 +226,11 @@ def loops_around(function: Function, line: int) -> list[Loop]:
 
 
 def is_only_key(subject: str, line: str) -> bool:
-    """Return whether a line uses a value as a key or an index, or a part of one, and for nothing else.
-
-    ``self.seen[self.step] = x`` does of ``self.step``, and ``self.seen[self.step] = self.step`` does not.
+    """Return whether a line uses a value only as a key or an index, or a part of one.
 
     Args:
         subject: the value, as another frame may name it: ``self.scheduler.step``.
-        line: as far as it is known.
+        line: ``self.seen[self.step] = x`` does so, and ``self.seen[self.step] = self.step`` does not.
     """
     statement = parsed_statement(line)
     name = last_name(expression) if (expression := parsed_expression(subject)) is not None else ""

@@ -1,4 +1,4 @@
-"""What an expression over tensors gives, as far as the facts recorded at a graph break prove it.
+"""Types, shapes and effects of expressions over tensors, as far as the facts recorded at a graph break prove them.
 
     x: float32 [3, 2]        x * 2 + 1   ->  float32 [3, 2], made of x, finite gradient
                              x.mean(0)   ->  unknown shape
@@ -36,6 +36,10 @@ _OF_DIMENSION = frozenset({"any", "all", "sum", "mean", "amax", "amin", "argmax"
 _TRUTHS = frozenset({"any", "all", "isnan", "isinf", "isfinite", "logical_not"})
 _RANDOM = frozenset({"rand", "randn", "randint", "randperm", "bernoulli", "multinomial", "normal", "poisson",
                      "rand_like", "randn_like", "randint_like", "sample", "rsample", "gumbel_softmax"})
+#: Functions and methods that give Python values, and builtin functions that do.
+_OF_PYTHON = frozenset({"item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
+                        "equal", "allclose", "is_nonzero"})
+_BUILTINS = frozenset({"any", "all", "isinstance", "hasattr", "callable", "sorted"})
 _NUMBERS = frozenset({"int", "float", "bool", "str", "NoneType", "SymInt", "SymFloat", "SymBool"})
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 
@@ -51,11 +55,11 @@ class Unproven(Exception):
 
 @dataclass(frozen=True)
 class Kind:
-    """What an expression gives.
+    """The result of an expression.
 
     Attributes:
         shape, dtype: of a tensor; ``None`` and ``""`` where they are not known.
-        is_python: it is a value of Python's.
+        is_python: it is a Python value.
         leaves: the variables that it is made of.
         effect: what else it does, as a clause: ``"draws random numbers"``.
         unknown: what has to hold, as clauses, so that computing it at each call changes nothing.
@@ -112,7 +116,7 @@ class Values:
         return self.type_of(name) in _NUMBERS
 
     def is_alone(self, name: str) -> bool:
-        """Return whether no other variable and nobody outside has the object, or its memory; numbers are alone."""
+        """Return whether nothing else refers to a variable's object, or its memory; numbers are alone."""
         return self.is_number(name) or name in self._by_name and not self.is_given(name) and name not in self._shared
 
     def item(self, node: ast.expr) -> Kind | None:
@@ -126,13 +130,14 @@ class Values:
         return None
 
     def infer(self, node: ast.expr) -> Kind:
-        """Return what an expression gives."""
+        """Return the kind of an expression's result."""
         if (item := self.item(node)) is not None:
             return item
         match node:
-            case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device"):
+            case ast.Constant() | ast.Attribute(_, "shape" | "ndim" | "dtype" | "device") | ast.Attribute(
+                    ast.Name("torch")):
                 return Kind(is_python=True)
-            case ast.Attribute(ast.Name("torch")):
+            case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.JoinedStr():
                 return Kind(is_python=True)
             case ast.Attribute(ast.Call(ast.Attribute(ast.Name("torch"), "finfo" | "iinfo" as name), [dtype])):
                 kind = "a floating-point" if name == "finfo" else "an integer"
@@ -152,8 +157,6 @@ class Values:
                 return of if of.is_python else replace(of, dtype=_TO[name])
             case ast.Call(func):
                 return self._of_call(node, func)
-            case ast.List() | ast.Tuple() | ast.Dict() | ast.Set() | ast.ListComp() | ast.DictComp() | ast.JoinedStr():
-                return Kind(is_python=True)
             case ast.Compare() | ast.BoolOp() | ast.UnaryOp(ast.Not()):
                 return Kind(unknown=(f"`{ast.unparse(node)}` is a tensor",))
         return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` is a tensor, and never raises",))
@@ -206,7 +209,7 @@ class Values:
                     unknown=tuple(unknown), gradient=tuple(gradient))
 
     def _is_finite(self, node: ast.expr) -> bool:
-        """Return whether an expression is a number of Python's that is neither infinite nor NaN."""
+        """Return whether an expression is a Python number that is neither infinite nor NaN."""
         match node:
             case ast.Constant(int() | float() as value):
                 return math.isfinite(value)
@@ -247,27 +250,20 @@ class Values:
         return Kind(shape, dtype, leaves=leaves, effect=effect, unknown=tuple(unknown), gradient=tuple(gradient))
 
     def _of_call(self, node: ast.Call, func: ast.expr) -> Kind:
-        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        name = called(node)
         owner = func.value.id if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) else ""
         if name in _RANDOM and (owner == "torch" or self.is_tensor(owner)):
             return Kind(effect="draws random numbers")
         if name.endswith("_") and not name.endswith("__"):
             return Kind(effect="changes a tensor in place")
-        if owner in ("np", "numpy", "math") or isinstance(func, ast.Name) and name in (
-                "any", "all", "isinstance", "hasattr", "callable", "sorted"):
+        if owner in ("np", "numpy", "math") or name in _OF_PYTHON or isinstance(func, ast.Name) and name in _BUILTINS:
             return Kind(is_python=True)
-        if name in ("item", "tolist", "size", "dim", "numel", "len", "int", "float", "bool", "list", "dict", "str",
-                    "equal", "allclose", "is_nonzero"):
-            return Kind(is_python=True)
-        gradient: tuple[str, ...] = ()
+        what = "gives a tensor and does nothing else (no state, no random numbers, no output, no exception)"
+        gradient: tuple[str, ...] = ("no gradient is needed",)
         match func:
-            case ast.Attribute(ast.Name("torch" | "F"), _) | ast.Attribute(ast.Attribute(ast.Name("torch"), _), _):
-                what = "never raises, and its gradient is finite where that side is not taken"
-            case ast.Attribute(ast.Name(owner), _) if self.is_tensor(owner):
-                what = "never raises, and its gradient is finite where that side is not taken"
-            case _:
-                what = "gives a tensor and does nothing else (no state, no random numbers, no output, no exception)"
-                gradient = ("no gradient is needed",)
+            case ast.Attribute(ast.Name(owner) | ast.Attribute(ast.Name("torch" as owner))) if (
+                    owner in ("torch", "F") or self.is_tensor(owner)):
+                what, gradient = "never raises, and its gradient is finite where that side is not taken", ()
         return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` {what}",), gradient=gradient)
 
 

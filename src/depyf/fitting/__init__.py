@@ -1,15 +1,16 @@
 """The guard oracle: which version of a function would serve a call, and why not the others.
 
-Of a dump, the call is described (``depyf fits``, no torch is needed)::
+For a dump, the call is described (``depyf fits``, no torch is needed)::
 
-    x=f32[1, 3] n=4            written.py: texts of people -> described values
-    Given                      given.py: what is known of a call
+    x=f32[1, 3] n=4            written.py: the command line -> described values
+    Given                      given.py: the known values of a call
     L['x'].size()[0] == 8      conditions.py: holds, does not hold, or cannot be decided from what was given
     x.shape[0]: 1 -> 8         changes.py: the smallest change with which a version fits
-    Fit                        oracle.py: the versions in the order in which torch tries them; prints as text.py says
+    Fit                        oracle.py: the versions in the order in which torch tries them; text.py prints them
+    x.0=1,2,8                  sizes.py: the answers for other sizes
 
-Of a running function (:func:`depyf.fits`) torch's own guards decide (running.py); described.py describes the live
-values, for the smallest change, and changed.py makes it to copies, so that torch's guards say whether it is one.
+For a running function (:func:`depyf.fits`) torch's own guards decide (running.py); described.py describes the live
+values, and the smallest change is made to copies of them and checked by torch's guards.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ __all__ = ["Fit", "VersionFit", "dropped_guards", "fits"]
 
 
 def fits(compiled: Any, /, *args: Any, sizes: Sequence[str] = (), **kwargs: Any) -> Fit:
-    """Tell which compiled version of a function would serve ``compiled(*args, **kwargs)``.
+    """Return which compiled version of a function would serve ``compiled(*args, **kwargs)``.
 
     The call is not made: nothing is run, compiled or counted, and the next call finds everything as it was. What
-    comes behind a graph break is not looked at, as its values are not known without running.
+    follows a graph break is ignored, as its values are not known without running.
 
     Args:
-        compiled: what ``torch.compile`` returned, or a function or module whose versions any backend made.
+        compiled: the result of ``torch.compile``, or a function or module, whose versions for any backend are meant.
         *args, **kwargs: of the call. (For a parameter that is called ``sizes`` use ``functools.partial``.)
         sizes: which of these sizes would be compiled again: ``["x.0=1,2,8,16"]`` (dimension 0 of ``x``), ``["n=1,2"]``
             (a number), ``["x.0,y.0=1,2"]`` (both at once).
@@ -44,8 +45,8 @@ def fits(compiled: Any, /, *args: Any, sizes: Sequence[str] = (), **kwargs: Any)
         A :class:`Fit`: ``print`` it, or read ``served``, ``version`` and ``versions``.
 
     Raises:
-        TypeError: ``compiled`` is no function, or the arguments are not those of its parameters.
-        ValueError: what ``sizes`` names is not among the arguments.
+        TypeError: ``compiled`` is not a function, or the arguments do not match its parameters.
+        ValueError: a name in ``sizes`` is not among the arguments.
         ModuleNotFoundError: torch is not installed.
     """
     if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
@@ -68,7 +69,7 @@ def fits(compiled: Any, /, *args: Any, sizes: Sequence[str] = (), **kwargs: Any)
 
 
 def dropped_guards() -> DroppedGuards:
-    """Check guards that the program tells torch to drop on each call that it makes in the block.
+    """Check guards that the program asks torch to drop, on each call in a block.
 
         with depyf.dropped_guards() as dropped:
             model = torch.compile(model, options={"guard_filter_fn": torch.compiler.skip_all_guards_unsafe})

@@ -338,7 +338,7 @@ class _Evaluator:
         return self._read(node)
 
     def _plain(self, node: ast.expr) -> Any:
-        """Return the value of what is asked for its truth: an object of the user's may answer as it likes."""
+        """Return a value that is tested; the truth of tensors and of the user's objects is not known."""
         value = self.value(node)
         if isinstance(value, TensorValue | Opaque | Symbol):
             raise Undecided(words(node))

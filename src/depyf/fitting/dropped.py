@@ -56,7 +56,7 @@ class DroppedGuards:
     Attributes:
         calls: how many calls were checked, by version.
         violations: what they violated.
-        problems: why some could not be checked.
+        problems: the errors in checks.
     """
 
     def __init__(self) -> None:

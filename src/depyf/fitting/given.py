@@ -20,7 +20,7 @@ from .values import Symbol
 
 #: Marks a name that has no value.
 UNKNOWN = object()
-#: So many names are listed where one is unknown.
+#: Most known names that a message lists.
 _MOST_NAMES = 40
 #: Looks a value up in a running program; ``UNKNOWN`` where that cannot be done.
 Look = Callable[[ast.expr], Any]
@@ -62,11 +62,11 @@ class Given:
         return self._look is not _nothing or not self.roots.isdisjoint(names)
 
     def with_state(self, state: Mapping[str, Any]) -> Given:
-        """Return the same with what else is known of torch's state."""
+        """Return the same call with further settings of torch."""
         return Given(self.values, {**state, **self.state}, self._look)
 
     def changed(self, changes: Mapping[str, Any]) -> Given:
-        """Return the same with other values."""
+        """Return the same call with other values."""
         state = {name: item for name, item in changes.items() if name in self.state and name not in self.values}
         return Given({**self.values, **{name: item for name, item in changes.items() if name not in state}},
                      {**self.state, **state}, self._look)
@@ -74,7 +74,7 @@ class Given:
 
 @functools.lru_cache(maxsize=16384)
 def parsed(expression: str) -> ast.expr | None:
-    """Return the syntax tree of a condition, which is not to be changed; conditions are tried again and again."""
+    """Return the syntax tree of a condition, which is shared and must not be changed."""
     return parsed_expression(expression)
 
 
@@ -91,7 +91,7 @@ def _root(name: str) -> str:
 
 
 def described_call(frame: Frame, values: Mapping[str, Any], state: Mapping[str, Any] | None = None) -> Given:
-    """Return a call of a recorded function: parameters that were left out have the default that the signature tells."""
+    """Return a call of a recorded function, in which parameters that were left out have their defaults."""
     return Given({**_defaults(frame), **values}, state)
 
 
@@ -139,7 +139,7 @@ def known_names(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
 def known_state(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings of torch by their names in ``check_global_state``.
 
-    They may be written as the calls that say them, ``torch.is_grad_enabled()``.
+    They may be written as the calls that return them, ``torch.is_grad_enabled()``.
 
     Raises:
         ValueError: torch guards no such setting; the message has the closest ones.
@@ -157,7 +157,7 @@ def known_state(frame: Frame, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unknown_name(owner: str, name: str, known: Collection[str]) -> ValueError:
-    """Return the error for a name that nothing has; its message has the closest one, and those that there are."""
+    """Return the error for an unknown name; its message has the closest one, and the known ones."""
     close = difflib.get_close_matches(name, known, 1)
     meant = f"; did you mean {close[0]}?" if close else "."
     there = f" It has {', '.join(sorted(known)[:_MOST_NAMES])}{', ...' if len(known) > _MOST_NAMES else ''}."

@@ -69,7 +69,7 @@ class Fit:
         served: some version serves it (``True``), none does (``False``), or that is undecided (``None``).
         versions: all of them, in the order in which torch tries them.
         then: what torch does if none serves it, ``""`` where that is not known.
-        sizes: of each list of sizes that was asked for, the answer by size.
+        sizes: for each requested list of sizes, the answers by size.
     """
 
     function: str
@@ -103,7 +103,7 @@ def fit(frame: Frame, given: Given, same: bool = False) -> Fit:
     Args:
         frame: the function.
         given: what is known of the call (:func:`described_call`).
-        same: take what was not given to be as it was when each version was compiled, unless versions differ in it.
+        same: assume what was not given as it was when each version was compiled, unless versions differ in it.
     """
     entries = sorted(frame.entries, key=lambda entry: (entry.tried is None, entry.tried or 0))
     assumed = _agreed(entries) if same else frozenset()
@@ -156,7 +156,7 @@ def _owner(missing: str, guard: Guard) -> str:
 
 
 def _agreed(entries: Sequence[CacheEntry]) -> frozenset[str]:
-    """Return the conditions that no version contradicts: others say the same of their object, or nothing of it."""
+    """Return the conditions that no other version contradicts."""
     by_source: list[dict[str, set[str]]] = []
     for entry in entries:
         sources: dict[str, set[str]] = {}

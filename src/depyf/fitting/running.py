@@ -99,7 +99,7 @@ class RunningOracle:
         return VersionFit(name, False, self._failure(entry), changes, certain)
 
     def _dropped(self, entry: cache_entries.Entry) -> tuple[Failure, ...]:
-        """Return the first guard that the program told torch to drop and that the call does not meet."""
+        """Return the first guard that the program asked torch to drop and that the call does not meet."""
         full = full_guards(entry.guard_manager)
         reason = full.failure_reason(self._frame.values) if full is not None else ""
         return (failure_of(self._read(reason)),) if reason else ()

@@ -1,4 +1,4 @@
-"""Values of a call as they are described: tensors by shape, strides, dtype and device, other values as they are."""
+"""Described values of a call: tensors by shape, strides, dtype and device, other values as they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORT = {name: short for short, name in DTYPES.items()}
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class TensorValue:
-    """A tensor without its numbers. Two of them are the same tensor if they are the same object.
+    """A tensor without its numbers; the same object is the same tensor.
 
     Attributes:
         dtype: ``"float32"``.
@@ -50,7 +50,7 @@ class TensorValue:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Symbol:
-    """A value of torch's that is known by its text: ``torch.float32``, ``device(type='cpu')``."""
+    """A constant of torch, by its text: ``torch.float32``, ``device(type='cpu')``."""
 
     text: str
     type_name: str
@@ -61,7 +61,7 @@ class Symbol:
 
 @dataclasses.dataclass(frozen=True, eq=False, slots=True)
 class Opaque:
-    """An object of which only the type is known, or with the type ``""`` not even that."""
+    """An object of which only the type is known, ``""`` if not even that."""
 
     type_name: str
 
@@ -79,7 +79,7 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def _same_layout(tensor: TensorValue, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return strides for a shape: the dimensions lie in the order in which those of the tensor do."""
+    """Return strides for a shape, with dimensions in the same order in memory as those of the tensor."""
     if len(shape) != len(tensor.shape) or tensor.stride == contiguous(tensor.shape):
         return contiguous(shape)
     # Outermost first; of those with one stride a size of 1 is the outer one.

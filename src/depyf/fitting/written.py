@@ -1,13 +1,13 @@
-"""Arguments as people write them -> described values.
+"""Arguments as users write them -> described values.
 
     x=f32[3, 4]                        a contiguous tensor on the CPU
     x="f32[3, 4](grad=True, device='cuda:0', stride=(1, 3))"
     n=4  flag=True  mode='train'  xs=[f32[2], f32[3]]  d={'a': i64[]}  y=x
-    self.training=False                an attribute, by the name that guards files call it
+    self.training=False                an attribute, by its name in guards files
     config=...                         something that cannot be written: conditions on it are undecided
     {"x": {"dtype": "float32", "shape": [3, 4], "requires_grad": true}, "n": 4}       the same as JSON
 
-What is not given of a tensor is the most common: contiguous, on the CPU, no gradient.
+The defaults of a tensor: contiguous, on the CPU, no gradient.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCALAR = re.compile(rf"\b({'|'.join(sorted(_NAMES))})\[\s*\]")
 
 
 class NotAValue(ValueError):
-    """A text that describes no value; the message says what to write."""
+    """A text describes no value; the message says what to write."""
 
 
 def arguments(texts: Sequence[str]) -> dict[str, Any]:
@@ -51,12 +51,7 @@ def arguments(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def value(text: str, known: Mapping[str, Any]) -> Any:
-    """Return a value.
-
-    Args:
-        text: ``"f32[3, 4]"``, ``"4"``.
-        known: values that the text may name: the same object is meant.
-    """
+    """Return the value of a text, ``"f32[3, 4]"`` or ``"4"``; a name in it is the same object as in ``known``."""
     tree = parsed_expression(_SCALAR.sub(r"\1[()]", text.strip()))
     if tree is None:
         raise NotAValue(f"{text!r} is no value: {_EXAMPLE}")
@@ -115,10 +110,10 @@ def tensor(dtype: str, shape: Sequence[Any], options: Mapping[str, Any], text: s
     """Return a tensor.
 
     Args:
-        dtype: short or long.
+        dtype: its short or long name.
         shape: its sizes.
         options: ``grad`` (or ``requires_grad``), ``device``, ``stride``, ``cls``, ``inference``.
-        text: what to call it in a message.
+        text: its name in a message.
     """
     if not all(type(size) is int and size >= 0 for size in shape):
         raise NotAValue(f"{text!r}: sizes are whole numbers, 0 or more: f32[3,4]")

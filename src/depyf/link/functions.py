@@ -1,10 +1,9 @@
-"""Functions that already run, pointed at the text that shows them.
+"""Running functions linked to the text that shows them.
 
-A graph's ``forward`` and the functions of a generated module were compiled by torch from text that nobody
-can open. The dumped file holds the same text among comments, a graph's with other names and layout. Compiling the
-dump gives the same instructions with other line numbers; where that is proven (:func:`identical_code`,
-:func:`same_graph`), the function is given the new code object. The function itself stays the same object, so whoever
-holds it sees the change, and what it computes cannot change.
+Torch compiles a graph's ``forward`` and the functions of a generated module from text that is in no file. The dumped
+file has the same text with comments, a graph's with other names and layout. Compiling the dump gives the same
+instructions with other line numbers; where that is proven (:func:`identical_code`, :func:`same_graph`), the function is
+assigned the new code object. It stays the same object, and computes the same.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ _assigning = threading.Lock()
 
 
 def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
-    """Point one function or bound method at ``text``, all of the file ``path``.
+    """Link a function or bound method to ``text``, all of the file ``path``.
 
-    Returns whether the text holds that very function; if not, nothing is changed.
+    Returns whether the text has that function; if not, nothing is changed.
     """
     plain = plain_function(function)
     if plain is None:
@@ -40,18 +39,16 @@ def link_function(function: Callable[..., Any], text: str, path: str) -> bool:
 
 
 def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
-    """Point the ``forward`` of a graph at ``text``, its view in the file ``path``.
+    """Link the ``forward`` of a graph to ``text``, its view in the file ``path``.
 
-    What runs then is that text, with what it leaves out of torch's put back (:mod:`.releases`), once it is proven to
-    do what torch's code does (:mod:`.graph_code`).
-
-    Returns whether the text holds that very graph; if not, nothing is changed.
+    That text then runs, with the releases that it leaves out (:mod:`.releases`), once it is proven to do what torch's
+    code does (:mod:`.graph_code`). Returns whether the text has that graph; if not, nothing is changed.
     """
     plain = plain_function(function)
     if plain is None:
         return False
     running = GraphCode(plain.__code__)
-    # (A graph without second names of its parameters lets go of the parameters themselves.)
+    # (A graph without second names of its parameters releases the parameters themselves.)
     for parameters in (True, False) if running.released else (False, True):
         try:
             tree = running_graph(text, path, parameters)
@@ -67,9 +64,9 @@ def link_graph(function: Callable[..., Any], text: str, path: str) -> bool:
 
 
 def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:
-    """Point every function that ``module`` defines at ``text``: ``(functions linked, functions found)``.
+    """Link every function that ``module`` defines, also in classes, to ``text``.
 
-    Functions of classes are included. Functions that the module merely imported are not its own.
+    Returns the numbers of functions that are linked, and of all.
     """
     functions = list(functions_of(module))
     candidates = _compiled(text, path)
@@ -82,14 +79,14 @@ def link_module(module: ModuleType, text: str, path: str) -> tuple[int, int]:
 
 
 def plain_function(function: object) -> FunctionType | None:
-    """Return the Python function behind a method or a ``functools.wraps`` wrapper, if there is one."""
+    """Return the Python function of a method, or a function itself; ``None`` for anything else."""
     if isinstance(function, MethodType):
         function = function.__func__
     return function if isinstance(function, FunctionType) else None
 
 
 def functions_of(module: ModuleType) -> Iterator[FunctionType]:
-    """Yield the functions whose globals are the module's own, those in its classes included, each once."""
+    """Yield the functions whose globals are the module's, also those in its classes, each once."""
     seen: set[int] = set()
 
     def visit(values: list[Any], depth: int) -> Iterator[FunctionType]:
@@ -124,7 +121,7 @@ def _compiled(text: str, path: str) -> list[CodeType] | None:
 
 
 def _adopt(function: FunctionType, candidates: list[CodeType]) -> bool:
-    """Give the function the one candidate that is identical to its code."""
+    """Assign a function the candidate that is identical to its code; return whether there is one."""
     running = function.__code__
     same = [code for code in candidates if identical_code(running, code)]
     if len(same) > 1:  # several functions with one body: the name decides
@@ -144,11 +141,10 @@ def _replace(function: FunctionType, code: CodeType) -> None:
 
 # --- Tracebacks and debuggers find the dumped text, even when the file is gone -----------------------
 def remember_lines(path: str, text: str, owner: Any) -> None:
-    """Make ``linecache`` answer for ``path`` with ``text`` as long as ``owner`` lives: what runs with these lines.
+    """Make ``linecache`` answer for ``path`` with ``text`` as long as ``owner``, which runs with these lines, lives.
 
-    The entry has no time stamp, so ``linecache.checkcache`` leaves it alone: running code keeps showing
-    the lines that it was compiled from, whatever happens to the file afterwards. Without this entry
-    (``linecache.clearcache()``) Python reads the file as usual.
+    The entry has no time stamp, so ``linecache.checkcache`` leaves it alone: tracebacks show the lines that the code
+    was compiled from, whatever happens to the file. After ``linecache.clearcache()`` Python reads the file.
     """
     entry = (len(text), None, text.splitlines(keepends=True), path)
     linecache.cache[path] = entry

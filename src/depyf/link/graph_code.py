@@ -1,14 +1,13 @@
-"""Are two functions the same graph, whatever its values are called?
+"""Are two functions the same graph, whatever the names of its values?
 
-The file of a graph has other names than torch's code, and no second names of parameters. Both are compared by what they
-do, instruction by instruction. Left out on both sides, as nobody can observe it:
+The file of a graph has other names than torch's code, and no second names of parameters. Both are compared instruction
+by instruction, without what is unobservable:
 
 * ``l_x_ = L_x_`` at the beginning: from there on the second name is read as the parameter;
-* a name that is let go of where it was just bound.
+* the release of a name that was just bound.
 
-Names may differ, as long as the same value is read: which name of the one stands for which of the other is found where
-they are bound. Both let go of the same values at the same places; a parameter is let go of only when the function ends,
-as the caller or its second name keeps it.
+Names may differ, as long as the same value is read: names are matched where they are bound. Both release the same
+values at the same places; a parameter lives until the function ends, as the caller or its second name refers to it.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from .identical import CO_NESTED, same_constant
 _RELEASE = "release"
 _COPY = frozenset({"COPY", "DUP_TOP"})
 
-#: What is done, and with what: a name, a constant, or the argument as it is.
+#: An operation with its operand: a name, a constant, or the argument as it is.
 _Event = tuple[str, Any]
 
 
-def same_graph(ours: GraphCode, text: CodeType, numbers: Set[str] = frozenset()) -> bool:
+def same_graph(graph: GraphCode, text: CodeType, numbers: Set[str] = frozenset()) -> bool:
     """Return whether both do the same.
 
     Args:
-        ours: torch's function.
-        text: the one of the file.
-        numbers: parameters of that one which hold numbers: nobody can tell how long they live.
+        graph: torch's function.
+        text: the function of the file.
+        numbers: parameters of the latter that are numbers: how long they live is unobservable.
     """
-    running = ours.code
+    running = graph.code
     plain = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount", "co_cellvars", "co_freevars", "co_names")
     if any(getattr(running, name) != getattr(text, name) for name in plain) \
             or (running.co_flags ^ text.co_flags) & ~CO_NESTED \
             or getattr(running, "co_exceptiontable", b"") != getattr(text, "co_exceptiontable", b""):
         return False
-    theirs = GraphCode(text)
+    shown = GraphCode(text)
     count = running.co_argcount + running.co_kwonlyargcount
-    ends = [pair for pair in zip(running.co_varnames[:count], text.co_varnames[:count]) if pair[0] in ours.released]
-    if any(name not in theirs.released and name not in numbers for _, name in ends):
+    ends = [pair for pair in zip(running.co_varnames[:count], text.co_varnames[:count]) if pair[0] in graph.released]
+    if any(name not in shown.released and name not in numbers for _, name in ends):
         return False
-    if len(ours.events) != len(theirs.events):
+    if len(graph.events) != len(shown.events):
         return False
     names = dict(zip(running.co_varnames[:count], text.co_varnames[:count]))
     back = {new: old for old, new in names.items()}
-    for (what, one), (what_too, other) in zip(ours.events, theirs.events):
+    for (what, one), (what_too, other) in zip(graph.events, shown.events):
         if what != what_too:
             return False
         if what == "LOAD_FAST":
@@ -81,7 +80,7 @@ class GraphCode:
     Attributes:
         code: of the function.
         events: in order.
-        released: parameters without a second name that it lets go of.
+        released: parameters without a second name that it releases.
     """
 
     def __init__(self, code: CodeType) -> None:
@@ -99,7 +98,7 @@ class GraphCode:
             end += 2
         self.released: set[str] = set()
         self.events: list[_Event] = events[:begin]
-        gone: set[str] = set()  # names of parameters that hold nothing any more
+        gone: set[str] = set()  # names of parameters that are released
         at = end
         while at < len(events):
             what, name = events[at]
@@ -114,16 +113,16 @@ class GraphCode:
                 at += 1
                 continue
             at = after
-            kept = names & (parameters | second.keys())
-            gone |= kept
-            self.released |= kept & parameters
-            names -= kept
+            of_parameters = names & (parameters | second.keys())
+            gone |= of_parameters
+            self.released |= of_parameters & parameters
+            names -= of_parameters
             self._drop_unread(names)
             if names:
                 self.events.append((_RELEASE, names))
 
     def _drop_unread(self, names: set[str]) -> None:
-        """Note a name that was bound just now, and is let go of."""
+        """Drop the release of a name that was just bound, and its binding."""
         if self.events and self.events[-1][0] == "STORE_FAST" and self.events[-1][1] in names:
             names.discard(self.events.pop()[1])
             if self.events and self.events[-1][0] == "LOAD_FAST":
@@ -133,7 +132,7 @@ class GraphCode:
 
 
 def _released(events: list[_Event], at: int) -> tuple[set[str], int]:
-    """Return the names that are let go of there (``a = b = None``), and where that ends."""
+    """Return the names that are released there (``a = b = None``), and where that ends."""
     names: set[str] = set()
     after = at + 1
     while after < len(events):

@@ -1,8 +1,7 @@
 """Are two code objects the same program, byte for byte?
 
-This is the strictest comparison there is: equal instructions, constants, names and handlers. Only what
-says *where* the code comes from may differ (file, lines, columns, and the function's own name). Code that
-passes can stand in for the other without anyone noticing, short of a debugger or a traceback.
+Instructions, constants, names and handlers are equal. Only the origin of the code may differ (file, lines, columns, and
+the function's own name), which only a debugger or a traceback shows.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def _qualified_names(code: CodeType) -> set[int]:
 
 
 def same_constant(left: Any, right: Any) -> bool:
-    """Equality that tells ``1`` from ``True``, ``0.0`` from ``-0.0``, and finds a NaN equal to itself."""
+    """Return whether constants are equal: ``1`` is not ``True``, ``0.0`` not ``-0.0``, and a NaN is equal to itself."""
     if type(left) is not type(right):
         return False
     if isinstance(left, CodeType):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..decompiler.dynamo.global_names import IMPORT_PREFIXES
 from ..decompiler.trees import Transformer, nodes_of
@@ -256,13 +256,13 @@ class _Freeing:
         return stmt, (ends[0].intersection(*ends[1:]) if ends else frozenset()), frozenset()
 
     def move(self, owner: ast.stmt | ast.expr, needed: frozenset[str]) -> frozenset[str]:
-        """Mark last uses in a statement that calls something as moves: of names that it surely reads, and only once."""
+        """Mark the last uses in a statement that calls something as moves, where they surely happen."""
         if self.mark is None or not (self.reads(owner) & self.local) - needed:
             return frozenset()
         parts = list(nodes_of(owner))
-        read = Counter(part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
         inside = _stored(*(part.target for part in parts if isinstance(part, ast.NamedExpr)))
-        marking = _Marking({name for name in self.local - needed - inside if read[name] == 1}, self.mark)
+        reads = Counter(part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
+        marking = _Marking(self.local - needed - inside, reads, self.mark)
         marking.visit(owner)
         self.moves += len(marking.moved)
         self.freed += marking.moved
@@ -270,29 +270,40 @@ class _Freeing:
 
 
 class _Marking(Transformer):
-    """Marks variables where they are surely read."""
+    """Marks the last read of variables, in the order of evaluation.
 
-    def __init__(self, names: Collection[str], mark: type[ast.unaryop]) -> None:
+    Parts that may not be evaluated, or that are another scope, are not visited; what they read has no last read.
+    """
+
+    def __init__(self, names: Collection[str], reads: Counter[str], mark: type[ast.unaryop]) -> None:
         self.names = names
+        self.remaining = reads
         self.mark = mark
         self.moved: list[str] = []
 
-    def visit(self, node: ast.AST) -> ast.AST:
-        """Return the node with marks, but for parts that may not be evaluated, or in another scope."""
+    def visit(self, node: ast.AST) -> Any:
+        """Return the node with marks."""
         match node:
-            case ast.Name(name, ast.Load()) if name in self.names:
-                self.moved.append(name)
-                return ast.copy_location(ast.UnaryOp(self.mark(), node), node)
+            case ast.Name(name, ast.Load()):
+                self.remaining[name] -= 1
+                if name in self.names and not self.remaining[name]:
+                    self.moved.append(name)
+                    return ast.copy_location(ast.UnaryOp(self.mark(), node), node)
             case ast.IfExp() | ast.Assert():
                 node.test = self.visit(node.test)
-                return node
-            case ast.BoolOp(values):
+            case ast.BoolOp(_, values):
                 values[0] = self.visit(values[0])
-                return node
             case ast.Compare(left, _, others):
                 node.left, others[0] = self.visit(left), self.visit(others[0])
-                return node
-        return node if isinstance(node, _SCOPES) else self.generic_visit(node)
+            case ast.Dict(keys, values):
+                for index, key in enumerate(keys):
+                    keys[index], values[index] = key and self.visit(key), self.visit(values[index])
+            case ast.Assign(targets, value):
+                node.value = self.visit(value)
+                targets[:] = map(self.visit, targets)
+            case _ if not isinstance(node, _SCOPES):
+                return self.generic_visit(node)
+        return node
 
 
 def _stored(*nodes: ast.AST) -> frozenset[str]:

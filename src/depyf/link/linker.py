@@ -34,7 +34,7 @@ class LinkedFunction:
     """A function of a graph that runs with the lines of a dumped file.
 
     Attributes:
-        function: weak; gone when torch let go of the graph.
+        function: a weak reference; dead when torch released the graph.
         graph: name of the graph, ``"__compiled_fn_1"``.
         stage: ``"Captured_Graph"``, ``"Forward_graph"``, ``"Backward_graph"`` or ``"kernel_0"``.
         path: of the file.
@@ -50,7 +50,7 @@ class Linker:
     """Links transformed code, graphs and generated modules to files.
 
     Args:
-        at_once: link graphs as soon as they are there; else when :meth:`link_graphs` is called.
+        at_once: link graphs as soon as they are made; else when :meth:`link_graphs` is called.
     """
 
     def __init__(self, at_once: bool = False) -> None:
@@ -71,7 +71,7 @@ class Linker:
         rename: Mapping[str, str] | None = None,
         facts: Facts | None = None,
     ) -> CodeType | None:
-        """Return the code to give back from the bytecode hook, or ``None`` to leave torch's.
+        """Return the result of the bytecode hook, or ``None`` to leave torch's code.
 
         Args:
             place: of the text: path of its file, line that it begins at, all of the file.
@@ -86,7 +86,7 @@ class Linker:
         except CannotLink as why:
             self._note(f"{transformed.co_name}: runs Dynamo's own bytecode, not linked: {why}")
             return None
-        except Exception as error:  # noqa: BLE001  (an error of ours must not reach the program)
+        except Exception as error:  # noqa: BLE001  (an error in depyf must not reach the program)
             self._note(f"{transformed.co_name}: not linked ({type(error).__name__}: {error})")
             return None
         if linked.lacking:
@@ -98,13 +98,11 @@ class Linker:
     def link_when_debugging(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> None:
         """Have linked code run in place of ``transformed`` inside ``debug()``, made when that is first entered.
 
-        A program that is not debugged need not wait for it.
-
         Args:
             original: what torch compiled.
-            transformed: what it made of that.
+            transformed: Dynamo's code for it.
             bytecode: the record of that.
-            path: of its file, which need not be there yet.
+            path: of its file, which need not exist yet.
         """
         # (Running code takes the place of what was recorded of it. A long run has ten thousands of these.)
         known = replace(bytecode, transformed=PackedCode(""), traced=None, facts="")
@@ -151,9 +149,9 @@ class Linker:
             original, transformed, decompiled, (path, head.count("\n") + 1, text), bytecode.shown, facts)
 
     def link_graph(self, name: str, stage: str, target: Any, path: str) -> None:
-        """Point a graph module's ``forward``, a function, or a generated module at its file.
+        """Link a graph module's ``forward``, a function, or a generated module to its file.
 
-        Where this linker links when that is wanted, it waits for :meth:`link_graphs`; ``target`` is not kept alive.
+        Unless this linker links at once, that waits for :meth:`link_graphs`, and does not keep ``target`` alive.
 
         Args:
             name, stage: of the graph.
@@ -167,7 +165,7 @@ class Linker:
         try:
             waiting = weakref.ref(target, lambda _: self._waiting.pop(number, None))
         except TypeError:
-            return  # no object of a kind that is linked
+            return  # (no object of a kind that is linked)
         self._waiting[number] = name, stage, waiting, path
 
     @staticmethod
@@ -178,7 +176,7 @@ class Linker:
         return replacements.can_replace()
 
     def link_graphs(self) -> None:
-        """Link the graphs that wait for it, as far as they are alive and their files are there."""
+        """Link the graphs that wait for it, if they are alive and their files exist."""
         for number in list(self._waiting):
             waiting = self._waiting.pop(number, None)  # (others wait meanwhile, and graphs go)
             if waiting is None:
@@ -204,9 +202,9 @@ class Linker:
                 if linked < total:
                     self._note(f"{name} {stage}: {total - linked} of {total} functions differ from the text")
             else:
-                # The file as it stands on disk, header and all: its lines are what running code points at.
-                # But for its imports: CPython compiles ``torch.sin(x)`` in another way where it can see that
-                # ``torch`` was imported (compile.c, ``is_import_originated``), and torch's own text has none.
+                # All of the file, whose lines running code has, but for its imports: CPython compiles ``torch.sin(x)``
+                # in another way where it can see that ``torch`` was imported (compile.c, ``is_import_originated``),
+                # and torch's own text has none.
                 text = re.sub(_IMPORTS, r"# \1 ", text)
                 forward = _forward_of(target)
                 done = link_graph(forward, text, path) or link_function(forward, text, path)

@@ -1,7 +1,7 @@
 """Instructions of a compiled function replaced by others of the same size.
 
-Some things that Dynamo's code does have no word in source: to hand a variable's value over and unbind it in the same
-breath, and constants that are objects (``torch.float32``). Source with a stand-in is compiled, and its instruction is
+Source cannot express some instructions of Dynamo's code: to pass a variable's value on and unbind it at once, and
+constants that are objects (``torch.float32``). Source with a placeholder is compiled, and its instruction is
 overwritten in place: no jump, no handler and no line moves.
 """
 
@@ -26,7 +26,7 @@ _OPERATIONS = {ast.Invert: "UNARY_INVERT", ast.USub: "UNARY_NEGATIVE"}
 #: Loads of one variable -> how to read its index from the argument.
 _LOADS = {"LOAD_FAST": 0xFF, "LOAD_FAST_CHECK": 0xFF, "LOAD_FAST_BORROW": 0xFF, "LOAD_FAST_LOAD_FAST": 15,
           "LOAD_FAST_BORROW_LOAD_FAST_BORROW": 15, "STORE_FAST_LOAD_FAST": 15}
-#: From 3.14 a load may count on the variable to keep the value alive, which a move undoes.
+#: From 3.14 a load may borrow its reference from the variable, which a move unbinds.
 _OWNING = {"LOAD_FAST_BORROW": "LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW": "LOAD_FAST_LOAD_FAST"}
 
 
@@ -35,7 +35,7 @@ class CannotPatch(Exception):
 
 
 def with_moves(code: CodeType, mark: type[ast.unaryop]) -> CodeType:
-    """Replace each ``mark(variable)``: the value lies on the stack, the variable is unbound.
+    """Replace each ``mark(variable)``: the value is on the stack, and the variable is unbound.
 
     Args:
         code: a function of the running interpreter in which ``mark`` is applied to nothing else.
@@ -61,7 +61,7 @@ def with_moves(code: CodeType, mark: type[ast.unaryop]) -> CodeType:
 
 
 def with_constants(code: CodeType, values: Mapping[str, Any]) -> CodeType:
-    """Replace each read of a global that stands for a constant by a read of that constant.
+    """Replace each read of a global that is the name of a constant by a read of that constant.
 
     Args:
         code: a function of the running interpreter.
@@ -127,10 +127,10 @@ def _cell(code: CodeType, name: str) -> int:
     return (*code.co_varnames, *others, *code.co_freevars).index(name)
 
 
-# --- torch's marks for its profiler, put back where the text leaves them out -------------------------
-# Dynamo's code notifies the profiler when it comes to a graph (``Pregraph bytecode`` in a profile). The text has no use
-# for that; what runs has: before each statement that calls a graph, on its line, if a profiler is on. (Dynamo's code
-# asks that since torch 2.15; before, it calls two functions each time, into which a debugger would step.)
+# --- torch's marks for its profiler, which the text leaves out ---------------------------------------
+# Dynamo's code notifies the profiler when it comes to a graph (``Pregraph bytecode`` in a profile). The code that runs
+# does so before each statement that calls a graph, on its line, if a profiler is on. (Dynamo's code tests that since
+# torch 2.15; before, it calls two functions each time, into which a debugger would step.)
 _ENTER, _EXIT = "record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit"
 
 
@@ -172,9 +172,9 @@ def _mark_in(owner: ast.AST, text: str) -> bool:
 
 
 def flag_modules() -> dict[str, ModuleType]:
-    """Return the modules that hold torch's flag, by the names that Dynamo's code has for them.
+    """Return the modules with torch's flag, by the names that Dynamo's code has for them.
 
-    Dynamo puts them among a function's globals only where its own code asks; ours holds the module itself.
+    Dynamo puts them among a function's globals only where its own code reads them; here they are constants.
     """
     modules = {alias: sys.modules.get(module_of_import(alias) or "") for alias in PROFILER_FLAGS}
     return {alias: module for alias, module in modules.items()

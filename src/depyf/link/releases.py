@@ -1,12 +1,12 @@
-"""The places where a graph lets go of its values.
+"""The releases of a graph's values.
 
-Torch writes that into the text of a graph, behind each node (torch/fx/graph.py, ``delete_unused_values``)::
+Torch writes them into the text of a graph, after each node (torch/fx/graph.py, ``delete_unused_values``)::
 
     y = x.sin();  x = None
 
-The file of a graph leaves it out. What runs is the text of the file with the same assignments put back, behind the last
+The file of a graph leaves them out. What runs is the text of the file with the same assignments, after the last
 statement that mentions a value and on the line on which that statement begins, so that no debugger stops for them.
-Parameters are kept: torch has two names for each, and lets go of one.
+Parameters are not released: torch has two names for each, and releases one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SLICE = re.compile(r"\w\[[^\"\n]*(?::|\.\.\.)")
 def node_groups(body: Sequence[ast.stmt]) -> Iterator[tuple[int, int]]:
     """Yield the first and the last statement of each node of a graph, as indices.
 
-    A node is a statement, with all that stands on its line. An operation in place (``x += 1``) is followed by another
+    A node is a statement, with all others on its line. An operation in place (``x += 1``) is followed by another
     name for what it changed (``y = x``).
     """
     first = 0
@@ -40,11 +40,11 @@ def node_groups(body: Sequence[ast.stmt]) -> Iterator[tuple[int, int]]:
 
 
 def release_values(function: ast.FunctionDef, parameters: bool = False) -> None:
-    """Put back what lets go of the values of a graph; changes the body of the function.
+    """Insert the releases of the values of a graph into its ``forward``.
 
     Args:
-        function: its ``forward``.
-        parameters: of its parameters too, which a graph without second names lets go of.
+        function: the ``forward``, which is changed.
+        parameters: also of its parameters, as in a graph without second names for them.
     """
     arguments = function.args
     given = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)} - {"self"}

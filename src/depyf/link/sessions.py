@@ -1,4 +1,4 @@
-"""The ``prepare_debug`` that is on, and the last one that was: what ``debug()`` needs to know."""
+"""The active ``prepare_debug``, and those that ended: what ``debug()`` needs to know."""
 
 from __future__ import annotations
 
@@ -22,24 +22,21 @@ class DebugSession:
 
     Attributes:
         directory: of the dump.
-        linker: ties running code to the files; ``None`` if nothing is tied.
-        stages: what runs of the graphs.
-        write: writes the files, where that is still to be done.
+        linker: links running code to the files; ``None`` if nothing is linked.
+        stages: the stages of graphs that run.
+        write: writes the files, if they are not written yet.
         show: records a stage (:func:`depyf.stage`).
     """
 
-    def __init__(
-        self, directory: str, linker: Linker | None = None, stages: Sequence[RunningStage] = (),
-        write: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, directory: str) -> None:
         self.directory = directory
-        self.linker = linker
-        self.stages = stages
-        self.write = write
+        self.linker: Linker | None = None
+        self.stages: Sequence[RunningStage] = ()
+        self.write: Callable[[], None] | None = None
         self.show: Callable[[str, Any, Any], None] | None = None
 
     def get_ready(self) -> None:
-        """Write the files that are still to be written, and tie running graphs to them."""
+        """Write the files that are not written yet, and link running graphs to them."""
         write, self.write = self.write, None
         if write is not None:
             write()
@@ -48,7 +45,7 @@ class DebugSession:
 
     @property
     def files(self) -> list[str]:
-        """Files that running code is tied to."""
+        """Files that running code is linked to."""
         return list(self.linker.files) if self.linker is not None else []
 
     @property
@@ -66,7 +63,7 @@ class DebugSession:
                 if (stage.graph, stage.stage) not in linked}
 
     def lives(self) -> bool:
-        """Return whether a graph of its is alive."""
+        """Return whether one of its graphs is alive."""
         linker = self.linker
         return linker is not None and (
             linker.waits() or any(each.function() is not None for each in linker.functions))
@@ -96,7 +93,6 @@ class RunningStage:
 
 _lock = threading.Lock()
 _active: list[DebugSession] = []
-_last: DebugSession | None = None
 _ended: list[DebugSession] = []
 
 
@@ -110,18 +106,14 @@ def session_started(directory: str) -> DebugSession:
 
 def session_ended(session: DebugSession) -> None:
     """End the session of a ``prepare_debug``, however it is left."""
-    global _last
     with _lock:
         if session in _active:
             _active.remove(session)
-        _last = session
-        # Of earlier sessions those count whose graphs still run.
-        _ended[:] = guarded_call(lambda: [known for known in _ended if known.lives()], list(_ended), _lost)
+        # Of earlier sessions, only those whose graphs still run are of use.
+        _ended[:] = guarded_call(
+            lambda: [known for known in _ended if known.lives()], list(_ended),
+            lambda error: warn_of(error, "and earlier dumps are kept in mind for depyf.debug()"))
         _ended.append(session)
-
-
-def _lost(error: Exception) -> None:
-    warn_of(error, "and earlier dumps are kept in mind for depyf.debug()")
 
 
 def ended_sessions() -> list[DebugSession]:
@@ -131,13 +123,13 @@ def ended_sessions() -> list[DebugSession]:
 
 
 def active_session() -> DebugSession | None:
-    """Return the ``prepare_debug`` that is on, of several the one entered last; ``None`` outside of any."""
+    """Return the active ``prepare_debug``, of several the one entered last; ``None`` outside of any."""
     with _lock:
         return _active[-1] if _active else None
 
 
 def active_sessions() -> list[DebugSession]:
-    """Return every ``prepare_debug`` that is on, the outermost first."""
+    """Return every active ``prepare_debug``, the outermost first."""
     with _lock:
         return list(_active)
 
@@ -145,24 +137,17 @@ def active_sessions() -> list[DebugSession]:
 def last_session() -> DebugSession | None:
     """Return the ``prepare_debug`` that was left last; ``None`` before any was."""
     with _lock:
-        return _last
+        return _ended[-1] if _ended else None
 
 
 # --- Linked code runs in place of Dynamo's while ``debug()`` is on -----------------------------------
-# Outside, Dynamo's own code runs: it has the lines of the user's file, so the warnings and tracebacks of a program name
-# those, and the program is what it is without us.
+# Outside, Dynamo's own code runs: it has the lines of the user's file, which warnings and tracebacks name.
 #: Makes the linked code of a version: ``make(function, version)``; ``None`` where Dynamo's own code has to run.
 Make = Callable[[CodeType, CodeType], "CodeType | None"]
 
 
 class _Version:
-    """Code of torch's cache, and what is to run for it.
-
-    Args:
-        function: whose version it is.
-        version: Dynamo's code.
-        make: the same with the lines of the dump, when that is needed for the first time.
-    """
+    """A version of a function in torch's cache, with its linked code, which is made when it is first needed."""
 
     def __init__(self, function: CodeType, version: CodeType, make: Make) -> None:
         self.function = weakref.ref(function)
@@ -187,13 +172,13 @@ _undo: Callable[[], None] | None = None
 def run_when_debugging(
     function: CodeType, version: CodeType, make: Make, gone: Callable[[], object] = int,
 ) -> bool:
-    """Have what ``make`` makes run in place of ``version`` inside ``debug()``; ``False`` if this torch cannot do so.
+    """Have linked code run in place of a version inside ``debug()``; ``False`` if this torch cannot do so.
 
     Args:
         function: what torch compiled.
-        version: Dynamo's code.
-        make: makes the same with the lines of the dump.
-        gone: called when the version is no more.
+        version: Dynamo's code for it.
+        make: makes the linked code.
+        gone: called when the version is deleted.
     """
     from ..capture.torch_private import replacements
 

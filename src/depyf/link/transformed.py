@@ -1,14 +1,13 @@
 """Code that may run in place of Dynamo's, and that a debugger can show.
 
-Dynamo's bytecode for a frame comes from no text. Its decompiled source, compiled again, is proven to be
-the same program, and *that* code has lines in a file and a live local for every name in the text. What source
-cannot say is put back before it runs: constants that are objects (``patches``), and that values are let go
-of where they are last used (``lifetimes``), torch's marks for its profiler (``marks``).
+Dynamo's bytecode for a frame has no source. Its decompiled source, compiled again, is proven to be the same program,
+and that code has lines in a file and a live local for every name in the text. What source cannot express is added
+before it runs: constants that are objects, and torch's marks for its profiler (``patches``), and deletes after last
+uses (``lifetimes``).
 
-torch checks a hook's result against the user's function (argument names, free variables and cell
-variables, in order; everything else it takes on trust) and dies if they differ. So the stand-in is built
-to agree, and checked here first. Where it cannot agree, or nothing is proven, Dynamo's own bytecode stays
-and merely has its line table pointed at the text.
+Torch checks a hook's result against the user's function (argument names, free variables and cell variables, in order)
+and fails if they differ, so that is checked here first. Where they differ, or nothing is proven, Dynamo's own bytecode
+stays, with a line table that points at the text.
 """
 
 from __future__ import annotations
@@ -40,6 +39,8 @@ CO_KINDS = 0x4 | 0x8 | 0x20 | 0x80 | 0x100 | 0x200  # *args, **kwargs, generator
 CO_FUTURE = 0x1FE0000  # what ``from __future__ import ...`` sets
 
 PROVEN = ("exact", "equivalent")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class CannotStandIn(Exception):
@@ -77,20 +78,19 @@ def linked_code(
     """Return the code to run for ``transformed``.
 
     Args:
-        original: the frame's own code, whose argument and variable names torch holds the result to.
-        transformed: what Dynamo made of it.
+        original: the frame's own code, with whose argument and variable names torch compares the result.
+        transformed: Dynamo's code for it.
         decompiled: the source of ``transformed``.
-        path: the file that holds ``decompiled.text``.
+        path: the file that contains ``decompiled.text``.
         first_line: the line of that file at which the text begins.
-        rename: the global names that are shown differently (real name -> shown name), as given to
-            ``decompile_code``.
-        facts: those that it was given.
+        rename: shown names of globals by real name, as given to ``decompile_code``.
+        facts: those given to ``decompile_code``.
 
     Raises:
         CannotLink: the source is not proven and no line of it is known to belong to any instruction.
     """
     try:
-        if Fidelity(decompiled.fidelity).value not in PROVEN:
+        if decompiled.fidelity not in PROVEN:
             raise CannotStandIn(f"the source is not proven ({Fidelity(decompiled.fidelity).value})")
         return _recompiled(original, transformed, decompiled, path, first_line, rename or {}, facts)
     except CannotStandIn as why:
@@ -110,19 +110,19 @@ def _recompiled(
     facts: Facts | None,
 ) -> Linked:
     tree = decompiled.runs or decompiled.tree
-    assert tree is not None
-    source = _Source(tree, path, first_line, transformed)
+    if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], Function):
+        raise CannotStandIn("the source is not one function definition")
     lacking = ""
     code = None
     values: dict[str, Any] = {}
-    if Fidelity(decompiled.fidelity).value != "exact":
+    if decompiled.fidelity != "exact":
         try:
-            code = _completed(source, transformed, rename, facts)
+            code = _completed(copied(tree.body[0], first_line - 1), path, transformed, rename, facts)
             values |= flag_modules()
         except (CannotStandIn, CannotPatch) as why:
             lacking = f"values may live until it returns, and torch's profiler has no marks of it: {why}"
     if code is None:
-        code = source.compiled(source.definition())
+        code = _compiled(copied(tree.body[0], first_line - 1), path, transformed)
     code = _with_real_names(code, _real_names(transformed, rename))
     if CONSTANT_PREFIX in decompiled.text or decompiled.runs is not None:
         values |= constant_values(transformed)
@@ -141,18 +141,14 @@ def _recompiled(
 
 
 def _completed(
-    source: _Source, transformed: CodeType, rename: Mapping[str, str], facts: Facts | None,
+    definition: Function, path: str, transformed: CodeType, rename: Mapping[str, str], facts: Facts | None
 ) -> CodeType | None:
-    """Return the function, letting go of values and marking graphs for the profiler where Dynamo's code does.
-
-    ``None`` if there is nothing to be added to the text.
-    """
-    definition = source.definition()
+    """Return the function with deletes and with marks for the profiler; ``None`` if nothing has to be added."""
     freed = free_unused(definition, (*transformed.co_cellvars, *transformed.co_freevars))
     marked = add_marks(definition, global_names(transformed))
     if not freed.changed and not marked:
         return None
-    code = source.compiled(definition)
+    code = _compiled(definition, path, transformed)
     if freed.mark is not None:
         code = with_moves(code, freed.mark)
     if different := first_mismatch(transformed, code, rename, facts):
@@ -160,96 +156,47 @@ def _completed(
     return code
 
 
-class _Source:
-    """The text of a transformed function, to be compiled as it is or with something added.
-
-    Args:
-        tree: of the text.
-        path: of the file.
-        first_line: where the text begins in the file.
-        transformed: Dynamo's code.
-
-    Raises:
-        CannotStandIn: the text is not one function.
-    """
-
-    def __init__(self, tree: ast.Module, path: str, first_line: int, transformed: CodeType) -> None:
-        self._tree = tree
-        self._path = path
-        self._first_line = first_line
-        self._transformed = transformed
-
-    def definition(self) -> ast.FunctionDef | ast.AsyncFunctionDef:
-        """Return a copy of the function, at its lines in the file."""
-        if len(self._tree.body) != 1 or not isinstance(self._tree.body[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
-            raise CannotStandIn("the source is not one function definition")
-        return copied(self._tree.body[0], self._first_line - 1)
-
-    def compiled(self, definition: ast.FunctionDef | ast.AsyncFunctionDef) -> CodeType:
-        """Return the code of a definition, compiled inside a function that owns its free variables.
-
-        The definition is changed.
-        """
-        _declare_unused(definition, self._transformed)
-        outer: ast.FunctionDef | ast.AsyncFunctionDef = definition
-        if self._transformed.co_freevars:
-            owner = ast.parse("def __depyf_owner__():\n pass").body[0]
-            assert isinstance(owner, ast.FunctionDef)
-            owned: list[ast.stmt] = [
-                ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)) for name in self._transformed.co_freevars
-            ]
-            for statement in owned:
-                ast.fix_missing_locations(statement)
-            owner.body = [*owned, definition]
-            outer = owner
-        flags = self._transformed.co_flags & CO_FUTURE
-        try:
-            code = compile(ast.Module([outer], []), self._path, "exec", flags=flags, dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError) as error:
-            raise CannotStandIn(f"the source does not compile here ({error})") from None
-        for candidate in nested_codes(code):
-            if candidate.co_name == definition.name and candidate.co_firstlineno >= definition.lineno:
-                return candidate
-        raise CannotStandIn("the compiled function was not found")  # pragma: no cover
+def _compiled(definition: Function, path: str, transformed: CodeType) -> CodeType:
+    """Return the code of a definition, which is changed, compiled inside a function that owns its free variables."""
+    _declare_unused(definition, transformed)
+    outer = definition
+    if transformed.co_freevars:
+        owned = "".join(f" {name} = None\n" for name in transformed.co_freevars)
+        owner = ast.parse(f"def __depyf_owner__():\n{owned}").body[0]
+        assert isinstance(owner, ast.FunctionDef)
+        owner.body.append(definition)
+        outer = owner
+    try:
+        code = compile(ast.Module([outer], []), path, "exec", transformed.co_flags & CO_FUTURE, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise CannotStandIn(f"the source does not compile here ({error})") from None
+    for candidate in nested_codes(code):
+        if candidate.co_name == definition.name and candidate.co_firstlineno >= definition.lineno:
+            return candidate
+    raise CannotStandIn("the compiled function was not found")  # pragma: no cover
 
 
-def _declare_unused(definition: ast.FunctionDef | ast.AsyncFunctionDef, transformed: CodeType) -> None:
+def _declare_unused(definition: Function, transformed: CodeType) -> None:
     """Name the cell and free variables that the text does not use, where it can never run.
 
-    A frame keeps them even when Dynamo's code has no use for them. ``if 0: lambda: x`` makes the compiler
-    reserve a cell for ``x`` and emit nothing.
+    A frame has them even if Dynamo's code does not use them. ``if 0: lambda: x`` makes the compiler reserve a cell for
+    ``x`` and emit nothing; a cell variable that is only named in it is assigned, so that it belongs to this function.
     """
-    names = [*transformed.co_cellvars, *transformed.co_freevars]
+    names = dict.fromkeys((*transformed.co_cellvars, *transformed.co_freevars))
     if not names:
         return
-    used: list[ast.expr] = [ast.Name(name, ast.Load()) for name in names]
-    body = ast.Tuple(used, ast.Load())
-    nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-    never = ast.If(ast.Constant(0), [ast.Expr(ast.Lambda(nothing, body))], [])
-    stores: list[ast.stmt] = [  # a cell variable that is only named in it must belong to this function
-        ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None))
-        for name in transformed.co_cellvars
-        if name not in transformed.co_freevars
-    ]
-    never.body[:0] = stores
-    place = definition.body[0]
+    stores = "".join(f" {name} = None\n" for name in transformed.co_cellvars if name not in transformed.co_freevars)
+    never = ast.parse(f"if 0:\n{stores} lambda: ({', '.join(names)},)").body[0]
     for node in nodes_of(never):
-        ast.copy_location(node, place)
-    definition.body.insert(0, never)
-    _move_declarations_first(definition)
-
-
-def _move_declarations_first(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    """Put statements behind those that have to come first.
-
-    ``nonlocal x`` has to stand before the first use of ``x``; a docstring before everything.
-    """
-    declarations = [node for node in definition.body if isinstance(node, (ast.Nonlocal, ast.Global))]
-    rest = [node for node in definition.body if not isinstance(node, (ast.Nonlocal, ast.Global))]
-    if len(rest) > 1 and isinstance(rest[1], ast.Expr) and isinstance(rest[1].value, ast.Constant):
-        docstring = isinstance(rest[1].value.value, str)
-        rest[:2] = rest[1::-1] if docstring else rest[:2]
-    definition.body = [*declarations, *rest]
+        ast.copy_location(node, definition.body[0])
+    # (A docstring comes first, and `nonlocal x` before the first use of `x`.)
+    body = definition.body
+    docstring = body[:1] if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and isinstance(
+        body[0].value.value, str) else []
+    rest = body[len(docstring):]
+    declarations = [node for node in rest if isinstance(node, (ast.Nonlocal, ast.Global))]
+    others = [node for node in rest if not isinstance(node, (ast.Nonlocal, ast.Global))]
+    definition.body = [*docstring, *declarations, never, *others]
 
 
 def _real_names(transformed: CodeType, rename: Mapping[str, str]) -> dict[str, str]:
@@ -297,21 +244,21 @@ def _check_accepted(original: CodeType, transformed: CodeType, code: CodeType) -
 # --- debuggers, coverage tools, trace functions ------------------------------------------------------
 # The interpreter calls them between the lines of any function, so they also run inside compiled code, where torch takes
 # them for part of the program.
-#: Modules of debuggers and coverage tools. (``sys.monitoring`` does not tell whom it calls.)
+#: Modules of debuggers and coverage tools. (``sys.monitoring`` does not say which functions it calls.)
 _TOOLS = ("bdb", "pdb", "pydevd", "debugpy", "IPython", "ipdb", "coverage", "viztracer")
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 def of_a_tool(code: CodeType, asking: str) -> bool:
-    """Return whether a frame of ``code`` that begins now belongs to what watches the program.
+    """Return whether a frame of ``code`` that begins now belongs to a tool that watches the program.
 
     It does if it is a trace or profile function that is set (in this thread or on a frame), was called by one, or
-    stands in a file of a known tool, or was called from there by way of the standard library at most. Functions of
+    is in a file of a known tool, or was called from there by way of the standard library at most. Functions of
     the standard library count as well: tools that are compiled to C call them and leave no frame.
 
     Args:
         code: of the frame.
-        asking: how the names of the modules begin that are on the stack because they ask this.
+        asking: the beginning of the names of torch's modules that are on the stack because they ask this.
     """
     places = tuple(_places())
     if code.co_filename.startswith(places) or _in_library(code.co_filename):
@@ -319,22 +266,16 @@ def of_a_tool(code: CodeType, asking: str) -> bool:
     running = {code}
     watching = {*_codes(sys.gettrace()), *_codes(sys.getprofile())}
     frame: FrameType | None = sys._getframe(1)
-    near = True
+    near = True  # no frame of the program is between this one and ``code``
     while frame is not None:
         running.add(frame.f_code)
         watching.update(_codes(frame.f_trace))
-        if near:
-            if frame.f_code.co_filename.startswith(places):
-                return True
-            near = _on_the_way(frame, asking)
+        file = frame.f_code.co_filename
+        if near and file.startswith(places):
+            return True
+        near = near and (_in_library(file) or str(frame.f_globals.get("__name__", "")).startswith(("depyf.", asking)))
         frame = frame.f_back
     return not watching.isdisjoint(running)
-
-
-def _on_the_way(frame: FrameType, asking: str) -> bool:
-    """Return whether a frame is none of the program's: the standard library's, or ours and torch's that ask this."""
-    name = str(frame.f_globals.get("__name__", ""))
-    return _in_library(frame.f_code.co_filename) or name.startswith(("depyf.", asking))
 
 
 def _in_library(path: str) -> bool:
