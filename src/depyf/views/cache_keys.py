@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from ..advice.cache_keys import on_key
 from ..model.graph import TensorType
 from ..model.graph_text import read_graph
-from ..model.guards import Type
-from ..model.reading import condition_of
 from ..records.model import CacheLookup, Capture, CompileId
 from ..torch_text.guard_failures import are_numbers
 from ..torch_text.user_expressions import user_expression
 from .diff.pairing import aligned
-from .markdown import code, count, prose, some
+from .markdown import code, count, listed, prose, some
 
 #: Part of the key that is the graph.
 _GRAPH = "gm"
@@ -103,10 +101,9 @@ def between(before: Capture, after: Capture) -> list[str]:
             names = differing(old[1], new[1])
             advice = tuple(_advice(names, old[1], new[1])) if names else ()
             groups.setdefault((names, advice), []).append((old, new))
-    directions = _directions(after)
     lines = []
     for (names, advice), found in groups.items():
-        which = some(list(dict.fromkeys(code(str(new[0])) + directions.get(id(new[1]), "") for _, new in found)), 3)
+        which = some(list(dict.fromkeys(code(str(new[0])) for _, new in found)), 3)
         if names:
             lines += ["", f"Not in Inductor's cache, as the key is another ({_in_words(names)}): {which}.", *advice]
         elif any(old[1].outcome != "miss" for old, _ in found):
@@ -122,51 +119,15 @@ def _lookups(capture: Capture) -> Iterator[_Lookup]:
                 yield compilation.compile_id, lookup
 
 
-def _directions(capture: Capture) -> dict[int, str]:
-    """Return for lookups, by their identity, whether they were for a forward or a backward graph: ``" (forward)"``.
-
-    (AOTAutograd has the forward graph compiled first. A compilation with more lookups than these two tells not.)
-    """
-    with_backward = {graph.compile_id.key for graph in capture.graphs
-                     if any(stage.stage == "Backward_graph" for stage in graph.stages)}
-    result: dict[int, str] = {}
-    for compilation in capture.compilations:
-        looked_up = [lookup for lookup in compilation.caches if lookup.key]
-        if len(looked_up) == 2 and compilation.compile_id.key in with_backward:
-            result.update(zip(map(id, looked_up), (" (forward)", " (backward)")))
-    return result
-
-
 def _digest(lookup: CacheLookup) -> str:
     return next((part.digest for part in lookup.key if part.name == _GRAPH), "")
 
 
 def _in_words(names: Sequence[str]) -> str:
-    words = [_WORDS.get(name) or code(name) for name in names]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return listed([_WORDS.get(name) or code(name) for name in names])
 
 
 def _advice(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> list[str]:
     advice = on_key(names, before.options, after.options)
     return ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
             f"* cost: {prose(advice.cost)}"]
-
-
-# --- Functions with an ``lru_cache`` that torch traces: it leaves the cache aside (``WrapperUserFunctionVariable``) ---
-#: What the cache wraps, where torch did trace that.
-_WRAPPED = ".__wrapped__.__code__"
-
-
-def ignored_caches(capture: Capture) -> str:
-    """Return a sentence on the user's functions of which torch leaves the cache aside; ``""`` where there is none."""
-    names: dict[str, None] = {}
-    for entry in (entry for function in capture.functions for frame in function.frames for entry in frame.entries):
-        for one in (condition_of(guard) for guard in entry.guards if guard.kind == "TYPE_MATCH"):
-            if isinstance(one, Type) and one.name == "functools._lru_cache_wrapper" and (
-                    one.of.partition(".")[0] != "torch") and any(
-                    guard.source.startswith(f"{one.source}{_WRAPPED}") for guard in entry.guards):
-                names[code(one.of)] = None
-    if not names:
-        return ""
-    return (f"torch leaves the `lru_cache` of {some(list(names), 3)} aside and traces what it wraps wherever that is "
-            "called, so what is computed there is a part of each graph that needs it")

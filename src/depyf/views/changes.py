@@ -42,10 +42,7 @@ def viewed(subjects: Iterable[str]) -> set[str]:
 
 
 def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
-    """Return the values on the stack at a graph break that are another object at each call, ``___stack0``.
-
-    The recompiles for them tell. A version that wants one of them serves no call but the one that it was compiled for.
-    """
+    """Return the values on the stack at a graph break that are another object at each call, ``___stack0``."""
     return {name for compilation in compilations for failure in compilation.guard_failures
             if is_made_anew(failure) and (name := stack_value(failure.source))}
 
@@ -62,8 +59,6 @@ class Change:
         others: of the versions that failed for another thing.
         on_stack: the subject is a value that was on the stack at a graph break.
         keywords: where the number of keyword arguments changed, which ones, and whether this call has them.
-        holder: where ``self`` is of the closure of another function, such as a hook, what holds that function:
-            ``"self.block._forward_hooks"``.
     """
 
     subject: str
@@ -73,7 +68,6 @@ class Change:
     others: tuple[GuardFailure, ...] = ()
     on_stack: bool = False
     keywords: tuple[tuple[str, bool], ...] = ()
-    holder: str = ""
 
     @property
     def before(self) -> str:
@@ -143,8 +137,7 @@ class Change:
 
     def subject_text(self) -> str:
         """Return the subject as Markdown."""
-        text = code(self.subject) if _is_python(self.subject) else prose(self.subject)
-        return f"{text} ({code('self')} as a function in {code(self.holder)} holds it)" if self.holder else text
+        return code(self.subject) if _is_python(self.subject) else prose(self.subject)
 
 
 def row(changed: Sequence[Change]) -> str:
@@ -184,8 +177,7 @@ def changes(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]),
                tuple(failure for failure in compilation.guard_failures if failure not in groups[subject]),
-               any(reads_stack(failure.subject) for failure in groups[subject]),
-               holder=_holder(groups[subject][0]))
+               any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
 
 
@@ -202,16 +194,6 @@ def _with_variable(subject: str, name: str) -> str:
     cell = _cell(subject)
     text = ast.get_source_segment(subject, cell) if cell is not None else None
     return subject.replace(text, name) if text else subject
-
-
-def _holder(failure: GuardFailure) -> str:
-    """Return what holds a function in whose closure a ``self`` is that a subject begins with; ``""`` for none."""
-    if closure_variable(failure) != "self":
-        return ""
-    match _cell(failure.subject):
-        case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(held)))):
-            return in_words(ast.unparse(held), {})
-    return ""
 
 
 def _cell(subject: str) -> ast.expr | None:

@@ -23,15 +23,12 @@ from .verdict import why_plain
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that counts.
+    """One thing that counts against a budget.
 
     Attributes:
-        kind: a key of :data:`KINDS`.
         function: title of the user's function.
         frame: the part of it, as Markdown: "`f` from line 9 on".
-        place: in the user's files; ``None`` where torch names none.
         cause: as Markdown, a clause.
-        compile_id: torch's ``[0/1]``.
         amount: 1; of compile time its seconds, of guards and kernels their number.
     """
 
@@ -163,10 +160,7 @@ def lost_functions(compilations: Iterable[Compilation]) -> list[Compilation]:
 
 
 def not_compiled_by_outcome(compilations: Collection[Compilation]) -> dict[str, int]:
-    """Return the number of functions by what came of them: ``{"limit": 1, "skipped": 2, "unknown": 1}``.
-
-    These are the ones by which something was lost (:func:`lost_functions`), and those whose end was not seen.
-    """
+    """Return the number of functions that were not compiled by outcome: ``{"limit": 1, "unknown": 1}``."""
     unknown = _first_of_each(each for each in compilations if each.outcome == "unknown")
     return dict(Counter(each.outcome for each in [*lost_functions(compilations), *unknown]))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from ..records.model import Compilation, SourceLocation, SymbolDecision
+from ..records.model import Compilation, SymbolDecision
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import sources_in_words
@@ -30,8 +30,7 @@ def fixed_symbols(compilation: Compilation, version: Version | None) -> list[Sym
         version: what came of it, if that is known. Conditions that a backend tested, or a backward graph, need not be
             among its guards.
     """
-    fixed = [each if each.location is not None else replace(each, location=_asked_at(each, compilation))
-             for each in compilation.symbols if each.kind == "fixed"]
+    fixed = [each for each in compilation.symbols if each.kind == "fixed"]
     known = {each.symbol for each in fixed}
     created = {each.symbol: each for each in compilation.symbols if each.kind == "created"}
     for each in compilation.symbols:
@@ -41,16 +40,6 @@ def fixed_symbols(compilation: Compilation, version: Version | None) -> list[Sym
             fixed.append(replace(created[symbol], kind="fixed", reason="a condition leaves one value",
                                  location=each.location))
     return fixed
-
-
-def _asked_at(fixed: SymbolDecision, compilation: Compilation) -> SourceLocation | None:
-    """Return the place that asked whether a symbol is the number that it was fixed at; ``None`` if that is not known.
-
-    (While Inductor lowers a backward graph torch knows no line of the program's, and names none for what it fixed.)
-    """
-    condition = f"Eq({fixed.symbol}, {fixed.value})"
-    return next((each.location for each in reversed(compilation.symbols)
-                 if each.kind == "guarded" and each.symbol == condition and each.location is not None), None)
 
 
 def holds(condition: SymbolDecision, compilation: Compilation, version: Version | None) -> bool:

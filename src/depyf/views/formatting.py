@@ -32,10 +32,7 @@ NO_TENSORS = ("none of the variables that it begins with is or holds a tensor (a
 
 
 def error_of(compilation: Compilation | None) -> str:
-    """Return the error with which a compilation failed, in short; ``""`` where it did not fail.
-
-    ``ConstraintViolationError: Constraints violated (L['x'].size()[0])!``
-    """
+    """Return the error with which a compilation failed, in short; ``""`` where it did not fail."""
     if compilation is None or compilation.outcome != "failed":
         return ""
     failure = compilation.failure
@@ -47,20 +44,13 @@ def error_of(compilation: Compilation | None) -> str:
 
 
 def first_line(failure: Failure) -> str:
-    """Return the line that a failure begins with; with the next one where it only announces that.
-
-    ``backend='mine' raised: ValueError: no such operator``
-    """
+    """Return the first line of a failure; with the next one where it only announces that."""
     lines = [line.strip() for line in failure.reason.splitlines() if line.strip()]
     return " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
 
 
 def no_version(compilation: Compilation | None) -> list[str]:
-    """Return the sentences on what torch had made of a compilation that failed; none where it did not fail.
-
-    (An exception that torch finds no later than its guards do, such as that on marked sizes that cannot be open, comes
-    when graph and code are made.)
-    """
+    """Return the sentences on what torch had made of a compilation that failed; none where it did not fail."""
     error = error_of(compilation)
     if compilation is None or not error:
         return []
@@ -86,10 +76,7 @@ def on_stack(stack: Sequence[str], text: str) -> list[str]:
 
 
 def remarks(notes: Iterable[str]) -> list[str]:
-    """Return the notes on what the whole of the records lacks.
-
-    They were made from a log, the run was killed, or calls were in plain Python that torch says nothing of.
-    """
+    """Return the notes on what the records as a whole lack, as sentences."""
     return [f"{note[:1].upper()}{note[1:]}." for note in notes
             if note in (FROM_LOG, NOT_ENDED) or note.startswith(UNDER_STANCE)]
 
@@ -108,20 +95,13 @@ def stage_name(stage: GraphStage) -> str:
 
 
 def after_break(file: str, line: int, branch: Branch | None = None) -> str:
-    """Return ``at model.py:34, after a graph break, where x.max() > 3.0 is true``.
-
-    (The break itself may be in a function that is called there.)
-    """
+    """Return ``at model.py:34, after a graph break, where x.max() > 3.0 is true``."""
     place = f"at {os.path.basename(file)}:{line}" if file else f"in line {line}"
     return f"{place}, after a graph break" + on_branch(branch, lambda text: text)
 
 
 def on_branch(branch: Branch | None, shown: Callable[[str], str] = code) -> str:
-    """Return the branch that a resume function continues, as the end of a sentence; empty where there is none.
-
-    Args:
-        shown: makes code of the condition.
-    """
+    """Return the branch that a resume function continues, as the end of a sentence; empty where there is none."""
     return f", where {shown(branch.condition)} is {'true' if branch.held else 'false'}" if branch else ""
 
 
@@ -194,12 +174,7 @@ def what_called(graph: CompiledGraph) -> str:
 
 
 def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None = None) -> list[str]:
-    """Return the sentence on the call that a graph was compiled by, in Markdown; none where torch compiled a frame.
-
-    Args:
-        graph: its records.
-        place: the words for the line that called; ``None``: its path.
-    """
+    """Return the sentence on the call that compiled a graph, in Markdown; none where torch compiled a frame."""
     call = graph.call
     if call is None:
         return []
@@ -208,10 +183,7 @@ def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None 
 
 
 def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
-    """Return the graphs that were compiled, or only shown, without a Dynamo frame.
-
-    (A call that raised before there was a graph has none.)
-    """
+    """Return the graphs that were compiled, or only shown, without a Dynamo frame."""
     return [graph for graph in graphs if graph.call is not None and (graph.stages or graph.kernels)]
 
 

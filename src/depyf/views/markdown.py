@@ -12,10 +12,7 @@ from urllib.parse import quote
 
 
 def one_line(text: str, longest: int = 0) -> str:
-    """Return the text on one line, unprintable characters escaped, cut to ``longest`` characters (0: not cut).
-
-    It is cut behind a word where one ends near.
-    """
+    """Return the text on one line, unprintable characters escaped, cut after a word to ``longest`` (0: not cut)."""
     text = " ".join(text.split())
     if not text.isprintable():
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -148,6 +145,11 @@ def some(items: Sequence[str], most: int, what: str = "more") -> str:
     if len(items) <= most + 1:
         return ", ".join(items)
     return f"{', '.join(items[:most])}, ... ({len(items) - most} {what})"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
 def count(number: int, one: str, many: str = "") -> str:

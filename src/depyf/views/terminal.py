@@ -36,13 +36,7 @@ def console_for(stream: TextIO, colours: bool, width: int) -> Console:
 
 
 def show(text: str, console: Console, choose: Callable[[Sequence[Block]], Sequence[Block]] = list) -> None:
-    """Write Markdown of ours to a console.
-
-    Args:
-        text: the Markdown.
-        console: as :func:`console_for` makes it.
-        choose: returns the blocks that are wanted.
-    """
+    """Write our Markdown to a console, those of its blocks that ``choose`` returns."""
     console.print(_Document(choose(list(blocks(harmless(text).split("\n"))))), crop=False, end="")
 
 
@@ -68,13 +62,7 @@ class _Document:
 
 
 def _laid_out(block: Block, console: Console, outermost: bool = False) -> RenderableType:
-    """Return a block as Rich lays it out.
-
-    Args:
-        block: the block.
-        console: has the styles.
-        outermost: it stands in no list.
-    """
+    """Return a block as Rich lays it out; ``outermost``: it is in no list."""
     if isinstance(block, Heading):
         text = _text(block.text, console, f"markdown.h{block.level}")
         return text if block.level < 3 else Text.assemble("  ", text)
@@ -112,7 +100,6 @@ class _List:
 
 
 def _text(markdown: str, console: Console, style: str = "none", justify: JustifyMethod | None = None) -> Text:
-    """Return running text with its styles; a link is its text."""
     text = Text(justify=justify)
     for kinds, part in nested_spans(markdown):
         names = [style, *(_STYLES[kind] for kind in kinds if kind)]

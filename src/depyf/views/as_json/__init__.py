@@ -61,12 +61,7 @@ def place(location: SourceLocation | None, text: str = "") -> dict[str, Any] | N
 
 
 def finding(found: Finding, text: str = "") -> dict[str, Any]:
-    """Return what counts against a budget.
-
-    Args:
-        found: the finding.
-        text: the user's line at its place, where that does not have it.
-    """
+    """Return what counts against a budget; ``text`` is the user's line, where the place does not have it."""
     return {"function": found.function, "frame": plain(found.frame), "compile_id": found.compile_id,
             "place": place(found.place, text), "cause": unmarked(found.cause)}
 
@@ -105,13 +100,7 @@ def _number(budget: Budget, value: float) -> float:
 # --- ``depyf diff --json`` ---------------------------------------------------------------------------
 def diff_document(differences: Mapping[str, Difference], paths: tuple[str, str], alone: Sequence[Sequence[str]]
              ) -> dict[str, Any]:
-    """Return the differences of two runs, of each rank.
-
-    Args:
-        differences: by folder.
-        paths: of the two runs.
-        alone: folders of ranks that only the first has, and only the second.
-    """
+    """Return the differences of two runs, of each rank; ``alone``: ranks that only one of the two has."""
     return {
         **head("diff"), "before": paths[0], "after": paths[1],
         "different": any(differences.values()) or any(alone),

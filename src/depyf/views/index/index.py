@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...records.model import Capture
-from ..cache_keys import ignored_caches
 from ..dump.folder import INDEX
 from ..markdown import code, count, link, prose, some
 from .sections.breaks import breaks
@@ -28,13 +27,13 @@ NOTES_SHOWN = 6
 
 
 def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = False) -> str:
-    """Return the text of ``index.md``.
+    """Return the text of ``index.md``, with links to the files that the records name.
 
     Args:
-        capture: the run. Files that its records name are linked; they stand beside the index.
-        notes_file: where all notes stand, if there is such a file.
+        capture: the run.
+        notes_file: the file of all notes, if there is one.
         page: the file of the page, if there is one.
-        later: it is made when somebody asks for it.
+        later: the page is made on request.
     """
     run = SectionContext(capture)
     return _joined([
@@ -49,11 +48,9 @@ def _joined(parts: Iterable[Sequence[str]]) -> str:
 
 def _notes(run: SectionContext, notes_file: str) -> list[str]:
     notes = run.capture.notes
-    caches = ignored_caches(run.capture)
     lines: list[str] = []
-    if notes or caches:
-        lines += [f"## {NOTES}", "", *([f"* {caches}"] if caches else []),
-                  *(f"* {prose(note, 300)}" for note in notes[:NOTES_SHOWN])]
+    if notes:
+        lines += [f"## {NOTES}", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES_SHOWN])]
         if len(notes) > NOTES_SHOWN:
             rest = count(len(notes) - NOTES_SHOWN, "note")
             lines.append(f"* ... and {rest} more in {link(code(notes_file), notes_file)}" if notes_file else

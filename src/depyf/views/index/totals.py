@@ -15,14 +15,11 @@ class Totals:
     """The numbers of a run.
 
     Attributes:
-    functions: that were compiled at least once, their resume functions counted in.
-    versions: compilations that gave code.
-    graphs: that this code calls.
-    breaks, places: graph breaks, each once for every compilation that came to it, and the lines that they are at.
-    recompiles: compilations because no version matched.
-    outcomes: how many functions were not compiled, by what came of them: ``limit``, ``failed``, ``skipped`` (where
-        that lost something), ``unknown``.
-    seconds: of compiling.
+        functions: that were compiled at least once, with their resume functions.
+        versions: compilations that gave code.
+        graphs: that this code calls.
+        breaks, places: graph breaks, each once for every compilation that comes to it, and their lines.
+        outcomes: the number of functions that were not compiled, by outcome.
     """
 
     functions: int

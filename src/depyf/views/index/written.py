@@ -41,14 +41,7 @@ def _stamp(directory: str) -> str:
 
 
 def read(directory: str) -> str | None:
-    """Return the index of a dump; ``None`` where it has to be made of the records.
-
-    That is where there is none, where it was made of other records (the run went on, or was killed), and where another
-    depyf wrote it, which may have said less.
-
-    Args:
-        directory: of one process.
-    """
+    """Return the index of a dump; ``None`` where there is none that this depyf made of the present records."""
     try:
         text = reading.text(os.path.join(directory, INDEX), budgets.WRITTEN, "surrogatepass")
         stamp = _stamp(directory)

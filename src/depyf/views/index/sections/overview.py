@@ -154,7 +154,6 @@ def cost(run: SectionContext) -> list[str]:
 
 
 def _guards(run: SectionContext) -> list[str]:
-    """Return what the guards of the versions that have most of them take at each call."""
     known = [(len(version.conditions), each) for each in run.capture.compilations
              if (version := run.version(each)) is not None and len(version.conditions) >= _MANY_GUARDS]
     lines: list[str] = []
