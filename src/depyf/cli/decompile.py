@@ -65,14 +65,7 @@ def _count(text: str) -> int:
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to decompile.
-
-    Attributes:
-        shown: what it is called in messages.
-        path: the ``.py`` or ``.pyc`` file.
-        qualname: the function or class in it; empty for the whole module.
-        target: where the text goes; ``None`` for standard output.
-    """
+    """A ``.py`` or ``.pyc`` file, or a function or class in it, and where its text goes (``None``: standard output)."""
 
     shown: str
     path: str
@@ -209,7 +202,7 @@ def perform(task: Task, settings: Settings) -> Outcome:
         outcome.error = one_line(f"{task.shown}: {error}")
     except (RecursionError, MemoryError) as error:
         outcome.error = f"{task.shown}: {type(error).__name__} while it was decompiled; it is too large or nested"
-    except Exception as error:  # an error of ours: the other inputs are still done
+    except Exception as error:  # our own error: the other inputs are still done
         outcome.error = one_line(f"{task.shown}: {type(error).__name__}: {error} (an error of ours; please report it)")
     return outcome
 

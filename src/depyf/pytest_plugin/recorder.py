@@ -30,7 +30,6 @@ from ..program.summary import shown
 from ..records.model import Capture
 from ..views.budgets import Budget, BudgetError, budgets, exceeded, judge
 from ..views.causes import cause
-from ..views.findings import findings
 from ..views.index.totals import Totals
 from ..views.markdown import count, one_line
 from ..views.run_index import RunIndex
@@ -93,8 +92,8 @@ class Recorder:
         if marked is not None or self.directory is not None:
             _show_no_events(item.config)
             self.watch.begin(self._folder(item.nodeid))
-        if marked is not None and marked.reset:
-            _reset_torch()
+        if marked is not None and marked.reset and first_compilation.FRAME.module in sys.modules:
+            sys.modules["torch"].compiler.reset()  # (so that it does not matter which tests ran before)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -185,17 +184,8 @@ class Recorder:
             terminalreporter.line(line)
 
 
-def _reset_torch() -> None:
-    """Have torch forget what was compiled, so that it does not matter which tests ran before."""
-    if first_compilation.FRAME.module in sys.modules:
-        sys.modules["torch"].compiler.reset()
-
-
 def _show_no_events(config: pytest.Config) -> None:
-    """Keep the events of torch's trace, which have no text, out of what pytest shows of the log.
-
-    (From 9 on, pytest attaches its handlers to loggers that do not propagate, too.)
-    """
+    """Keep torch's trace events, which have no text, out of the log that pytest (9 on) shows."""
     plugin = config.pluginmanager.get_plugin("logging-plugin")
     for name in ("report_handler", "log_cli_handler"):
         handler = getattr(plugin, name, None)
@@ -245,11 +235,7 @@ class Marked:
 
     @classmethod
     def of(cls, item: pytest.Item) -> Marked | None:
-        """Return the markers of a test; ``None`` where it has none.
-
-        Raises:
-            BudgetError: one has arguments that mean nothing.
-        """
+        """Return the merged markers of a test, ``None`` where it has none; :class:`BudgetError` for wrong arguments."""
         given: dict[str, object] = {}
         markers = list(item.iter_markers("compiles"))
         for marker in markers:
@@ -323,13 +309,11 @@ class Account:
     def of(cls, name: str, folder: str, capture: Capture) -> Account:
         """Return the account of what was recorded."""
         run = RunIndex(capture)
-        totals, skipped = Totals.of(run), findings(run, "skipped")
+        totals = Totals.of(run)
         broken = next((each for c in capture.compilations for each in c.breaks), None)
-        first = ""
-        if broken is not None:
-            where = broken.location
-            first = (f"{run.short_place(where)}: " if where else "") + one_line(cause(broken), 100)
-        return cls(name, folder, totals.graphs, totals.breaks, totals.recompiles, len(skipped), totals.seconds, first)
+        where = broken.location if broken is not None else None
+        first = (f"{run.short_place(where)}: " if where else "") + (one_line(cause(broken), 100) if broken else "")
+        return cls(name, folder, totals.graphs, totals.breaks, totals.recompiles, totals.skipped, totals.seconds, first)
 
     @property
     def well(self) -> bool:

@@ -115,7 +115,10 @@ class Adviser:
         """
         if is_outermost(self.run.summary_of[compilation.compile_id.key]):
             return ""
-        return next((prose(advice.change) for advice in self._outer_breaks.values() if advice.rule == SET_UP), "")
+        advices = (self.on_break(broken) for summary in self.run.summaries if is_outermost(summary)
+                   for each in summary.compilations for broken in each.breaks)
+        return next((prose(advice.change) for advice in advices
+                     if advice is not None and advice.rule == SET_UP and not advice.leaves), "")
 
     def on_outer_break(self, compilation: Compilation) -> str:
         """Return where to begin for what is compiled by itself only since a graph broke before; ``""`` if not known."""
@@ -124,11 +127,12 @@ class Adviser:
 
     def _break_before(self, compilation: Compilation) -> tuple[str, str] | None:
         """Return the break before a resume function, as a clause, and the change there; ``None`` if not known."""
-        if resumed_function(compilation.function):
-            for broken, advice in self._advised(self._leading_to(compilation)).items():
-                where = broken.location
-                at = f" at {code(self.run.short_place(where))}" if where is not None else ""
-                return f"the graph before it breaks{at}", advice.change
+        for before in self._leading_to(compilation) if resumed_function(compilation.function) else ():
+            for broken in before.breaks:
+                advice, where = self.on_break(broken), broken.location
+                if advice is not None and not advice.leaves:
+                    at = f" at {code(self.run.short_place(where))}" if where is not None else ""
+                    return f"the graph before it breaks{at}", advice.change
         return None
 
     def _leading_to(self, resumed: Compilation) -> list[Compilation]:
@@ -142,16 +146,6 @@ class Adviser:
         """Return whether a path begins in the statement that a function is at."""
         ends = [self.run.source.end_of_statement(each) for each in (*path[:1], step)]
         return len(ends) == 2 and ends[0] == ends[1]
-
-    def _advised(self, compilations: Iterable[Compilation]) -> dict[GraphBreak, Advice]:
-        return {broken: advice for compilation in compilations for broken in compilation.breaks
-                if (advice := self.on_break(broken)) is not None and not advice.leaves}
-
-    @cached_property
-    def _outer_breaks(self) -> dict[GraphBreak, Advice]:
-        """The breaks in functions that the program asked torch to compile, with the advice on them."""
-        return {broken: advice for summary in self.run.summaries if is_outermost(summary)
-                for broken, advice in self._advised(summary.compilations).items()}
 
     def on(self, compilations: Iterable[Compilation], remedies_only: bool = False) -> list[str]:
         """Return advice on recompiles as Markdown, that on most of them first; each sentence once."""

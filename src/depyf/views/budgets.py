@@ -30,13 +30,9 @@ class BudgetError(ValueError):
 
 @dataclass(frozen=True)
 class Budget:
-    """How much of a kind there may be.
+    """How much of a kind (of :data:`~depyf.views.findings.KINDS`) there may be.
 
-    Attributes:
-        kind: a key of :data:`~depyf.views.findings.KINDS`.
-        limit: that many, or seconds.
-        function: a pattern, as ``depyf run --include`` takes it: each function that it means is judged by itself; empty
-            for the whole run.
+    Each function that a pattern ``function`` means is judged by itself; empty for the whole run.
     """
 
     kind: str
@@ -50,11 +46,7 @@ class Budget:
 
 
 def budget(kind: str, text: str) -> Budget:
-    """Return the budget that a user wrote: ``3``, ``Block.forward:0``, ``models/*.py:1``.
-
-    Raises:
-        BudgetError: it is none.
-    """
+    """Return the budget that a user wrote: ``3``, ``Block.forward:0``; raise :class:`BudgetError` if it is none."""
     if kind not in KINDS:
         raise BudgetError(f"there is no budget {kind!r}; there are {', '.join(KINDS)}")
     function, colon, number = text.rpartition(":")
@@ -69,11 +61,7 @@ def budget(kind: str, text: str) -> Budget:
 
 
 def budgets(given: Mapping[str, Any]) -> list[Budget]:
-    """Return the budgets that a user gave by kind: ``{"breaks": 0, "recompiles": ["2", "Block.*:0"]}``.
-
-    Raises:
-        BudgetError: one of them is none.
-    """
+    """Return the budgets that a user gave by kind: ``{"breaks": 0, "recompiles": ["2", "Block.*:0"]}``."""
     result = []
     for kind, values in given.items():
         for value in values if isinstance(values, (list, tuple)) else [values]:

@@ -20,7 +20,7 @@ _INPUTS = "example_inputs"
 _NUMBERS = "numbers"
 #: Of these, none that the captured graph takes.
 _TORCHS_OWN = "torch's own"
-#: Part of the key by which depyf keeps what is compiled under it apart.
+#: Part of the key that separates what is compiled under depyf.
 _OURS = "cache_key_tag"
 _WORDS = {
     "gm": "the graph", "example_inputs": "the inputs", "fx_kwargs": "how the graph is compiled",
@@ -48,15 +48,15 @@ def within(capture: Capture) -> list[str]:
             before = min(known, key=lambda each: len(differing(each[1], lookup)))
             names = differing(before[1], lookup)
             if names:
-                kind, told = _other_inputs(capture, before[0], ids) if names == (_INPUTS,) else ("", "")
-                groups.setdefault((names, kind), []).append((before, (ids, lookup), told))
+                kind, clause = _other_inputs(capture, before[0], ids) if names == (_INPUTS,) else ("", "")
+                groups.setdefault((names, kind), []).append((before, (ids, lookup), clause))
         known.append((ids, lookup))
     lines = []
     for (names, kind), found in groups.items():
-        (that, earlier), (this, later), told = found[0]
+        (that, earlier), (this, later), clause = found[0]
         more = f" (and {count(len(found) - 1, 'graph')} more)" if len(found) > 1 else ""
         lines += ["", f"The graph of {code(str(this))} is that of {code(str(that))}, but was looked up under another "
-                      f"key: {_in_words(names)} differ{told}{more}."]
+                      f"key: {_in_words(names)} differ{clause}{more}."]
         if kind != _TORCHS_OWN:
             lines += _advice([kind] if kind else names, earlier, later)
     return lines
@@ -65,8 +65,8 @@ def within(capture: Capture) -> list[str]:
 def _other_inputs(capture: Capture, before: CompileId, after: CompileId) -> tuple[str, str]:
     """Return which kind of inputs differ, and a clause on them; twice ``""`` where they are tensors, or not known.
 
-    Numbers: ``"`n` was 1 and is 2"``. Where the captured graphs take the same, it is what torch hands on itself that
-    differs: states of random generators have sizes with another symbol each time.
+    Numbers: ``"`n` was 1 and is 2"``. Where the captured graphs take the same, what torch itself passes differs: states
+    of random generators have sizes with another symbol each time.
     """
     one, other = _inputs(capture, before), _inputs(capture, after)
     pairs = [pair for pair in zip(one, other) if pair[0] != pair[1]]
@@ -94,7 +94,7 @@ def between(before: Capture, after: Capture) -> list[str]:
     """Return lines of Markdown on graphs that a second run did not find: what of the key was another."""
     pairs = [pair for pair in aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
              if pair[0] is not None and pair[1] is not None and pair[1][1].outcome == "miss"]
-    # (Each graph has options of its own: graphs stand together whose keys differ in the same.)
+    # (Each graph has its own options: graphs whose keys differ in the same are grouped.)
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[_Lookup, _Lookup]]] = {}
     for old, new in pairs:
         if old is not None and new is not None:

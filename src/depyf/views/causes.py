@@ -146,10 +146,6 @@ def _graph_break(broken: GraphBreak, found: Met) -> str:
     return asked if found.message in ("", "None") else f"{asked}: {found.message}"
 
 
-def _takes_number(found: Met) -> bool:
-    return found.name == "_local_scalar_dense"
-
-
 def _skipped(broken: GraphBreak, found: Met) -> str:
     method = bound_method(broken)
     if method:
@@ -172,8 +168,8 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "branch": "which branch is taken depends on values in a tensor, and a graph has none while it is captured",
     "item": "`.item()` needs a value out of a tensor, and a graph has none while it is captured",
     "backward": "torch does not trace `.backward()`",
-    "operator": lambda broken, found: (
-        "it takes numbers out of a tensor, and a graph has none while it is captured" * _takes_number(found)),
+    "operator": lambda broken, found: "it takes numbers out of a tensor, and a graph has none while it is captured" * (
+        found.name == "_local_scalar_dense"),
     **dict.fromkeys(("assertion", "data"),
                     "it depends on values in a tensor, and a graph has none while it is captured"),
     "asked": _graph_break,

@@ -31,7 +31,7 @@ from ..torch_text.user_expressions import in_words as in_words_of_frame
 from ..torch_text.user_expressions import reads_stack, stack_value
 from .markdown import code, one_line, prose, some
 
-#: Things that changed at once that one row tells.
+#: Things that changed at once that are in one row.
 _MOST = 3
 
 
@@ -89,9 +89,9 @@ class Change:
         for was, failure in zip(self.was, self.failures):
             if failure.entry:
                 by_value.setdefault(was, {})[code(str(failure.entry))] = None
-        told = [(f"{value(was)} in " if was and was != self.before else "of ") + some(list(entries), 3)
+        shown = [(f"{value(was)} in " if was and was != self.before else "of ") + some(list(entries), 3)
                 for was, entries in by_value.items()]
-        return "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if len(told) > _MOST else "")
+        return "; ".join(shown[:_MOST]) + (f"; and {len(shown) - _MOST} more" if len(shown) > _MOST else "")
 
     @property
     def lasts(self) -> bool:
@@ -154,13 +154,13 @@ def changes(
 ) -> tuple[Change, ...]:
     """Return the changes since each version was compiled, the most telling first; one at least for a recompile.
 
-    Most telling is what no earlier version of the function met; then what most versions failed for; then what the
-    version failed for that was used last.
+    Most telling is what no earlier version met, then what most versions failed for, then what the last used one failed
+    for.
 
     Args:
         compilation: a recompile, or one that reached the limit.
         names: expressions of values that torch names by place: ``{"___stack0": "self.log.append"}``.
-        known: ``(subject, value)`` that earlier versions of the function expect; what this one tells is added.
+        known: ``(subject, value)`` of earlier versions of the function; those of this one are added.
     """
     known = set() if known is None else known
     groups: dict[str, list[GuardFailure]] = {}

@@ -15,15 +15,15 @@ Setting = TypeVar("Setting", bound=Hashable)
 
 
 def as_written(compilation: Compilation | None) -> str:
-    """Return the arguments as they stand in a call: ``mode='max-autotune', dynamic=True``."""
+    """Return the arguments as in a call: ``mode='max-autotune', dynamic=True``."""
     given = compilation.arguments if compilation is not None else None
     return ", ".join(f"{name}={value}" for name, value in (given or {}).items())
 
 
 def with_backend(graph: CompiledGraph, compilation: Compilation | None) -> str:
-    """Return the backend of a graph and what else ``torch.compile`` was told: ``inductor (dynamic=True)``."""
-    told = as_written(compilation)
-    return graph.backend + f" ({told})" * bool(told)
+    """Return the backend of a graph and the other arguments of ``torch.compile``: ``inductor (dynamic=True)``."""
+    arguments = as_written(compilation)
+    return graph.backend + f" ({arguments})" * bool(arguments)
 
 
 def of_function(summary: FunctionSummary) -> dict[str, dict[str, str]] | None:

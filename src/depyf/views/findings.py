@@ -103,13 +103,7 @@ def _seconds(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of finding, which a budget can be set for.
-
-    Attributes:
-        one, many: in sentences.
-        of: its findings in a function.
-        at_line: a finding is at the line of its place, not in the function that begins there.
-    """
+    """A kind of finding; ``at_line``: it is at the line of its place, not in the function that begins there."""
 
     one: str
     many: str
@@ -153,8 +147,8 @@ def is_lost(compilation: Compilation) -> bool:
 def lost_functions(compilations: Iterable[Compilation]) -> list[Compilation]:
     """Return the first compilation by which something was lost, of each function that has one.
 
-    (A function that fails is compiled again at its next call. What continues it behind a graph break counts by itself,
-    as torch gives that up by itself.)
+    (A function that fails is compiled again at its next call. A resume function counts by itself, as torch gives it
+    up by itself.)
     """
     return _first_of_each(filter(is_lost, compilations))
 
@@ -166,7 +160,7 @@ def not_compiled_by_outcome(compilations: Collection[Compilation]) -> dict[str, 
 
 
 def _first_of_each(compilations: Iterable[Compilation]) -> list[Compilation]:
-    """Return the first compilation of each function: one frame of torch's may be that of several behind a wrapper."""
+    """Return the first compilation of each function: several functions in one wrapper share torch's frame."""
     first: dict[object, Compilation] = {}
     for each in compilations:
         first.setdefault((each.compile_id.frame_key, each.user_function), each)

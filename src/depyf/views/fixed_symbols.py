@@ -23,13 +23,7 @@ _MEMBERS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.expr_c
 
 
 def fixed_symbols(compilation: Compilation, version: Version | None) -> list[SymbolDecision]:
-    """Return the decisions that fix a symbol; of one that a condition fixes, such a decision is made.
-
-    Args:
-        compilation: has the decisions.
-        version: what came of it, if that is known. Conditions that a backend tested, or a backward graph, need not be
-            among its guards.
-    """
+    """Return the decisions that fix a symbol; for one that a condition fixes, such a decision is made."""
     fixed = [each for each in compilation.symbols if each.kind == "fixed"]
     known = {each.symbol for each in fixed}
     created = {each.symbol: each for each in compilation.symbols if each.kind == "created"}
@@ -43,11 +37,9 @@ def fixed_symbols(compilation: Compilation, version: Version | None) -> list[Sym
 
 
 def holds(condition: SymbolDecision, compilation: Compilation, version: Version | None) -> bool:
-    """Return whether a condition that torch tested may hold for each call of the version.
-
-    A backend tests whether what is open equals the numbers of the first call, for a backward graph, too, and drops that
-    again: such an equation is not among the guards.
-    """
+    """Return whether a condition that torch tested may hold for each call of the version."""
+    # (A backend tests, for a backward graph, too, whether what is open equals the numbers of the first call, and drops
+    # that again: such an equation is not among the guards.)
     if version is None or not _equals_number(condition.symbol):
         return True
     symbols = set(SYMBOL.findall(condition.symbol))

@@ -129,10 +129,7 @@ def seconds(value: float) -> str:
 
 # --- Short names of files: as much of each path as distinguishes the files of a run -----------------
 def short_names(files: Iterable[str]) -> dict[str, str]:
-    """Return the shortest ends of paths that tell the files from each other.
-
-    A path that torch cut has the name of the file that it is the end of.
-    """
+    """Return the shortest ends of paths that distinguish the files; a path that torch cut has its file's name."""
     paths = dict.fromkeys(files)
     whole = {path: [other for other in paths if other.endswith(("/" + path, "\\" + path))] for path in paths}
     parts = {path: path.replace("\\", "/").split("/") for path in paths if len(whole[path]) != 1}

@@ -32,7 +32,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def is_made_by_inductor(decision: SymbolDecision) -> bool:
-    """Return whether Inductor asked for a condition, and no line of the user's did."""
+    """Return whether Inductor asked for a condition, rather than a user's line."""
     return decision.kind == "guarded" and decision.location is not None and is_of_backend(decision.location.filename)
 
 

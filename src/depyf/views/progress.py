@@ -1,4 +1,4 @@
-"""A bar that tells how far something is, on the last line of a terminal."""
+"""A progress bar on the last line of a terminal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from ..harmless import harmless
 
 
 class Progress:
-    """A bar on the last line of a terminal; nothing elsewhere.
-
-    Args:
-        total: the number of steps.
-        stream: where the terminal may be.
-        wanted: show it.
-        delay: seconds from now before which nothing is shown.
-    """
+    """A bar for ``total`` steps on the last line of a terminal, shown after ``delay`` seconds; nothing elsewhere."""
 
     def __init__(self, total: int, stream: TextIO | None, wanted: bool, delay: float = 0.0) -> None:
         self._begin = time.monotonic() + delay if delay else 0.0

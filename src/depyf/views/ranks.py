@@ -168,8 +168,7 @@ def _differences(classes: Sequence[RankClass]) -> list[str]:
     total = sum(len(each.members) for each in readable)
     if total < 2:
         return ["There is nothing to compare: fewer than two ranks left records."]
-    lines = _by_class(readable)
-    in_functions = _in_functions(readable)
+    lines, in_functions = differences(readable), _in_functions(readable)
     if lines or in_functions:
         return [*lines, *[""][: bool(lines and in_functions)], *in_functions]
     return [f"Nowhere: {count(total, 'rank')} compiled the same functions, broke at the same places, "
@@ -178,15 +177,10 @@ def _differences(classes: Sequence[RankClass]) -> list[str]:
 
 def differences(classes: Sequence[RankClass]) -> list[str]:
     """Return how many ranks are alike, and in what the others differ, as lines of Markdown."""
-    return _by_class([each for each in classes if each.capture is not None])
-
-
-def _by_class(classes: Sequence[RankClass]) -> list[str]:
-    """Return a line for the largest class, and for each other what it differs in."""
     others = differing(classes)
     if not others:
         return []
-    common = rank_classes.most(classes)
+    common = rank_classes.most([each for each in classes if each.capture is not None])
     alike = in_words(common.numbers)
     lines = [f"{count(len(common.members), 'rank')} are alike ({alike.partition(' ')[2]}).", ""]
     for each, words in others:

@@ -110,20 +110,10 @@ class RunIndex:
 
     def is_recompile(self, compilation: Compilation) -> bool:
         """Return whether a function was compiled again: torch counts versions by frame, which functions can share."""
-        if compilation.guard_failures:
-            return True
         this, summary = compilation.compile_id, self.summary_of.get(compilation.compile_id.key)
-        return this.recompile > 0 and (summary is None or self._first_of_frame.get(
-            (id(summary), this.frame_key)) != this.key)
-
-    @cached_property
-    def _first_of_frame(self) -> dict[tuple[int, tuple[int, int]], tuple[int, int, int]]:
-        """The first compilation of each frame of a function, by the identity of its summary and the frame's key."""
-        first: dict[tuple[int, tuple[int, int]], tuple[int, int, int]] = {}
-        for summary in self.summaries:
-            for each in summary.compilations:
-                first.setdefault((id(summary), each.compile_id.frame_key), each.compile_id.key)
-        return first
+        return bool(compilation.guard_failures) or this.recompile > 0 and (summary is None or any(
+            each.compile_id.frame_key == this.frame_key and each.compile_id.key < this.key
+            for each in summary.compilations))
 
     def entry(self, compilation: Compilation) -> CacheEntry | None:
         """Return the cache entry that a compilation made."""
@@ -144,6 +134,15 @@ class RunIndex:
         """Return the names of graphs that the code of a compilation calls."""
         entry = self.entry(compilation)
         return entry.graph_names if entry else ()
+
+    def graphs_of(self, summaries: Sequence[FunctionSummary]) -> set[str]:
+        """Return the names of graphs that the code of functions calls."""
+        lost = self.capture.lost
+        called = {name for summary in summaries for each in summary.done for name in self.graph_names(each)}
+        # (Of an older dump the compilations are not known.)
+        return called | {name for summary in summaries if summary.function and not summary.compilations
+                         for frame in summary.function.frames for entry in frame.entries
+                         if entry.compile_id.key not in lost for name in entry.graph_names}
 
     def name_of(self, compilation: Compilation) -> str:
         """Its function in the user's words, as Markdown: ``Block.forward``, ``f`` from line 9 on."""
@@ -356,7 +355,7 @@ class RunIndex:
         return self._symbols[graph]
 
     def short_place(self, location: SourceLocation) -> str:
-        """Return ``model.py:12``, with as much of the path as tells the files of the run apart."""
+        """Return ``model.py:12``, with as much of the path as distinguishes the files of the run."""
         return f"{self.short.get(location.filename, location.filename)}:{location.line}"
 
     def fate_of(self, resume_name: str) -> str:

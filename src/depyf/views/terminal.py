@@ -1,4 +1,4 @@
-"""Markdown of ours in a terminal, laid out by Rich: what ``index.md`` says, without its marks.
+"""Our Markdown in a terminal, laid out by Rich: what ``index.md`` says, without its marks.
 
 A heading is a bold line, a list keeps its dashes, a table its columns (no lines around them), and in a block of code
 lines that a difference adds or removes are green or red. A link is its text: whoever shows a page names the files.
@@ -67,8 +67,9 @@ def _laid_out(block: Block, console: Console, outermost: bool = False) -> Render
         text = _text(block.text, console, f"markdown.h{block.level}")
         return text if block.level < 3 else Text.assemble("  ", text)
     if isinstance(block, CodeBlock):
-        return Group(*(Text(("    " if outermost else "") + line, _style_of_code(line), no_wrap=True, overflow="ignore")
-                       for line in block.lines))
+        styles = {"+": "code.added", "-": "code.removed"}
+        return Group(*(Text(("    " if outermost else "") + line, styles.get(line[:1], "code.same"), no_wrap=True,
+                            overflow="ignore") for line in block.lines))
     if isinstance(block, Bullets):
         return _List(block, console, outermost)
     if isinstance(block, Table):
@@ -79,10 +80,6 @@ def _laid_out(block: Block, console: Console, outermost: bool = False) -> Render
             table.add_row(*(_text(cell, console, justify="default") for cell in row))
         return Padding(table, (0, 0, 0, 2))
     return _text(block.text, console, justify="left")
-
-
-def _style_of_code(line: str) -> str:
-    return {"+": "code.added", "-": "code.removed"}.get(line[:1], "code.same")
 
 
 class _List:

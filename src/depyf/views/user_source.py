@@ -48,13 +48,13 @@ class UserSource(Sources):
         return definition.name
 
     def are_in_one_function(self, place: SourceLocation, other: SourceLocation) -> bool:
-        """Return whether two places are in one function: by its name and file where the text does not tell."""
+        """Return whether two places are in one function: by its name and file where the text does not say."""
         named = [(each.filename, plain_name(each.function)) for each in (place, other)]
         functions = [self.function_at(each) for each in (place, other)]
         return named[0] == named[1] and (None in functions or functions[0] is functions[1])
 
     def end_of_statement(self, place: SourceLocation) -> int:
-        """Return the last line of the simple statement that a place is in; its own line where the text tells none."""
+        """Return the last line of the simple statement that a place is in; its own line where the text has none."""
         function = self.function_at(place)
         ends = [each.end_lineno or 0 for each in (nodes_within(function.node) if function is not None else ())
                 if isinstance(each, ast.stmt) and not hasattr(each, "body")

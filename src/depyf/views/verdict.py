@@ -53,7 +53,7 @@ def wrong_results(notes: Iterable[str]) -> list[str]:
 
 
 def _made_nothing(run: RunIndex) -> bool:
-    """Return whether there is no graph, as far as the records tell."""
+    """Return whether there is no graph, as far as the records say."""
     compilations = [c for c in run.capture.compilations if c.outcome not in ("open", "unknown")]
     return bool(compilations) and not any(run.graph_names(c) for c in compilations) and all(
         c.outcome != "compiled" or run.knows_code(c) for c in compilations)
@@ -67,7 +67,7 @@ def is_outermost(summary: FunctionSummary) -> bool:
 def _is_asked_for(compilation: Compilation) -> bool:
     if resumed_function(compilation.function):
         return False
-    if not compilation.stack:  # (nothing tells who called it)
+    if not compilation.stack:  # (it is not known who called it)
         return compilation.compile_id.frame == 0
     return enters_compiled_code(place.filename for place in reversed(compilation.stack))
 
@@ -239,13 +239,7 @@ def _at(run: RunIndex, where: SourceLocation | None, compilation: Compilation) -
 
 
 def compiled_below(run: RunIndex, summary: FunctionSummary, lost: Compilation | None = None) -> str:
-    """Return the functions with graphs that a function calls, and that were compiled by themselves, as Markdown.
-
-    Args:
-        run: the records.
-        summary: the function.
-        lost: a resume function of it, where only what that calls is meant.
-    """
+    """Return the compiled functions with graphs that a function, or only its resume function ``lost``, calls."""
     names = [code(each.title) for each in run.inner if each is not summary and any(
         run.graph_names(c) and _is_called_by(run, summary, c, lost) for c in each.done)]
     return ", ".join(names[:3]) + (f" and {count(len(names) - 3, 'other')}" if len(names) > 3 else "")
@@ -261,7 +255,7 @@ def _is_called_by(
     caller = summary.location
     resumed = resumed_function(lost.function) if lost is not None else None
     if caller is None or not compilation.stack:
-        return resumed is None  # (nothing tells otherwise)
+        return resumed is None  # (not known)
     definition = run.source.function_at(caller)
     first, last = (definition.first, definition.last) if definition is not None else (caller.line, math.inf)
     if resumed is not None and lost is not None:
@@ -272,7 +266,7 @@ def _is_called_by(
     return any(place.filename == caller.filename and first <= place.line <= last for place in compilation.stack)
 
 
-# --- wrappers of torch's around a module of the user's ---------------------------------------------------
+# --- torch's wrappers around a user's module -------------------------------------------------------------
 def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
     """Return the class of torch's in whose own code a graph broke, before or after it called the user's module."""
     places: tuple[SourceLocation, ...] = broken.stack or compilation.stack
@@ -285,10 +279,10 @@ def wrapper_of(compilation: Compilation, broken: GraphBreak) -> str:
 
 
 def compiled_in(run: RunIndex, wrapper: str) -> list[FunctionSummary]:
-    """Return the functions with graphs that a class of torch's around a module of the user's calls."""
+    """Return the functions with graphs that torch's wrapper around a user's module calls."""
     compiled = [summary for summary in run.summaries if any(run.graph_names(c) for c in summary.done)]
     if not any(c.stack for summary in compiled for c in summary.done):
-        return compiled  # (an older dump, which does not tell who called)
+        return compiled  # (an older dump, which does not say who called)
     return [summary for summary in compiled
             if any(wrapper_class(place.filename) == wrapper for c in summary.done for place in c.stack)]
 

@@ -25,15 +25,7 @@ MOST = 3
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference between two versions.
-
-    Attributes:
-        subject: in the user's words.
-        was: what the older version wants.
-        now: what the newer one wants.
-        loops: the layers that it is the same for, ``"for i in range(2)"``.
-        is_open: the newer one is for any value of it, or for a range.
-    """
+    """One difference between two versions; ``loops``: the layers that have it; ``is_open``: the newer takes a range."""
 
     subject: str
     was: Side

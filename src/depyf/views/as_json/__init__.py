@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import __version__
-from ...records.model import Capture, Compilation, CompiledGraph, GraphBreak, SourceLocation
+from ...records.model import Capture, Compilation, CompiledGraph, SourceLocation
 from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
 from ...torch_text.met import in_order
@@ -194,14 +194,12 @@ def _files(graph: CompiledGraph) -> list[str]:
 def _breaks(run: SectionContext) -> list[dict[str, Any]]:
     broken = [(each, compilation) for summary in run.summaries for compilation in summary.compilations
               for each in compilation.breaks]
-    return [{**finding(found, run.source.line(found.place) if found.place else ""), **_in_torchs_words(each),
-             "advice": [unmarked(text) for text in run.advice.lines_on(each, compilation)]}
-            for found, (each, compilation) in zip(findings(run, "breaks"), broken, strict=True)]
-
-
-def _in_torchs_words(broken: GraphBreak) -> dict[str, Any]:
-    return {"reason": broken.reason, "registry_id": broken.registry_id or None, "url": broken.url or None,
-            "explanation": broken.explanation, "hints": in_order(broken.hints), "skips_function": broken.skips_function}
+    return [{
+        **finding(found, run.source.line(found.place) if found.place else ""), "reason": each.reason,
+        "registry_id": each.registry_id or None, "url": each.url or None, "explanation": each.explanation,
+        "hints": in_order(each.hints), "skips_function": each.skips_function,
+        "advice": [unmarked(text) for text in run.advice.lines_on(each, compilation)]}
+        for found, (each, compilation) in zip(findings(run, "breaks"), broken, strict=True)]
 
 
 def _recompiles(run: SectionContext) -> list[dict[str, Any]]:

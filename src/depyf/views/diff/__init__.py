@@ -4,5 +4,5 @@
       * `layers.0-1`: `+ gelu`, `- relu`
 
 ``pairing`` finds what belongs together, ``canonical`` leaves out what does not count (ids, addresses, names that torch
-counts up), ``difference`` compares and tells.
+counts up), ``difference`` compares.
 """

@@ -20,11 +20,10 @@ from ...torch_text.global_names import plain_name
 from .. import cache_keys
 from ..causes import heading
 from ..compile_arguments import in_words, of_function
-from ..findings import not_compiled_by_outcome
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name, without_frame
 from ..function_summary import FunctionSummary
 from ..grouping import kind_of_failure
-from ..index.totals import seconds_by_phase
+from ..index.totals import Totals, seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
 from .canonical import (
@@ -38,7 +37,7 @@ from .canonical import (
     shown_lines,
     times_of,
 )
-from .pairing import Place, base_name, either, entries, frames, paired, places, source_lines, summaries
+from .pairing import Place, base_name, either, entries, frames, paired, places, summaries
 
 #: How many of a kind are listed one by one, unless all are wanted.
 ROWS = 8
@@ -66,11 +65,9 @@ class Difference:
     """The changes from one run to another.
 
     Attributes:
-        head: in which versions of Python and torch the runs took place, and whether they ended.
+        head: changed versions of Python and torch, and which run did not end.
         numbers: of the whole run, those that changed: ``("graph breaks", 4, 8)``.
-        changed: what changed in each function.
-        times: seconds by part of torch, of both runs. They are no difference.
-        caches: why the second run did not find graphs in Inductor's cache, as Markdown. Nor are these.
+        times, caches: seconds by part of torch, and misses in Inductor's cache. They are no difference.
     """
 
     head: list[str] = field(default_factory=list)
@@ -94,14 +91,14 @@ class Difference:
 def difference(before: Capture, after: Capture, full: bool = False) -> Difference:
     """Return the difference between two runs; ``full``: every change, those of graphs and kernels line by line."""
     old, new = RunIndex(before), RunIndex(after)
-    result = Difference(_heads(before, after), _changed(_numbers(old.summaries, old), _numbers(new.summaries, new)))
+    result = Difference(_heads(before, after), _changed(_numbers(old), _numbers(new)))
     compare = _Comparison(old, new, full)
     for summary, other in summaries(old.summaries, new.summaries):
         lines = compare.summary(summary, other)
         if lines:
             shown, state = either(summary, other), _state(summary, other)
             title = code(shown.title) + _place(new if other else old, shown.location)
-            changed = _changed(*(_numbers([each], of) if each else {} for each, of in ((summary, old), (other, new))))
+            changed = _changed(*(_numbers(run, [each]) if each else {} for run, each in ((old, summary), (new, other))))
             if state == "changed" and changed and changed != result.numbers:
                 title += f": {_arrows(changed)}"
             result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
@@ -143,21 +140,19 @@ class _Comparison:
 
     def __init__(self, old: RunIndex, new: RunIndex, full: bool) -> None:
         self.old, self.new, self.full = old, new, full
-        self.sources = source_lines(old.capture), source_lines(new.capture)
 
     def summary(self, old: FunctionSummary | None, new: FunctionSummary | None) -> list[str]:
         """Items for what changed in a function."""
         if old is None or new is None:
             summary, run = either(old, new), self.new if new else self.old
-            graphs = {name for each in summary.done for name in run.graph_names(each)}
-            breaks = sum(len(each.breaks) for each in summary.compilations)
-            what = f"{count(len(summary.done), 'version')}, {count(len(graphs), 'graph')}" + (
-                f", {count(breaks, 'graph break')}" if breaks else "")
+            totals = Totals.of(run, [summary])
+            what = f"{count(totals.versions, 'version')}, {count(totals.graphs, 'graph')}" + (
+                f", {count(totals.breaks, 'graph break')}" if totals.breaks else "")
             return [f"* **new** in this run: {what}" if new else f"* **gone**: it had {what}"]
         lines = self._facts(old, new)
         # (A function of which nothing was compiled has no places.)
-        first, second = (places(summary.function, sources) if summary.function else []
-                         for summary, sources in zip((old, new), self.sources))
+        first, second = (places(summary.function, run.source) if summary.function else []
+                         for summary, run in ((old, self.old), (new, self.new)))
         for place, other in frames(first, second):
             lines += self._frame(place, other)
         return lines
@@ -339,15 +334,11 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
 
 
 # --- numbers ---------------------------------------------------------------------------------------------
-def _numbers(summaries: Sequence[FunctionSummary], run: RunIndex) -> dict[str, int]:
-    compilations = [each for summary in summaries for each in summary.compilations]
-    outcomes = not_compiled_by_outcome(compilations)
-    return {
-        "graph breaks": sum(len(each.breaks) for summary in summaries for each in summary.compilations),
-        "recompiles": sum(len(summary.recompiles) for summary in summaries),
-        **{OUTCOMES.get(outcome, outcome): outcomes[outcome] for outcome in sorted(outcomes)},
-        "versions": sum(each.outcome == "compiled" for each in compilations),
-        "graphs": len({name for summary in summaries for each in summary.done for name in run.graph_names(each)})}
+def _numbers(run: RunIndex, summaries: Sequence[FunctionSummary] | None = None) -> dict[str, int]:
+    totals = Totals.of(run, summaries)
+    return {"graph breaks": totals.breaks, "recompiles": totals.recompiles,
+            **{OUTCOMES.get(outcome, outcome): number for outcome, number in sorted(totals.outcomes.items())},
+            "versions": totals.versions, "graphs": totals.graphs}
 
 
 def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[Number]:
@@ -363,7 +354,7 @@ def _arrows(numbers: Sequence[Number]) -> str:
 def _heads(before: Capture, after: Capture) -> list[str]:
     lines = []
     for key, word in (("torch", "torch"), ("python", "Python"), ("world_size", "ranks")):
-        # (a log has more behind the version)
+        # (a log has more after the version)
         first, second = (capture.environment.get(key, "").partition(" ")[0] for capture in (before, after))
         if first != second:
             lines.append(f"{word} {prose(first) or 'unknown'}, now {prose(second) or 'unknown'}.")

@@ -6,12 +6,13 @@ import difflib
 import itertools
 import ntpath
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ...records.model import CacheEntry, Capture, CompiledFunction, Frame, SourceLocation
+from ...records.model import CacheEntry, CompiledFunction, Frame
 from ...torch_text.global_names import plain_name, resumed_function
 from ..function_summary import FunctionSummary
+from ..user_source import UserSource
 
 Item = TypeVar("Item")
 #: One of the two can be missing.
@@ -19,10 +20,7 @@ Pairs = list[tuple[Item | None, Item | None]]
 
 
 def paired(before: Sequence[Item], after: Sequence[Item], *keys: Callable[[Item], Hashable]) -> Pairs[Item]:
-    """Pair items with the same key, the n-th of one run with the n-th of the other, in the order of ``after``.
-
-    A later key is for what the stricter ones before it left. What only ``before`` has comes after what it followed.
-    """
+    """Pair items with the same key, in the order of ``after``; a later key is for what the stricter ones left."""
     partner: dict[int, int] = {}  # index in after -> index in before
     left = set(range(len(before)))
     for key in keys:
@@ -84,7 +82,7 @@ class Place:
     title: str
 
 
-def places(function: CompiledFunction, sources: dict[str, list[str]]) -> list[Place]:
+def places(function: CompiledFunction, source: UserSource) -> list[Place]:
     """Return the frames of a function."""
     result = []
     for frame in function.frames:
@@ -93,8 +91,9 @@ def places(function: CompiledFunction, sources: dict[str, list[str]]) -> list[Pl
             result.append(Place(frame, plain_name(frame.code_name), "", ""))
             continue
         name, line = resumed
-        text = _line(sources, frame.location, line)
-        first = frame.location.line if frame.location else 0
+        text, first = "", 0
+        if frame.location is not None:
+            text, first = source.line(replace(frame.location, line=line)), frame.location.line
         result.append(Place(frame, name, text or f"+{line - first}", f"from line {line} on"))
     return result
 
@@ -115,16 +114,6 @@ def entries(
     return aligned(old, new, mark)
 
 
-def source_lines(capture: Capture) -> dict[str, list[str]]:
-    """Return the user's files by name."""
-    return {source.path: source.text.splitlines() for source in capture.sources}
-
-
 def base_name(path: str) -> str:
     """Return the name of a file without its folders."""
     return ntpath.basename(path)  # of either system: records come from elsewhere
-
-
-def _line(sources: dict[str, list[str]], location: SourceLocation | None, line: int) -> str:
-    lines = sources.get(location.filename, []) if location else []
-    return lines[line - 1].strip() if 0 < line <= len(lines) else ""

@@ -6,8 +6,6 @@ repeats is said once with a count: the same break at the same line, the same rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from ...records.model import Capture
 from ..dump.folder import INDEX
 from ..markdown import code, count, link, prose, some
@@ -27,23 +25,13 @@ NOTES_SHOWN = 6
 
 
 def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = False) -> str:
-    """Return the text of ``index.md``, with links to the files that the records name.
-
-    Args:
-        capture: the run.
-        notes_file: the file of all notes, if there is one.
-        page: the file of the page, if there is one.
-        later: the page is made on request.
-    """
+    """Return the text of ``index.md``, with links to its files; ``later``: the page is made on request."""
     run = SectionContext(capture)
-    return _joined([
+    sections = [
         [*head(run), *start(run, page, later)], first(run), functions(run), timeline(run), pieces(run),
         by_calls(run), breaks(run), recompiles(run), not_compiled(run), shapes(run), cost(run),
-        _notes(run, notes_file), glossary(run)])
-
-
-def _joined(parts: Iterable[Sequence[str]]) -> str:
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+        _notes(run, notes_file), glossary(run)]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
 def _notes(run: SectionContext, notes_file: str) -> list[str]:

@@ -107,7 +107,7 @@ def _by_line(
         line = f"{run.place(where) or 'a place that torch does not name'}{inside}{': ' + code(text) if text else ''}"
         remarks = [f"why: {prose(why)}"] if why not in (heading(broken), broken.reason.rstrip(".")) else []
         groups.setdefault((line, *remarks, *run.advice.lines_on(broken, compilation)), []).append(members)
-    # (The function that the line stands in comes first.)
+    # (The function that the line is in comes first.)
     return [(line, remarks, sorted(places, key=lambda members: len(path_to(*members[0]))))
             for (line, *remarks), places in groups.items()]
 
@@ -182,8 +182,8 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
     if len(tested) == 1 and met(broken).kind in _IN_BRANCH:  # (of a test of several parts, the one that broke it)
         return f"the choice by {code(tested.pop())}"
-    told = in_plain_python(broken, _whole_statement(run, broken))
-    return told or "the operation of this line that torch could not trace"
+    shown = in_plain_python(broken, _whole_statement(run, broken))
+    return shown or "the operation of this line that torch could not trace"
 
 
 def _whole_statement(run: SectionContext, broken: GraphBreak) -> str:
@@ -213,7 +213,7 @@ _IN_BRANCH = ("branch", "assertion", "data", "item")
 
 
 def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compilation) -> bool:
-    """Return whether the function at a place, where a break is, continues behind it."""
+    """Return whether the function at a place, where a break is, continues after it."""
     broken_in = run.source.function_at(place)
     for name in run.resume_names(compilation):
         frame = run.frames.get(name)
@@ -240,5 +240,5 @@ def _resume(run: SectionContext, name: str) -> str:
     if entries and all(entry.compile_id.key in run.capture.lost for entry in entries):
         remarks.append("[was not compiled](#not-compiled)")
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
-    behind = "; ".join(filter(None, remarks))
-    return link(code(name), file) + (f" ({behind})" if behind else "")
+    remark = "; ".join(filter(None, remarks))
+    return link(code(name), file) + (f" ({remark})" if remark else "")

@@ -15,6 +15,7 @@ from ...formatting import OUTCOMES, WITHOUT_CODE, by_call, seconds, stage_name, 
 from ...function_summary import FunctionSummary
 from ...grouping import path_to
 from ...markdown import code, count, link, prose, some, table
+from ..totals import Totals
 from ..written import IN_ORDER
 from .context import ROWS, SectionContext, left_out
 
@@ -31,13 +32,12 @@ def functions(run: SectionContext) -> list[str]:
     rows = []
     differ = len({graph.backend for graph in run.graphs.values() if graph.backend}) > 1
     for summary in summaries[:ROWS]:
-        graphs = {name for c in summary.done for name in run.graph_names(c)}
+        graphs, totals = run.graphs_of([summary]), Totals.of(run, [summary])
         backends = sorted({graph.backend for name in graphs if (graph := run.graphs.get(name)) and graph.backend})
         rows.append((
             link(code(summary.title), summary.file), run.place(summary.location), *[", ".join(backends)] * differ,
-            _versions(summary), str(len(graphs)),
-            str(sum(len(c.breaks) for c in summary.compilations)), str(len(summary.recompiles)),
-            seconds(sum(c.seconds for c in summary.compilations))))
+            _versions(summary), str(totals.graphs), str(totals.breaks), str(totals.recompiles),
+            seconds(totals.seconds)))
     lines = ["## Functions", "", *table(
         ("function", "where", *["backend"] * differ, "versions", "graphs", "breaks", "recompiles", "time"), rows)]
     lines += left_out(len(summaries) - ROWS, "function")
@@ -138,7 +138,7 @@ def _modules(piece: CompiledGraph) -> str:
 
 
 def _user_lines(run: SectionContext, piece: CompiledGraph) -> str:
-    """Return the lines of the user's that a piece is of: ``model.py:12 to 19``."""
+    """Return the user's lines that a piece is of: ``model.py:12 to 19``."""
     by_file: dict[str, list[int]] = {}
     for node in read_graph(piece.stages[0].text).nodes if piece.stages else ():
         if node.location is not None:

@@ -136,7 +136,7 @@ def _open_text(
 
 
 def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
-    """Return a condition on symbols, in the words of what they stand for."""
+    """Return a condition on symbols, with the user's names."""
     text = condition_in_words(decision, compilation, run.stack_names(compilation))
     where = f", {run.place(decision.location)}" if decision.location else ""
     by = ""
@@ -170,10 +170,7 @@ def is_of_program(decision: SymbolDecision, compilation: Compilation) -> bool:
 
 
 def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> bool:
-    """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision.
-
-    (Torch makes one of each number that it comes by, and of the sizes of tensors of its own.)
-    """
+    """Return whether anything that a reader sees has the symbol: a guard, a graph, another decision."""
     if decision.kind == "created" and is_of_torchs_own(decision.source):
         return False
     version = run.version(compilation)
