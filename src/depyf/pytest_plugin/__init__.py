@@ -1,4 +1,4 @@
-"""The plugin for pytest: in come tests, out come a dump for each that compiles, and verdicts on its budgets.
+"""The plugin for pytest: a dump for each test that compiles something, and a verdict on its budgets.
 
     pytest --depyf                                  a folder for each test in depyf_output, a summary at the end
     @pytest.mark.compiles(breaks=0, recompiles=1)   fails the test beyond that (with ``--depyf`` or without)

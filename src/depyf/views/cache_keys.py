@@ -92,12 +92,11 @@ def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, TensorTy
 
 def between(before: Capture, after: Capture) -> list[str]:
     """Return lines of Markdown on graphs that a second run did not find: what of the key was another."""
-    pairs = [pair for pair in aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
-             if pair[0] is not None and pair[1] is not None and pair[1][1].outcome == "miss"]
+    pairs = aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
     # (Each graph has its own options: graphs whose keys differ in the same are grouped.)
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[_Lookup, _Lookup]]] = {}
     for old, new in pairs:
-        if old is not None and new is not None:
+        if old is not None and new is not None and new[1].outcome == "miss":
             names = differing(old[1], new[1])
             advice = tuple(_advice(names, old[1], new[1])) if names else ()
             groups.setdefault((names, advice), []).append((old, new))

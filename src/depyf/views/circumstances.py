@@ -30,7 +30,7 @@ from .version_differences import MOST, version_differences
 
 @dataclass
 class _Versions:
-    """What the versions of one function hold of sizes and numbers: where they fix one, and those that they leave open.
+    """Where the versions of one function fix sizes and numbers, and those that they leave open.
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` where that is not known.

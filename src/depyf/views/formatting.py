@@ -1,4 +1,4 @@
-"""Words and numbers that several texts say in the same way."""
+"""Words and numbers that several views share."""
 
 from __future__ import annotations
 
@@ -19,12 +19,8 @@ OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skip
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 #: Outcomes of compilations whose graphs are shown although no code calls them.
 WITHOUT_CODE = ("failed", "open", "unknown")
-
-
 #: Characters of an error's message in a comment.
 _LONGEST_ERROR = 160
-
-
 #: Why torch leaves a resume function alone without a word, as the end of a sentence. (``has_tensor_in_frame``,
 #: torch/_dynamo/convert_frame.py: it compiles where it finds one, or torch among the globals that the code names.)
 NO_TENSORS = ("none of the variables that it begins with is or holds a tensor (attributes of objects do not count), "
@@ -52,10 +48,9 @@ def first_line(failure: Failure) -> str:
 def no_version(compilation: Compilation | None) -> list[str]:
     """Return the sentences on what torch had made of a compilation that failed; none where it did not fail."""
     error = error_of(compilation)
-    if compilation is None or not error:
-        return []
     return [f"Compilation {compilation.compile_id} failed: {error}",
-            f"There is no version {compilation.compile_id}: what torch had made of it is never called."]
+            f"There is no version {compilation.compile_id}: what torch had made of it is never called."] \
+        if compilation is not None and error else []
 
 
 def never_called(compilation: Compilation | None) -> list[str]:
@@ -164,10 +159,11 @@ def what_called(graph: CompiledGraph) -> str:
     """Return what called or was called, in Markdown; ``""`` for a graph of a frame."""
     if graph.call is None:
         return ""
+    function = code(graph.call.function)
     if not graph.by_compiler:
-        return f"shown by {code(graph.call.function)} in a thread that compiled nothing,"
+        return f"shown by {function} in a thread that compiled nothing,"
     # (Without generated code it is unknown whether the call returned.)
-    return f"{'compiled by' if graph.kernels else 'given to'} {code(graph.call.function)}"
+    return f"{'compiled by' if graph.kernels else 'given to'} {function}"
 
 
 def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None = None) -> list[str]:

@@ -1,6 +1,6 @@
-"""The verdict, which a reader has to know before anything else: what is wrong, what was not compiled, and why.
+"""The verdict on a run, as sentences in Markdown: what is wrong, what was not compiled, and why.
 
-Sentences in Markdown, of the records alone; the index, the page and the terminal say the same ones.
+The index, the page and the terminal show the same sentences.
 """
 
 from __future__ import annotations

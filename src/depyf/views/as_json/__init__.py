@@ -1,4 +1,4 @@
-"""JSON for programs: in come the records or results that a command shows, out comes one document.
+"""JSON for programs: one document of the records or results that a command shows.
 
     explain_document({"": capture}, "dump")  -> {"depyf": ..., "command": "explain", "version": 1, "runs": [...]}
     written(document)                         -> its text

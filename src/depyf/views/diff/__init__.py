@@ -1,4 +1,4 @@
-"""Differences between two runs: in come two captures, out come Markdown and an exit status.
+"""Differences between two runs, as Markdown.
 
     * **graph changed**: the captured one
       * `layers.0-1`: `+ gelu`, `- relu`
