@@ -100,7 +100,7 @@ def test_two_ranks_and_again_with_one_killed(tmp_path):
     assert not first.compilations[0].breaks and len(second.compilations[0].breaks) == 1
     text = (dump / "index.md").read_text()
     assert "| [0](rank_0/index.md) | ended |" in text and "| [1](rank_1/index.md) | ended |" in text
-    assert "graph break at `program.py:14`" in text and "on rank 1, not on rank 0" in text
+    assert "* graph break **new**: `program.py:14`" in text and "from rank 0 to rank 1" in text
 
     assert launch(program, str(dump), "kill") == [0, -signal.SIGKILL]
     again = dump / "run_2"

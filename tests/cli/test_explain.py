@@ -64,7 +64,7 @@ def test_ranks(tmp_path, capsys):
              Compilation(CompileId(0, 0), "f", PLACE, outcome="compiled", breaks=breaks),
              rank=str(rank), world_size="2")
     text = explained(capsys, tmp_path)
-    assert "on 2 ranks" in text and "on rank 1, not on rank 0" in text
+    assert "on 2 ranks" in text and "from rank 0 to rank 1" in text
     assert "Use torch.cond instead." in explained(capsys, tmp_path, "--rank", 1)
     assert "nothing skipped" in explained(capsys, tmp_path, "--rank", 0)
     assert cli.main(["explain", str(tmp_path), "--rank", "7"]) == 2

@@ -61,18 +61,6 @@ def test_negative_numbers_stand_without_brackets():
     assert in_words("(((-1)*L['step']) / 10) == (-0.1)") == "-step / 10 == -0.1"
 
 
-def test_what_a_backward_graph_fixed_is_told_with_the_place_that_asked():
-    """Inductor's lowering of a convolution's backward pass asks for the strides; torch names no line for the fixing."""
-    made = symbol("s53", "L['x'].size()[2]")
-    asked = [SymbolDecision("guarded", "Eq(s53, 12)"),
-             SymbolDecision("guarded", "Eq(s53, 12)", location=SourceLocation("/torch/_inductor/kernel/conv.py", 1091))]
-    fixed = SymbolDecision("fixed", "s53", "L['x'].size()[2]", "12", reason="range_refined_to_singleton")
-    (told,) = fixed_symbols(Compilation(CompileId(0, 1), symbols=(made, *asked, fixed)), None)
-    assert (told.value, told.location) == ("12", asked[1].location)
-    (told,) = fixed_symbols(Compilation(CompileId(0, 1), symbols=(made, asked[0], fixed)), None)
-    assert told == fixed
-
-
 def test_a_difference_in_a_condition_is_in_brackets():
     compilation = Compilation(CompileId(0, 0), symbols=(
         symbol("s3", "L['___stack0']"), symbol("s84", "L['___stack1']"), symbol("s5", "L['x'].size()[0]")))

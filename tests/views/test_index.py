@@ -190,26 +190,15 @@ def test_versions_that_expected_other_values_are_told_apart():
     assert "* `[0/12]` `x.shape[0]`: 10 → 11 (of `[0/10]`, `[0/9]`; 8 in `[0/8]`); `self.seen`: 0 → 112 (of `[0/7]`)" in text
 
 
-def two_hundred_recompiles(names):
-    again = [compilation(0, n, guard_failures=tuple(failure(each, names[n % len(names)]) for each in reversed(range(n))))
+def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
+    again = [compilation(0, n, guard_failures=tuple(failure(each, "xy"[n % 2]) for each in reversed(range(n))))
              for n in range(1, 201)]
     function = CompiledFunction("f", tuple(frame_of(CompileId(0, n)) for n in range(201)), "full.py")
     text = index(capture_of(compilation(), *again, functions=(function,)))
     check(text, {"full.py"})
-    return text
-
-
-def test_two_hundred_recompiles_are_told_by_the_first_and_the_last():
-    text = two_hundred_recompiles("xy")
     assert "* `[0/11]` `y.shape[0]`: 10 → 11" in text and "* `[0/200]` `x.shape[0]`: 199 → 200" in text
-    assert "* ... 188 more" in text and len(text.partition("## Words")[0].splitlines()) < 75
+    assert "* ... 188 more" in text and len(text.partition("## Words")[0].splitlines()) < 110
     assert "expected 199, actual 200` (of `[0/199]`, with another value of `[0/198]`, `[0/197]`, " in text
-
-
-def test_two_hundred_recompiles_for_two_hundred_sizes_are_one_row():
-    text = two_hundred_recompiles("x")
-    assert "* `[0/1]` to `[0/200]`, one at each value: `x.shape[0]`: 0 → 1 → 2 → 3 → ... → 200\n" in text
-    assert text.count("  * torch guards it because of `model.py:7`: `return x`\n") == 1
 
 
 def test_fifty_frames():
@@ -255,14 +244,6 @@ def test_dynamic_shapes_and_caches():
         assert part in text, part
 
 
-def test_a_number_that_sympy_rounds_is_the_one_that_was_seen():
-    symbols = (SymbolDecision("created", "zf20", "L['scale']", "27.721529006958008", "[-oo, oo]"),
-               SymbolDecision("guarded", "Eq(zf20, 27.721529006958)"),
-               SymbolDecision("fixed", "zf20", "L['scale']", "27.7215290069580", "", "solve"))
-    text = index(capture_of(compilation(symbols=symbols)))
-    assert "* fixed at the value that they have: `scale` = `27.721529006958008` in `[0/0]`\n" in text
-
-
 def test_any_value_is_told_in_words():
     assert value("any") == "any" and value("'any'") == "`'any'`"
 
@@ -276,26 +257,6 @@ def test_a_symbol_that_nothing_uses_is_left_out():
     graph = dataclasses.replace(run.graphs[0], stages=(used,))
     text = index(dataclasses.replace(run, graphs=(graph,), compilations=(compilation(symbols=symbols),)))
     assert "`y.shape[0]` (torch's `s1`)" in text and "`x.shape[0]`" not in text
-
-
-def test_versions_that_are_told_together_have_links_to_their_guards():
-    frames = [frame_of(CompileId(0, n)) for n in range(9)]
-    frame = dataclasses.replace(frames[0], entries=tuple(
-        dataclasses.replace(each.entries[0], guards_file=f"guards_{n}.py") for n, each in enumerate(frames)))
-    text = index(capture_of(*(compilation(0, n) for n in range(9)), functions=(CompiledFunction("f", (frame,)),)))
-    (row,) = [line for line in text.splitlines() if "recompiled, 4 times" in line]
-    assert "guards [`[0/4]`](guards_4.py), " in row and "[`[0/7]`](guards_7.py)" in row
-
-
-def test_what_came_to_another_end_has_a_row_of_its_own():
-    """The middle of a long series is told together, but not what is unlike the others."""
-    runs = [compilation(0, n) for n in range(10)]
-    runs[5] = dataclasses.replace(runs[5], breaks=(broken_at("print(x)", "Failed to trace builtin operator"),))
-    frames = [frame_of(CompileId(0, n)) for n in range(10)]
-    frame = dataclasses.replace(frames[0], entries=tuple(each.entries[0] for each in frames))
-    lines = index(capture_of(*runs, functions=(CompiledFunction("f", (frame,)),))).splitlines()
-    assert any(line.startswith("| `[0/5]` ") and "up to the graph break" in line for line in lines)
-    assert any(line.startswith("| `[0/4]` to `[0/8]` ") and "recompiled, 4 times" in line for line in lines)
 
 
 def broken_at(text, reason, explanation=""):
@@ -312,16 +273,6 @@ def broken_at(text, reason, explanation=""):
 ])
 def test_what_of_a_line_runs_in_plain_python(broken, phrase):
     assert in_plain_python(broken) == phrase
-
-
-@pytest.mark.parametrize(("line", "phrase"), [
-    ("for e, c in enumerate(counts.tolist()):", "`counts.tolist()`"),
-    ("self.window.append(max(counts.tolist()))", "`counts.tolist()`"),
-    ("y = counts[i].tolist()", ""), ("y = f(x).tolist()", ""), ("y = x.tolist() + z.tolist()", ""),
-])
-def test_numbers_of_a_tensor_in_a_list_are_taken_in_plain_python(line, phrase):
-    explanation = "Operator `aten._local_scalar_dense.default` has a non-Tensor output whose value is dependent on data."
-    assert in_plain_python(broken_at(line, "Data dependent operator", explanation)) == phrase
 
 
 HOSTILE = ["<lambda>", "a|b", "`tick`", "``", "x](y)", "[a](b)", "a\nb", "*b*", "__init__", "<script>", "# no", "é\udc80",
@@ -430,15 +381,11 @@ def test_the_options_of_inductor_stand_with_their_functions():
     assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`, `max_autotune = True`\n", text)
     assert re.search(r"\n\* `\w+` in `\[0/0\]`: `max_autotune = True`\n", told((looked_up(both[0]),), (looked_up(),)))
     assert "Options of Inductor" not in told((looked_up(),))
-    what = "ptions of Inductor that were not at their default, as "
-    assert f"\nO{what}`mode` or `options` of `torch.compile` or the program's `torch._inductor.config` set them:" in text
-    text = told((looked_up(*both),), arguments={"mode": "'max-autotune-no-cudagraphs'"})
-    assert f"\nOther o{what}the `mode` or the program's `torch._inductor.config` set them:" in text
+    what = "ptions of Inductor that were not at their default:"
+    assert f"\nO{what}" in text
     text = told((looked_up(*both),), arguments={"options": "{'max_autotune': True, 'post_grad_custom_post_pass': f}"})
-    assert f"\nOther o{what}the program's `torch._inductor.config` set them:" in text
+    assert f"\nOther o{what}" in text
     assert re.search(r"\n\* `\w+`: `coordinate_descent_tuning = True`\n", text)
-    text = told((looked_up(*both),), arguments={})
-    assert f"\nO{what}the program's `torch._inductor.config` set them:" in text
 
 
 def test_skipped_functions_have_one_number_everywhere():

@@ -93,7 +93,8 @@ def test_ranks_that_differ_are_named_with_what_differs(tmp_path):
     assert "17 ranks are alike (0-2, 4-6, 8-18)." in text and "No folder of rank 19:" in text
     assert "* Rank 3 differs from ranks 0-2, 4-6, 8-18 in the graph breaks of `f`" in text
     assert "* Rank 7 differs from ranks 0-2, 4-6, 8-18 in the captured graph of `f`; the file `/a/model.py`\n" in text
-    assert "graph break at `model.py:4`: Call to print: on rank 3, not on ranks 0-2, 4-18" in text
+    assert "### `f`, `model.py:3`, from ranks 0-2, 4-6, 8-18 to rank 3\n" in text
+    assert "* graph break **new**: `model.py:4` `line 4` (Call to print)\n" in text
 
 
 def test_a_rank_that_was_compiled_with_other_arguments(tmp_path):

@@ -161,9 +161,8 @@ def test_ranks_that_do_the_same(tmp_path):
 def test_one_rank_recompiled(tmp_path):
     failure = GuardFailure(CompileId(0, 0), "tensor 'x' size mismatch at index 0. expected 4, actual 6", "x", "4", "6")
     text = written(tmp_path, of_rank(0), of_rank(1, compilation(), compilation(0, 1, guard_failures=(failure,))))
-    assert "### `f`, `model.py:3`" in text
-    assert "* recompiled because of `x.shape[0]`: on rank 1, not on rank 0" in text
-    assert "* versions: 2 on rank 1, 1 on rank 0\n" in text
+    assert "### `f`, `model.py:3`, from rank 0 to rank 1\n" in text
+    assert "* recompile **new**: `x.shape[0]`: 4 → 6 in `f`\n" in text
 
 
 def test_one_rank_broke_elsewhere(tmp_path):
@@ -171,14 +170,14 @@ def test_one_rank_broke_elsewhere(tmp_path):
         return compilation(breaks=(GraphBreak(CompileId(0, 0), "print", stack=stack(("f", line))),))
 
     text = written(tmp_path, of_rank(0, at(4), world=3), of_rank(1, at(9), world=3), of_rank(2, at(4), world=3))
-    assert "* graph break at `model.py:4`: print: on ranks 0, 2, not on rank 1" in text
-    assert "* graph break at `model.py:9`: print: on rank 1, not on ranks 0, 2" in text
+    assert "### `f`, `model.py:3`, from ranks 0, 2 to rank 1\n" in text
+    assert "* graph break **gone**: `model.py:4` `line 4` (print)\n" in text
+    assert "* graph break **new**: `model.py:9` `line 9` (print)\n" in text
 
 
 def test_graphs_that_are_not_equal(tmp_path):
     text = written(tmp_path, of_rank(0, graph="a\nx + 1"), of_rank(1, graph="a\nx + 2"))
-    assert "graph 1 is not the same on [rank 0](rank_0/g.py) (-) and on [rank 1](rank_1/g.py) (+):\n" in text
-    assert "    - x + 1\n    + x + 2\n" in text
+    assert "* graph changed: the captured one\n" in text and "  - x + 1\n  + x + 2\n" in text
 
 
 GRAPH = """class GraphModule(torch.nn.Module):
@@ -191,13 +190,13 @@ GRAPH = """class GraphModule(torch.nn.Module):
 
 @pytest.mark.parametrize("size, operation, told", [
     (2, "cos", "  * in no module: `+ cos`, `- sin`\n"),
-    (3, "sin", '  * the same operations; the first line that differs:\n\n    ```diff\n    - L_x_: "f32[2]cuda:_",\n'
-               '    + L_x_: "f32[3]cuda:_",\n')])
+    (3, "sin", '  * the same operations; the first line that differs:\n\n  ```diff\n  - L_x_: "f32[2]cuda:_",\n'
+               '  + L_x_: "f32[3]cuda:_",\n')])
 def test_the_difference_of_graphs_is_told_by_operations_else_by_a_line(size, operation, told, tmp_path):
     """(A parameter has a line of its own; the number of a device is no difference.)"""
     text = written(tmp_path, of_rank(0, graph=GRAPH.format(size=2, operation="sin", device=0)),
                    of_rank(1, graph=GRAPH.format(size=size, operation=operation, device=1)))
-    assert "(-) and on [rank 1](rank_1/g.py) (+):\n" + told in text
+    assert "* graph changed: the captured one\n" + told in text
 
 
 def test_a_function_has_its_name_and_what_differs_is_told_of_it_once(tmp_path):
@@ -208,7 +207,7 @@ def test_a_function_has_its_name_and_what_differs_is_told_of_it_once(tmp_path):
     both = [dataclasses.replace(compilation(), user_function=meant)]
     broken = dataclasses.replace(both[0], breaks=(GraphBreak(CompileId(0, 0), "print", stack=stack(("forward", 4))),))
     text = written(tmp_path, of_rank(0, *both), of_rank(1, broken, resumed))
-    assert "### `Net.forward` from line 5 on, `model.py:3`\n\n* versions: 1 on rank 1, none on rank 0\n" in text
+    assert "* **new** in this run: 1 version, 0 graphs\n" in text
     assert "differs from rank 0 in what was compiled and the graph breaks of `Net.forward`\n" in text
 
 

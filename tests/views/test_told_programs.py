@@ -430,15 +430,8 @@ def test_a_method_is_told_from_another_of_its_name(capture_program):
     assert any(re.match(r"`Turning\.forward` runs in plain Python: line \d+ \(`if x\.sum\(\) < 1`\) breaks the graph inside "
                         r"the loop at line \d+", line) for line in verdict(RunIndex(capture)))
     text = index(capture)
-    assert re.search(r"in plain Python: `[^`]+` in `told_programs\.py:\d+`; `Turning\.forward`, called there, runs in "
-                     "plain Python, too", text)
+    assert re.search(r"in plain Python: `[^`]+` in `told_programs\.py:\d+`\n", text)
     assert "the choice by" not in text
-
-
-@before_2_15
-def test_the_rest_of_a_function_that_runs_in_plain_python_is_told(capture_program):
-    text = index(capture_program(told_programs.rest_in_plain_python))
-    assert re.search(r"the rest of the function, to line \d+, runs in plain Python, too", text)
 
 
 @before_2_15
@@ -476,13 +469,6 @@ def test_the_full_code_names_the_file_of_each_versions_guards(capture_program, t
     assert len(named) > 2
     for label, file in named:
         assert label in (tmp_path / "dump" / file).read_text().partition("def ")[0]
-
-
-@new_enough
-def test_functions_that_one_break_stops_are_told_together(capture_program):
-    (sentence,) = verdict(RunIndex(capture_program(told_programs.one_break_in_two_loops)))[:1]
-    assert re.search(r"`Outer\.forward`, `Inner\.forward` run in plain Python: `told_programs\.py:\d+` "
-                    r"\(`if x\.sum\(\) > number`\), which each of them comes to inside a loop, breaks the graph\.", sentence)
 
 
 @new_enough
@@ -554,14 +540,11 @@ def test_a_size_is_to_be_marked_only_where_it_may_have_been_given(capture_progra
 
 
 @new_enough
-def test_a_loop_that_is_given_up_names_the_line_that_leads_to_the_break_and_what_is_next(capture_program):
+def test_a_loop_that_is_given_up_names_the_line_that_leads_to_the_break(capture_program):
     capture = capture_program(told_programs.dropping)
     (sentence,) = verdict(RunIndex(capture))[:1]
     assert re.search(r"line (\d+) \(`self\.dropped \+= int\(\(~keep\)\.sum\(\)\)`\), reached from line (\d+), breaks the "
                      r"graph inside the loop at line (\d+)\.", sentence)
-    (line,) = [line for line in index(capture).splitlines() if "breaks its graph next" in line]
-    assert line.startswith("  * what breaks its graph next, in what it calls: `told_programs.py:")
-    assert line.endswith("(`return x[keep]`)")
 
 
 @before_2_15
@@ -635,8 +618,6 @@ def test_what_was_called_before_a_break_is_not_called_by_the_rest(capture_progra
     text = index(capture_program(told_programs.calls_on_both_sides_of_a_break))
     (rest,) = re.findall(r"in plain Python: all of `Recurrent\.forward` from line \d+ on(.*)", text)
     assert rest == "; what it calls is compiled by itself: `Times.forward`"
-    (behind,) = re.findall(r"what breaks its graph next, in what it calls: (.*)", text)
-    assert len(re.findall(r"told_programs\.py:\d+", behind)) == 1
 
 
 @new_enough
@@ -667,7 +648,7 @@ def test_the_line_that_calls_any_is_the_place_of_a_break_in_it(capture_program):
 def test_a_call_of_a_library_that_runs_in_plain_python_is_named(capture_program):
     """Its method has the name of the user's, which goes on behind the break."""
     text = index(capture_program(functools.partial(told_programs.packed_sequences, numbers=False)))
-    assert re.search(r"in plain Python: `self\.rnn\(packed\)` in `told_programs\.py:\d+`; `forward`, called there, runs in", text)
+    assert re.search(r"in plain Python: `self\.rnn\(packed\)` in `told_programs\.py:\d+`\n", text)
     assert "**change**: give the module the padded batch, not the packed one" in text
 
 
@@ -698,8 +679,7 @@ def test_the_function_that_draws_torchs_random_numbers_is_explained(capture_prog
 
 @new_enough
 @pytest.mark.parametrize("name, told", [
-    ("branch_in_a_with", r"line \d+ \(`if y.sum\(\) > 0`\) breaks the graph inside the `with` at line {with Entered()}"),
-    ("call_in_a_with", r"line \d+ \(`return y .+`\), reached from line \d+, breaks the graph inside the `with` at line {with Entered()}"),
+    ("call_in_a_with", r"line \d+ \(`return y .+`\), reached from line \d+, breaks the graph inside a `with`"),
     ("branch_in_a_try", r"breaks the graph inside the `try` at line {try}")])
 def test_what_keeps_torch_from_continuing_is_the_statement_around(name, told, capture_program):
     function = getattr(told_programs, name)
@@ -708,12 +688,6 @@ def test_what_keeps_torch_from_continuing_is_the_statement_around(name, told, ca
     told = re.sub(r"\{(.*?)\}", lambda match: number[match[1]], told)
     (sentence,) = verdict(RunIndex(capture_program(lambda compiling: compiling(function)(torch.ones(2)))))
     assert re.search(told + ", and torch cannot continue there", sentence)
-
-
-@new_enough
-def test_a_context_that_torch_enters_again_is_in_nobodys_way(capture_program):
-    capture = capture_program(lambda compiling: compiling(told_programs.branch_under_no_grad)(torch.ones(2)))
-    assert "`with`" not in "".join(verdict(RunIndex(capture)))
 
 
 @new_enough
@@ -741,21 +715,6 @@ def test_a_wrapper_that_was_compiled_is_known_by_its_place(capture_program):
     assert re.search(r"in plain Python: `optimizer\.step\(\)` in `told_programs\.py:\d+`; "
                      r"`Optimizer\.profile_hook_step\.wrapper`, called there, is compiled by itself, without a graph\n",
                      text)
-
-
-@new_enough
-def test_the_break_that_a_function_is_compiled_by_itself_for_is_that_of_its_call(capture_program):
-    run = RunIndex(capture_program(told_programs.two_calls_of_which_one_breaks))
-    (called,) = [each for each in run.capture.compilations if each.function == "positive"]
-    inner = told_programs.positive.__code__.co_firstlineno + 1
-    assert f"its caller breaks at `told_programs.py:{inner}`; begin" in Adviser(run).on_outer_break(called)
-
-
-@new_enough
-def test_the_step_of_an_optimizer_is_compiled_by_itself_whatever_broke_before(capture_program):
-    run = RunIndex(capture_program(told_programs.step_of_an_optimizer))
-    (recompiled,) = [each for each in run.capture.compilations if each.guard_failures]
-    assert recompiled.function == "step" and not Adviser(run).on_outer_break(recompiled)
 
 
 @new_enough
@@ -799,12 +758,6 @@ def test_the_error_that_breaks_the_graph_in_a_loop_is_the_reason(capture_program
 
 
 @new_enough
-def test_a_cache_that_torch_leaves_aside_is_told(capture_program):
-    text = index(capture_program(told_programs.function_with_a_cache))
-    assert "\n* torch leaves the `lru_cache` of `rotary` aside and traces what it wraps wherever that is called" in text
-
-
-@new_enough
 def test_a_compilation_that_failed_is_no_version(capture_program, tmp_path):
     capture = capture_program(told_programs.marked_and_fixed_behind_a_break)
     text = index(capture)
@@ -834,8 +787,6 @@ def test_a_limit_is_put_down_to_what_most_versions_are_for(capture_program):
 def test_a_constant_is_no_name_of_an_open_number(capture_program):
     text = index(capture_program(told_programs.a_constant_on_the_stack))
     assert "`0` (torch's" not in text
-    assert re.search(r"\* `\[1/0\]` `___stack1` \(torch's `s\d+`\): the constant `0`, which lay on the stack at the graph "
-                     r"break and which torch keeps open, `told_programs.py:\d+`", text)
 
 
 @new_enough
@@ -877,42 +828,6 @@ def test_a_bound_method_of_another_line_follows_from_no_break(capture_program):
     text = index(capture_program(told_programs.bound_method_in_a_variable))
     assert "why: torch does not trace `Tensor.mul` where the bound method is looked up before the graph begins" in text
     assert "mend the break before it" not in text
-
-
-@new_enough
-def test_behind_a_break_where_the_function_returns_nothing_is_left(capture_program):
-    text = index(capture_program(told_programs.break_where_it_returns))
-    assert "  * nothing is left to compile after it\n" in text and "the rest of the function" not in text
-
-
-def test_the_rest_of_a_function_ends_where_its_path_does():
-    text = """def f(x, a):
-    if a:
-        y = x.item()
-        print(y)
-        return y
-    while a:
-        a = x.item()
-        print(a)
-    try:
-        if x.sum() > 0:
-            return x.item()
-        z = x.item()
-    finally:
-        print(x)
-    if z:
-        return x.item()
-    else:
-        raise ValueError(x)
-"""
-    source = UserSource([SourceFile("a.py", text)])
-    ends = {line: source.end_of_rest(SourceLocation("a.py", line, "f")) for line in (3, 5, 7, 8, 11, 12, 14, 16, 18)}
-    assert ends == {3: 5, 5: 5, 7: 18, 8: 18, 11: 14, 12: 18, 14: 18, 16: 16, 18: 18}
-
-
-def test_a_raise_that_is_caught_goes_on():
-    text = "def f(x):\n    try:\n        raise ValueError(x.item())\n    except ValueError:\n        pass\n    return x\n"
-    assert UserSource([SourceFile("a.py", text)]).end_of_rest(SourceLocation("a.py", 3, "f")) == 6
 
 
 @new_enough

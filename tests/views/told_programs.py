@@ -281,19 +281,6 @@ def break_in_a_method_of_the_same_name(compiling):
     compiling(Around())(torch.ones(4))
 
 
-def rest_in_plain_python(compiling):
-    """Break where torch makes no resume function, with a line behind."""
-    rnn = torch.nn.LSTM(4, 4, batch_first=True)
-
-    @compiling
-    def model(x):
-        h = x * 2 + x
-        h, _ = rnn(h)
-        return h.log_softmax(-1)
-
-    model(torch.ones(2, 3, 4))
-
-
 def choice_by_a_random_number(compiling):
     """Break at a test that a function outside of torch decides."""
     import random
@@ -394,10 +381,6 @@ class Outer(torch.nn.Module):
         for part in self.parts:
             x = part(x)
         return x
-
-
-def one_break_in_two_loops(compiling):
-    compiling(Outer())(torch.ones(2))
 
 
 class TrainedAlone(torch.nn.Module):
@@ -689,15 +672,6 @@ def doubled(y):
     return y * 2 if y.sum() > 0 else y
 
 
-def branch_in_a_with(y):
-    with torch.no_grad():
-        with Entered():
-            y = y + 1
-            if y.sum() > 0:
-                y = y * 2
-    return y
-
-
 def call_in_a_with(y):
     with Entered():
         return doubled(y + 1)
@@ -710,13 +684,6 @@ def branch_in_a_try(y):
     except ValueError:
         y = y + 1
     return y
-
-
-def branch_under_no_grad(y):
-    with torch.no_grad():
-        if y.sum() > 0:
-            y = y * 2
-        return y + 1
 
 
 def loop_behind(x):
@@ -797,18 +764,6 @@ def step_of_an_optimizer(compiling):
         run(torch.ones(6, 4))
 
 
-def positive(x):
-    return x[x.sum(1) > 0] * 2
-
-
-def two_calls_of_which_one_breaks(compiling):
-    def caller(x):
-        x = x + torch.tensor(x.sum().item())
-        return positive(x)
-
-    compiling(caller)(torch.ones(6, 4))
-
-
 def masked(*args):
     x, mask = args
     return x * 2 if mask is None else x * mask
@@ -868,10 +823,6 @@ def index_in_a_loop(compiling):
 @functools.lru_cache(maxsize=None)
 def rotary(n):
     return torch.arange(n).float().cos()
-
-
-def function_with_a_cache(compiling):
-    compiling(lambda x: x * rotary(4) + rotary(4))(torch.ones(4))
 
 
 def marked_and_fixed_behind_a_break(compiling):
@@ -991,13 +942,6 @@ def greedy_or_not(x, greedy):
         return int(x.argmax())
     x = x * 2
     return x.softmax(-1)
-
-
-def break_where_it_returns(compiling):
-    """Two paths: one breaks the graph where it returns, the other is compiled whole."""
-    f = compiling(greedy_or_not)
-    f(torch.ones(4), True)
-    f(torch.ones(4), False)
 
 
 def remembers(x, seen):

@@ -29,11 +29,7 @@ _LIMITED = ("explain", "diff", "check", "fits", "repro", "open", "report")
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of the command line.
-
-    Args:
-        command: the one that is meant, if that is known: no other need be imported.
-    """
+    """Return the parser of the command line, with one command alone where that is known."""
     command_line = argparse.ArgumentParser(
         prog="depyf", description="See what torch.compile does with a program; source for compiled Python.",
         epilog="depyf COMMAND --help tells about a command.")

@@ -1,4 +1,4 @@
-"""``depyf check``: a run held against budgets, for CI."""
+"""``depyf check``: compare a run with budgets, for CI."""
 
 from __future__ import annotations
 

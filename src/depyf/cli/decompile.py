@@ -1,8 +1,4 @@
-"""Run ``depyf decompile``.
-
-Nothing that is given is executed or imported: a ``.pyc`` is read, a ``.py`` is compiled, a module is looked for by its
-name.
-"""
+"""Run ``depyf decompile``. No input is executed or imported: a ``.pyc`` is read, a ``.py`` is compiled."""
 
 from __future__ import annotations
 
@@ -69,14 +65,7 @@ def _count(text: str) -> int:
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to decompile.
-
-    Attributes:
-        shown: what it is called in messages.
-        path: the ``.py`` or ``.pyc`` file.
-        qualname: the function or class in it; empty for the whole module.
-        target: where the text goes; ``None`` for standard output.
-    """
+    """A ``.py`` or ``.pyc`` file, or a function or class in it, and where its text goes (``None``: standard output)."""
 
     shown: str
     path: str
@@ -137,26 +126,18 @@ def find(inputs: Sequence[str], output: str | None) -> tuple[list[Task], list[st
 
 def _in_folder(folder: Path, output: str | None) -> list[Task]:
     """Return every ``.pyc`` below a folder; where there is none for a ``.py``, the ``.py``."""
-    compiled: dict[Path, Path] = {}
-    for path in _files(folder, "*.pyc"):
-        compiled[path.relative_to(folder).parent / _plain_name(path, "")] = path
-    for path in _files(folder, "*.py"):
-        compiled.setdefault(path.relative_to(folder), path)
     modules: dict[Path, Path] = {}
-    for place, path in compiled.items():
-        # a.py and __pycache__/a.cpython-311.pyc are one module
-        place = Path(*(part for part in place.parts if part != "__pycache__"))
-        if place not in modules or path.suffix == ".pyc":
-            modules[place] = path
+    for path in [*sorted(folder.rglob("*.pyc")), *sorted(folder.rglob("*.py"))]:
+        if not path.is_dir():  # (a pipe or a device is refused when it is to be read)
+            place = path.relative_to(folder).parent / _plain_name(path, "")
+            # a.py and __pycache__/a.cpython-311.pyc are one module
+            place = Path(*(part for part in place.parts if part != "__pycache__"))
+            if place not in modules or path.suffix == ".pyc":
+                modules[place] = path
     if not modules:
         raise BadInput(f"{folder}: holds no .pyc and no .py file")
     return [Task(str(path), str(path), "", None if output is None else str(Path(output) / place))
             for place, path in sorted(modules.items())]
-
-
-def _files(folder: Path, pattern: str) -> list[Path]:
-    """Return what is no folder; a pipe or a device among it is refused when it is to be read."""
-    return sorted(path for path in folder.rglob(pattern) if not path.is_dir())
 
 
 def _plain_name(path: Path, qualname: str) -> str:
@@ -166,7 +147,6 @@ def _plain_name(path: Path, qualname: str) -> str:
 
 
 def _file_of(given: str) -> tuple[str, str]:
-    """Return the file and qualified name that an input stands for."""
     if os.path.exists(given):
         if not given.endswith((".py", ".pyc")):
             raise BadInput(f"{given}: is neither a .pyc nor a .py file; give one of these, a folder or a module's name")
@@ -222,7 +202,7 @@ def perform(task: Task, settings: Settings) -> Outcome:
         outcome.error = one_line(f"{task.shown}: {error}")
     except (RecursionError, MemoryError) as error:
         outcome.error = f"{task.shown}: {type(error).__name__} while it was decompiled; it is too large or nested"
-    except Exception as error:  # an error of ours: the other inputs are still done
+    except Exception as error:  # our own error: the other inputs are still done
         outcome.error = one_line(f"{task.shown}: {type(error).__name__}: {error} (an error of ours; please report it)")
     return outcome
 
@@ -297,7 +277,6 @@ def _decompile(code: Code, task: Task, settings: Settings, outcome: Outcome) -> 
 
 
 def _comment(text: str) -> str:
-    """Text of others in a comment: it must not end the line."""
     return one_line(text, 300)
 
 
@@ -334,7 +313,8 @@ def outcomes(tasks: Sequence[Task], settings: Settings, jobs: int) -> Iterator[O
         return
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(min(jobs, len(tasks)), initializer=signal.signal,
+                               initargs=(signal.SIGINT, signal.SIG_IGN))
     try:
         futures = {pool.submit(perform, task, settings): task for task in tasks}
         in_order = any(task.target is None for task in tasks)
@@ -352,10 +332,6 @@ def outcomes(tasks: Sequence[Task], settings: Settings, jobs: int) -> Iterator[O
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def decompile(given: argparse.Namespace) -> int:

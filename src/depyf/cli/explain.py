@@ -41,36 +41,30 @@ def explain(given: argparse.Namespace) -> int:
     from ..records.store import RecordsError
     from ..views.index.index import index
 
-    run = None
     try:
-        if given.rank is None and not given.json:
-            run = shown(given.path)
-        else:
-            captures = captures_of(given.path, given.rank)
+        run = shown(given.path) if given.rank is None and not given.json else captures_of(given.path, given.rank)
     except (RecordsError, OSError) as error:
         return refused(error)
     if isinstance(run, list):
         if sum(len(each.members) for each in run) > 1:
             return _explain_ranks(given, run)
         captures = {each.members[0].folder: each.capture for each in run if each.capture is not None}
-    elif run is not None:
-        captures = {"": run}
-    folder = next(iter(captures)) if len(captures) == 1 else ""
-    if rank:
-        folder = rank
-        if folder not in captures:
-            return refused(f"{given.path} holds no rank {given.rank}")
+    else:
+        captures = run if isinstance(run, dict) else {"": run}
+    if rank and rank not in captures:
+        return refused(f"{given.path} holds no rank {given.rank}")
     if given.json:
         from ..views.as_json import explain_document, written
 
-        chosen = {folder: captures[folder]} if folder in captures else captures
+        chosen = {rank: captures[rank]} if rank else captures
         sys.stdout.write(written(explain_document(chosen, given.path)))
         return DONE
+    folder = rank or next(iter(captures))
     return _show(given, index(captures[folder]), os.path.join(given.path, folder) if folder else given.path)
 
 
 def _written_index(path: str) -> str | None:
-    """Return the index that lies in the dump of one process and tells the whole; ``None`` where it is to be made."""
+    """Return the index in the dump of one process; ``None`` where it has to be made."""
     from ..records.run_directory import directory_of, rank_folders
     from ..views.index.written import read
 

@@ -58,11 +58,7 @@ def bar_on(stream: TextIO, total: int, wanted: bool = True) -> Progress:
 
 # --- output of the commands --------------------------------------------------------------------------
 class HarmlessStream:
-    """A text stream that escapes what a terminal would obey (:func:`depyf.harmless.harmless`).
-
-    Attributes:
-        stream: where the text goes.
-    """
+    """A text stream that escapes what a terminal would obey (:func:`depyf.harmless.harmless`)."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -123,10 +119,7 @@ def refused(why: object) -> int:
 # --- A limit on the processor time of a command -------------------------------------------------------
 # Hostile records may cost much more than their size.
 class TooSlow(BaseException):
-    """The command took too long; the message says what to do.
-
-    No ``except Exception`` that goes on after an error catches it.
-    """
+    """The command took too long; no ``except Exception`` that goes on after an error catches it."""
 
 
 @contextlib.contextmanager

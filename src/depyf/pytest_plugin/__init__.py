@@ -1,10 +1,10 @@
-"""The plugin for pytest: in come tests, out come a dump for each that compiles, and verdicts on its budgets.
+"""The plugin for pytest: a dump for each test that compiles something, and a verdict on its budgets.
 
     pytest --depyf                                  a folder for each test in depyf_output, a summary at the end
     @pytest.mark.compiles(breaks=0, recompiles=1)   fails the test beyond that (with ``--depyf`` or without)
 
-This module is loaded at each start of pytest, so it has hooks alone and imports nothing else of ours. Where ``--depyf``
-or the marker is used, ``recorder`` watches test by test, judges and reports.
+This module is loaded at each start of pytest, so it has hooks alone and imports nothing else. Where ``--depyf`` or the
+marker is used, ``recorder`` watches test by test, judges and reports.
 """
 
 from __future__ import annotations

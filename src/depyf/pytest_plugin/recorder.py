@@ -1,7 +1,7 @@
-"""Hooks of pytest around each test: record it, judge it, tell of it.
+"""Hooks of pytest around each test: record it, judge it, report it.
 
-A test is recorded from before its fixtures are set up to the end of its call. With xdist the workers record, and send
-the accounts to the controller, which tells; the controller names the directory, so that all write to the same.
+A test is recorded from before its fixtures are set up to the end of its call. With xdist the workers record and send
+the accounts to the controller, which reports; the controller names the directory, so that all write to the same.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -30,19 +30,14 @@ from ..program.summary import shown
 from ..records.model import Capture
 from ..views.budgets import Budget, BudgetError, budgets, exceeded, judge
 from ..views.causes import cause
-from ..views.findings import findings
 from ..views.index.totals import Totals
 from ..views.markdown import count, one_line
 from ..views.run_index import RunIndex
 
 if TYPE_CHECKING:
-    import pytest
-
     from ..program.recording import Recording
-    from ..records.model import Capture
 
-
-#: The key by which workers of xdist get and give what is ours.
+#: The key by which workers of xdist get and send our data.
 _KEY = "depyf"
 _HEADING = "beyond the budgets of depyf"
 
@@ -53,13 +48,13 @@ class Recorder:
     def __init__(self, config: pytest.Config) -> None:
         worker: dict[str, Any] | None = getattr(config, "workerinput", None)
         wanted = config.getoption(_KEY)
-        #: Of all dumps of the session; ``None``: they are not kept.
+        #: Of all dumps of the session; ``None``: they are deleted.
         self.directory: str | None = None
         if wanted is not None:
             if os.path.exists(wanted) and not os.path.isdir(wanted):
                 raise pytest.UsageError(f"--depyf={wanted}: that is a file; give the name of a directory")
             self.directory = worker[_KEY] if worker is not None and worker.get(_KEY) else session_directory(wanted)
-        #: One process tells of what is compiled while test files are imported: each worker imports all of them.
+        #: One process reports what is compiled while test files are imported: each worker imports all of them.
         self.collects = self.directory is not None and (worker is None or worker.get("workerid") == "gw0")
         self.watch = CompileWatch()
         self.accounts: list[Account] = []
@@ -97,8 +92,8 @@ class Recorder:
         if marked is not None or self.directory is not None:
             _show_no_events(item.config)
             self.watch.begin(self._folder(item.nodeid))
-        if marked is not None and marked.reset:
-            _reset_torch()
+        if marked is not None and marked.reset and first_compilation.FRAME.module in sys.modules:
+            sys.modules["torch"].compiler.reset()  # (so that it does not matter which tests ran before)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -119,7 +114,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
-        """Add to the report of a test its account and, behind its own failure, what is said of it."""
+        """Add to the report of a test its account and, after its own failure, what is beyond its budgets."""
         if call.when == "setup" and call.excinfo is not None:
             self._end(item, None)
         report = yield
@@ -128,7 +123,7 @@ class Recorder:
             report.sections.append((_HEADING, complaint))
         account, trouble = self._accounts.pop(item.nodeid, None), self._troubles.pop(item.nodeid, "")
         if account is not None:
-            report.depyf = account.plain()
+            report.depyf = asdict(account)
         if trouble:
             report.depyf_trouble = trouble
         return report
@@ -156,21 +151,21 @@ class Recorder:
         """Take the account of a test, also from a worker."""
         account = getattr(report, "depyf", None)
         if account is not None:
-            self.accounts.append(Account.read(account))
+            self.accounts.append(Account(**account))
         trouble = getattr(report, "depyf_trouble", "")
         if trouble:
             self.troubles.append(trouble)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker of xdist the directory."""
+        """Send a worker of xdist the directory."""
         node.workerinput[_KEY] = self.directory
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Take from a worker what it recorded while files were imported."""
         output = getattr(node, "workeroutput", {}).get(_KEY) or {}
-        self.collected += [Account.read(each) for each in output.get("collected", ())]
+        self.collected += [Account(**each) for each in output.get("collected", ())]
         self.troubles += output.get("troubles", ())
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -178,10 +173,10 @@ class Recorder:
         self.watch.close()
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output[_KEY] = {"collected": [each.plain() for each in self.collected], "troubles": self.troubles}
+            output[_KEY] = {"collected": [asdict(each) for each in self.collected], "troubles": self.troubles}
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Tell what the tests compiled."""
+        """Report what the tests compiled."""
         if self.directory is None:
             return
         terminalreporter.section("depyf")
@@ -189,17 +184,8 @@ class Recorder:
             terminalreporter.line(line)
 
 
-def _reset_torch() -> None:
-    """Have torch forget what was compiled, so that it does not matter which tests ran before."""
-    if first_compilation.FRAME.module in sys.modules:
-        sys.modules["torch"].compiler.reset()
-
-
 def _show_no_events(config: pytest.Config) -> None:
-    """Keep the events of torch's trace, which have no text, out of what pytest shows of the log.
-
-    (From 9 on, pytest attaches its handlers to loggers that do not propagate, too.)
-    """
+    """Keep torch's trace events, which have no text, out of the log that pytest (9 on) shows."""
     plugin = config.pluginmanager.get_plugin("logging-plugin")
     for name in ("report_handler", "log_cli_handler"):
         handler = getattr(plugin, name, None)
@@ -219,10 +205,7 @@ _OURS = re.compile(r"(run|rank)_\d+", re.IGNORECASE)
 
 
 def folder_name(nodeid: str) -> str:
-    """Return the name of a test's folder: ``tests.test_model.py.TestNet.test_forward-8-3f2a91c4``.
-
-    Names that were changed by more than their separators end in a hash of the whole, so that no two are the same.
-    """
+    """Return the name of a test's folder; one that was changed by more than separators ends in a hash of the whole."""
     parts = re.sub(r"::|/|\\", ".", nodeid).strip(".")
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", parts)[:_LONGEST].strip(".-")
     if safe and safe == parts and not _OURS.fullmatch(safe):
@@ -231,17 +214,10 @@ def folder_name(nodeid: str) -> str:
 
 
 def session_directory(wanted: str) -> str:
-    """Return where a session writes: the directory, or a folder in it where that holds an earlier session.
-
-    It is made when a test compiles something.
-    """
+    """Return the directory of a session: the wanted one, or a folder in it where it has an earlier session."""
     path = os.path.abspath(wanted)
-    return next(each for number in itertools.count(1)
-                if not _holds_something(each := path if number == 1 else os.path.join(path, f"run_{number}")))
-
-
-def _holds_something(path: str) -> bool:
-    return os.path.isdir(path) and bool(os.listdir(path))
+    names = itertools.chain([path], (os.path.join(path, f"run_{number}") for number in itertools.count(2)))
+    return next(each for each in names if not (os.path.isdir(each) and os.listdir(each)))
 
 
 # --- ``@pytest.mark.compiles(...)``: budgets of a test, and what is said where one is exceeded ------
@@ -252,22 +228,14 @@ STALE = " With reset=False, what an earlier test compiled is not compiled again.
 
 @dataclass(frozen=True)
 class Marked:
-    """The markers of a test, the nearest first: of each kind that counts which is nearest.
-
-    Attributes:
-        reset: torch forgets what it compiled before the test begins.
-    """
+    """The merged markers of a test, the nearest first; ``reset``: torch forgets what it compiled before the test."""
 
     budgets: tuple[Budget, ...]
     reset: bool = True
 
     @classmethod
     def of(cls, item: pytest.Item) -> Marked | None:
-        """Return the markers of a test; ``None`` where it has none.
-
-        Raises:
-            BudgetError: one has arguments that mean nothing.
-        """
+        """Return the merged markers of a test, ``None`` where it has none; :class:`BudgetError` for wrong arguments."""
         given: dict[str, object] = {}
         markers = list(item.iter_markers("compiles"))
         for marker in markers:
@@ -282,12 +250,7 @@ class Marked:
         return cls(tuple(budgets(given)), reset)
 
     def complaint(self, capture: Capture | None, failed: bool) -> str:
-        """Return what is beyond the budgets, as ``depyf check`` says it; empty where nothing is.
-
-        Args:
-            capture: what the test compiled.
-            failed: the test failed by itself, perhaps before it came to compile anything.
-        """
+        """Return what is beyond the budgets, as ``depyf check`` says it; empty where nothing is."""
         if capture is None or not capture.compilations:
             return "" if failed else NOTHING + ("" if self.reset else STALE)
         if not self.budgets:
@@ -304,13 +267,7 @@ MOST = 20
 
 
 def summary(accounts: Sequence[Account], directory: str, troubles: Sequence[str]) -> list[str]:
-    """Return what the tests compiled: in all, then each test in which something broke or was compiled again.
-
-    Args:
-        accounts: of tests that compiled something.
-        directory: of their folders.
-        troubles: what could not be recorded, and why.
-    """
+    """Return what the tests compiled: in all, then each test in which something broke or was compiled again."""
     lines = [f"not recorded: {trouble}" for trouble in dict.fromkeys(troubles)]
     if not accounts:
         return lines or ["no test compiled anything, so nothing was written"]
@@ -337,13 +294,7 @@ def _numbers(graphs: int, breaks: int, recompiles: int, skipped: int) -> str:
 # --- the account of one test -------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Account:
-    """What a test compiled.
-
-    Attributes:
-        name: of the test, or of the file that was collected.
-        folder: where its dump is.
-        first: the first of what went wrong, in words; empty where nothing did.
-    """
+    """What a test, or a file that was collected, compiled; ``first``: the first graph break, in words."""
 
     name: str
     folder: str
@@ -358,22 +309,11 @@ class Account:
     def of(cls, name: str, folder: str, capture: Capture) -> Account:
         """Return the account of what was recorded."""
         run = RunIndex(capture)
-        totals, skipped = Totals.of(run), findings(run, "skipped")
+        totals = Totals.of(run)
         broken = next((each for c in capture.compilations for each in c.breaks), None)
-        first = ""
-        if broken is not None:
-            where = broken.location
-            first = (f"{run.short_place(where)}: " if where else "") + one_line(cause(broken), 100)
-        return cls(name, folder, totals.graphs, totals.breaks, totals.recompiles, len(skipped), totals.seconds, first)
-
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Account:
-        """Return the account that :meth:`plain` was of."""
-        return cls(**values)
-
-    def plain(self) -> dict[str, Any]:
-        """Return it as numbers and text alone."""
-        return asdict(self)
+        where = broken.location if broken is not None else None
+        first = (f"{run.short_place(where)}: " if where else "") + (one_line(cause(broken), 100) if broken else "")
+        return cls(name, folder, totals.graphs, totals.breaks, totals.recompiles, totals.skipped, totals.seconds, first)
 
     @property
     def well(self) -> bool:
@@ -386,13 +326,7 @@ class Account:
 # it would without.
 @dataclass(frozen=True)
 class Recorded:
-    """What was compiled.
-
-    Attributes:
-        capture: ``None`` if nothing was, or if it could not be recorded.
-        folder: of the dump; empty where there is none.
-        trouble: why it could not be recorded.
-    """
+    """What was compiled, the folder of its dump, and why it could not be recorded."""
 
     capture: Capture | None = None
     folder: str = ""
@@ -414,11 +348,7 @@ class CompileWatch:
         when_imported(first_compilation.FRAME.module, self._imported)
 
     def begin(self, folder: str | None) -> None:
-        """Wait for the first compilation.
-
-        Args:
-            folder: where the dump goes; ``None``: nowhere.
-        """
+        """Wait for the first compilation; the dump goes to ``folder``, ``None``: nowhere."""
         self.end()
         with self._lock:
             self._folder, self._open = folder, True
@@ -462,7 +392,6 @@ class CompileWatch:
                 self._trouble = f"this torch cannot be watched from outside ({error}); use depyf.prepare_debug"
 
     def _first(self) -> None:
-        """Enter the recording: the first frame is about to be compiled."""
         with self._lock:
             self._undo = None
             if not self._open or self._recording is not None:

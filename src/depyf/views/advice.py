@@ -1,4 +1,4 @@
-"""Advice on graph breaks and recompiles, in the words of the dump; the rules are those of :mod:`depyf.advice`."""
+"""Advice on graph breaks and recompiles as Markdown; the rules are those of :mod:`depyf.advice`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import cached_property
 from ..advice import Advice, on_break
 from ..advice.breaks import SET_UP, on_left_method
 from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
-from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
@@ -24,9 +23,9 @@ from .run_index import RunIndex
 from .verdict import is_outermost
 from .version_differences import MOST
 
-#: Functions that tell what an object is like: torch answers for them.
+#: Functions that ask what an object is like: torch knows their results.
 _OF_OBJECTS = ("len", "type", "isinstance", "hasattr")
-#: What can be done about a branch that gives its function up and is left as it is.
+#: What to do about a branch that is left as it is, and at which torch gives its function up.
 _AROUND = "; to compile the rest, make functions of their own of what comes before and after it"
 
 
@@ -39,20 +38,12 @@ class Adviser:
         self._of_breaks: dict[GraphBreak, Advice | None] = {}
 
     def on_break(self, broken: GraphBreak) -> Advice | None:
-        """Return the advice on a graph break; ``None`` where no rule fits.
-
-        An exception breaks the graph again in each function that it goes through: what there is to say of it where it
-        was raised holds there, too.
-        """
+        """Return the advice on a graph break; ``None`` where no rule fits."""
         if broken not in self._of_breaks:
-            self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
-        own = self._of_breaks[broken]
-        return own if own is not None or met(broken).kind != "exception" else self._on_exceptions.get(broken.context)
-
-    def _site(self, broken: GraphBreak) -> Site:
-        """Return the statement that a break is in."""
-        compilation = self._by_id.get(broken.compile_id.key)
-        return self.run.source.site(broken, compilation.function if compilation is not None else "")
+            compilation = self._by_id.get(broken.compile_id.key)
+            site = self.run.source.site(broken, compilation.function if compilation is not None else "")
+            self._of_breaks[broken] = self._on_left_method(broken) or on_break(site)
+        return self._of_breaks[broken]
 
     def _on_left_method(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a bound method that the break before it in its line left on the stack; else ``None``."""
@@ -69,15 +60,7 @@ class Adviser:
 
     @cached_property
     def _by_id(self) -> dict[tuple[int, int, int], Compilation]:
-        """The compilations by torch's ids."""
         return {each.compile_id.key: each for each in self.run.capture.compilations}
-
-    @cached_property
-    def _on_exceptions(self) -> dict[str, Advice]:
-        """The advice on exceptions, by torch's words for them."""
-        found = ((broken.context, on_break(self._site(broken))) for each in self.run.capture.compilations
-                 for broken in each.breaks if met(broken).kind == "exception" and broken.context)
-        return {context: advice for context, advice in found if advice is not None}
 
     def on_lost(self, compilation: Compilation) -> list[str]:
         """Return advice, as Markdown, on a function that torch gave up; none where no rule fits."""
@@ -92,16 +75,13 @@ class Adviser:
                                   [failure.location] if failure.location is not None else [])]
         texts = [_to_the_end(advice) + prose(advice.proven) + _AROUND * advice.leaves for broken in causes
                  if (advice := self.on_break(broken)) is not None]
-        if not texts and _is_of_iterator(causes):
+        if not texts and any(met(broken).kind == "next" for broken in causes):
+            # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)
             texts = [self.on_outer_break(compilation)]
         return list(dict.fromkeys(filter(None, texts or [self.on_set_up(compilation)])))
 
     def on_limit(self, compilations: Sequence[Compilation]) -> list[str]:
-        """Return advice, as Markdown, on a function that reached the recompile limit: on all that made its versions.
-
-        Args:
-            compilations: those that torch refused at the limit.
-        """
+        """Return advice, as Markdown, on a function whose compilations torch refused at the recompile limit."""
         frames = {each.compile_id.frame_key for each in compilations}
         return self.on([each for each in self.run.capture.compilations if each.compile_id.frame_key in frames],
                        remedies_only=True)
@@ -122,10 +102,7 @@ class Adviser:
         return [f"**change**: {outer}"] if outer else []
 
     def torchs_hints(self, group: Iterable[GraphBreak]) -> list[str]:
-        """Return torch's own hints on breaks of one reason.
-
-        That Dynamo will never trace such code is left out where we know a change of the program for each.
-        """
+        """Return torch's own hints on breaks of one reason, less those that our advice on each of them contradicts."""
         broken = list(group)
         has_change = all(self.on_break(each) is not None for each in broken)
         return [hint for hint in in_order(broken[0].hints) if not (has_change and is_fundamental(hint))]
@@ -138,29 +115,24 @@ class Adviser:
         """
         if is_outermost(self.run.summary_of[compilation.compile_id.key]):
             return ""
-        return next((prose(advice.change) for advice in self._outer_breaks.values() if advice.rule == SET_UP), "")
+        advices = (self.on_break(broken) for summary in self.run.summaries if is_outermost(summary)
+                   for each in summary.compilations for broken in each.breaks)
+        return next((prose(advice.change) for advice in advices
+                     if advice is not None and advice.rule == SET_UP and not advice.leaves), "")
 
     def on_outer_break(self, compilation: Compilation) -> str:
-        """Return where to begin for what is compiled by itself only since a graph broke before, as Markdown.
-
-        ``""`` where the program asked for its compilation, or there is no advice on a break before it.
-        """
+        """Return where to begin for what is compiled by itself only since a graph broke before; ``""`` if not known."""
         begin = self._break_before(compilation)
         return prose(f"it is compiled by itself only since {begin[0]}; begin there: {begin[1]}") if begin else ""
 
     def _break_before(self, compilation: Compilation) -> tuple[str, str] | None:
-        """Return the break before what is compiled by itself, as a clause, and the change there; ``None`` for none."""
-        summary = self.run.summary_of[compilation.compile_id.key]
-        if resumed_function(compilation.function):
-            of, advised = "before it", self._advised(self._leading_to(compilation))
-        elif not is_outermost(summary):
-            of, advised = "of its caller", self._breaks_of_call(compilation)
-        else:
-            return None
-        for broken, advice in advised.items():
-            where = broken.location
-            at = f" at {code(self.run.short_place(where))}" if where is not None else ""
-            return f"the graph {of} breaks{at}", advice.change
+        """Return the break before a resume function, as a clause, and the change there; ``None`` if not known."""
+        for before in self._leading_to(compilation) if resumed_function(compilation.function) else ():
+            for broken in before.breaks:
+                advice, where = self.on_break(broken), broken.location
+                if advice is not None and not advice.leaves:
+                    at = f" at {code(self.run.short_place(where))}" if where is not None else ""
+                    return f"the graph before it breaks{at}", advice.change
         return None
 
     def _leading_to(self, resumed: Compilation) -> list[Compilation]:
@@ -170,55 +142,13 @@ class Adviser:
             each for each in self.run.summary_of[resumed.compile_id.key].compilations
             if frame.name in self.run.resume_names(each)]
 
-    def _breaks_of_call(self, called: Compilation) -> dict[GraphBreak, Advice]:
-        """Return the breaks for which a compiled function calls another in plain Python, with the advice on them.
-
-        That is what torch compiled of those on the stack and came last: in the others stands how it came to be called.
-        None where they are not known, or there is no advice on one of them: then the change of others is not enough.
-        """
-        for step in reversed(called.stack):
-            of_step = [each for each in self._by_function.get(step.function, ()) if each.location is not None
-                       and self.run.source.are_in_one_function(step, each.location)]
-            if of_step:
-                breaks = [broken for each in of_step for broken in each.breaks
-                          if broken.skips_function or self._is_at(path_from_frame(broken, each), step)]
-                advised = {broken: self.on_break(broken) for broken in breaks}
-                known = {broken: advice for broken, advice in advised.items()
-                         if advice is not None and not advice.leaves}
-                return known if len(known) == len(advised) else {}
-        return {}
-
-    @cached_property
-    def _by_function(self) -> dict[str, list[Compilation]]:
-        """The compilations by the name of what was compiled."""
-        result: dict[str, list[Compilation]] = {}
-        for each in self.run.capture.compilations:
-            result.setdefault(each.function, []).append(each)
-        return result
-
     def _is_at(self, path: Sequence[SourceLocation], step: SourceLocation) -> bool:
         """Return whether a path begins in the statement that a function is at."""
         ends = [self.run.source.end_of_statement(each) for each in (*path[:1], step)]
         return len(ends) == 2 and ends[0] == ends[1]
 
-    def _advised(self, compilations: Iterable[Compilation]) -> dict[GraphBreak, Advice]:
-        """Return the breaks of compilations that there is advice on."""
-        return {broken: advice for compilation in compilations for broken in compilation.breaks
-                if (advice := self.on_break(broken)) is not None and not advice.leaves}
-
-    @cached_property
-    def _outer_breaks(self) -> dict[GraphBreak, Advice]:
-        """The breaks in functions that the program asked torch to compile, with the advice on them."""
-        return {broken: advice for summary in self.run.summaries if is_outermost(summary)
-                for broken, advice in self._advised(summary.compilations).items()}
-
     def on(self, compilations: Iterable[Compilation], remedies_only: bool = False) -> list[str]:
-        """Return advice on recompiles as Markdown, that on most of them first; each sentence once.
-
-        Args:
-            compilations: of which some are recompiles.
-            remedies_only: leave out what only says why there are so many versions.
-        """
+        """Return advice on recompiles as Markdown, that on most of them first; each sentence once."""
         subjects: dict[RecompileAdvice, dict[str, int]] = {}
         changes = [(change, each) for each in compilations if each.outcome not in ("skipped", "failed")
                    for change in self._circumstances.most_telling(each)]  # (without a version nothing is known of it)
@@ -269,15 +199,6 @@ def _subject_text(change: Change) -> str:
 
 
 def _to_the_end(advice: Advice) -> str:
-    """Return a change, as Markdown, with what stands in the way of the function behind it."""
+    """Return a change, as Markdown, with the next break that has to be changed, too."""
     first = f"only together with a change of {advice.next_break}, which breaks the graph next: "
-    first *= bool(advice.next_break)
-    return prose(first + advice.change)
-
-
-def _is_of_iterator(causes: Iterable[GraphBreak]) -> bool:
-    """Return whether torch gave a function up for an iterator that it was called with, as a comprehension is.
-
-    Where its caller is compiled, it is a part of that.
-    """
-    return any(met(broken).kind == "next" for broken in causes)
+    return prose(first * bool(advice.next_break) + advice.change)

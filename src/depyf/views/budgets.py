@@ -1,11 +1,10 @@
-"""Budgets: in come the records of a run and what it may have at most, out comes what is beyond that.
+"""Compare a run with budgets, which users give to ``depyf check`` and ``@pytest.mark.compiles``.
 
-    budget("breaks", "0")               -> Budget("breaks", 0.0)
+:func:`budget` reads what a user gives, :func:`judge` compares it with each rank, :func:`sentences` says the result::
+
+    budget("breaks", "0")                   -> Budget("breaks", 0.0)
     judge({"": capture}, [that budget])     -> one Result: 2 graph breaks, with the place and cause of each
     sentences(results)                      -> "2 graph breaks, beyond the budget of 0:", "  generate.py:21 in ..."
-
-:func:`budget` reads what a user gives (``depyf check``, ``@pytest.mark.compiles``), :func:`judge` compares it with each
-rank, and :func:`sentences` says the result: what is the same on several ranks once.
 """
 
 from __future__ import annotations
@@ -26,18 +25,14 @@ from .run_index import RunIndex
 
 
 class BudgetError(ValueError):
-    """A budget that nobody can hold a run against; the message says which and what to give."""
+    """A budget that no run can be compared with; the message says which and what to give."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much of a kind there may be.
+    """How much of a kind (of :data:`~depyf.views.findings.KINDS`) there may be.
 
-    Attributes:
-        kind: a key of :data:`~depyf.views.findings.KINDS`.
-        limit: that many, or seconds.
-        function: a pattern, as ``depyf run --include`` takes it: each function that it means is judged by itself; empty
-            for the whole run.
+    Each function that a pattern ``function`` means is judged by itself; empty for the whole run.
     """
 
     kind: str
@@ -46,16 +41,12 @@ class Budget:
 
     @property
     def shown(self) -> str:
-        """Return the limit as it was given: ``2``, ``0.5 s``."""
+        """The limit as it was given: ``2``, ``0.5 s``."""
         return f"{self.limit:g}" + (" s" if self.kind == "seconds" else "")
 
 
 def budget(kind: str, text: str) -> Budget:
-    """Return the budget that a user wrote: ``3``, ``Block.forward:0``, ``models/*.py:1``.
-
-    Raises:
-        BudgetError: it is none.
-    """
+    """Return the budget that a user wrote: ``3``, ``Block.forward:0``; raise :class:`BudgetError` if it is none."""
     if kind not in KINDS:
         raise BudgetError(f"there is no budget {kind!r}; there are {', '.join(KINDS)}")
     function, colon, number = text.rpartition(":")
@@ -70,11 +61,7 @@ def budget(kind: str, text: str) -> Budget:
 
 
 def budgets(given: Mapping[str, Any]) -> list[Budget]:
-    """Return the budgets that a user gave by kind: ``{"breaks": 0, "recompiles": ["2", "Block.*:0"]}``.
-
-    Raises:
-        BudgetError: one of them is none.
-    """
+    """Return the budgets that a user gave by kind: ``{"breaks": 0, "recompiles": ["2", "Block.*:0"]}``."""
     result = []
     for kind, values in given.items():
         for value in values if isinstance(values, (list, tuple)) else [values]:
@@ -91,14 +78,11 @@ _PART = "only a part of the run is here"
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a budget in one process.
+    """The findings of a budget in one process (a folder of the dump), in one function or in the whole run.
 
     Attributes:
-        folder: of the process in the dump, ``"rank_0"``; empty where there is one only.
-        function: title of the one that was judged; empty for the whole run.
-        amount: how much there is.
-        findings: of which that is the sum.
-        lines: places of the findings, with the user's lines: ``("generate.py:21", "if token.item() == 2")``.
+        amount: the sum of the findings.
+        lines: their places, with the user's lines: ``("generate.py:21", "if token.item() == 2")``.
     """
 
     budget: Budget
@@ -116,11 +100,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Judgement:
-    """All results, in the order of the budgets.
-
-    Attributes:
-        notes: what could not be judged, a sentence each.
-    """
+    """All results, in the order of the budgets; ``notes`` says what could not be judged."""
 
     results: tuple[Result, ...]
     notes: tuple[str, ...] = ()
@@ -132,14 +112,10 @@ class Judgement:
 
 
 def judge(captures: Mapping[str, Capture], budgets: Sequence[Budget]) -> Judgement:
-    """Hold budgets against a run.
-
-    Args:
-        captures: by folder: one ``""``, or those of ranks.
-        budgets: at least one.
+    """Compare a run with budgets: its captures by folder, ``""`` or those of ranks.
 
     Raises:
-        BudgetError: there is nothing that could be judged: no function is meant by a pattern, nothing was compiled.
+        BudgetError: there is nothing to judge: a pattern matches no function, nothing was compiled.
     """
     runs = {folder: RunIndex(capture) for folder, capture in captures.items()}
     if not any(run.capture.compilations for run in runs.values()):
@@ -225,9 +201,9 @@ def _of_budget(results: Sequence[Result], folders: Sequence[str]) -> list[str]:
             alike.setdefault(tuple(_beyond(result)), []).append(result)
     for (head, *items), members in alike.items():
         lines += [_where(members, folders) + head, *items]
-    kept = [result for result in results if result.within]
-    if kept:
-        lines.append(_where(kept, folders) + _within(kept))
+    within = [result for result in results if result.within]
+    if within:
+        lines.append(_where(within, folders) + _within(within))
     return lines
 
 
@@ -260,7 +236,6 @@ def _of(result: Result) -> str:
 
 
 def _where(results: Iterable[Result], folders: Sequence[str]) -> str:
-    """Return ``rank 1: ``; nothing where there is one process only."""
     if len(folders) < 2:
         return ""
     mine = list(dict.fromkeys(result.folder.removeprefix(RANK) for result in results))

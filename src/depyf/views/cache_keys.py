@@ -7,13 +7,11 @@ from collections.abc import Iterator, Sequence
 from ..advice.cache_keys import on_key
 from ..model.graph import TensorType
 from ..model.graph_text import read_graph
-from ..model.guards import Type
-from ..model.reading import condition_of
 from ..records.model import CacheLookup, Capture, CompileId
 from ..torch_text.guard_failures import are_numbers
 from ..torch_text.user_expressions import user_expression
 from .diff.pairing import aligned
-from .markdown import code, count, prose, some
+from .markdown import code, count, listed, prose, some
 
 #: Part of the key that is the graph.
 _GRAPH = "gm"
@@ -22,7 +20,7 @@ _INPUTS = "example_inputs"
 _NUMBERS = "numbers"
 #: Of these, none that the captured graph takes.
 _TORCHS_OWN = "torch's own"
-#: Part of the key by which depyf keeps what is compiled under it apart.
+#: Part of the key that separates what is compiled under depyf.
 _OURS = "cache_key_tag"
 _WORDS = {
     "gm": "the graph", "example_inputs": "the inputs", "fx_kwargs": "how the graph is compiled",
@@ -50,15 +48,15 @@ def within(capture: Capture) -> list[str]:
             before = min(known, key=lambda each: len(differing(each[1], lookup)))
             names = differing(before[1], lookup)
             if names:
-                kind, told = _other_inputs(capture, before[0], ids) if names == (_INPUTS,) else ("", "")
-                groups.setdefault((names, kind), []).append((before, (ids, lookup), told))
+                kind, clause = _other_inputs(capture, before[0], ids) if names == (_INPUTS,) else ("", "")
+                groups.setdefault((names, kind), []).append((before, (ids, lookup), clause))
         known.append((ids, lookup))
     lines = []
     for (names, kind), found in groups.items():
-        (that, earlier), (this, later), told = found[0]
+        (that, earlier), (this, later), clause = found[0]
         more = f" (and {count(len(found) - 1, 'graph')} more)" if len(found) > 1 else ""
         lines += ["", f"The graph of {code(str(this))} is that of {code(str(that))}, but was looked up under another "
-                      f"key: {_in_words(names)} differ{told}{more}."]
+                      f"key: {_in_words(names)} differ{clause}{more}."]
         if kind != _TORCHS_OWN:
             lines += _advice([kind] if kind else names, earlier, later)
     return lines
@@ -67,8 +65,8 @@ def within(capture: Capture) -> list[str]:
 def _other_inputs(capture: Capture, before: CompileId, after: CompileId) -> tuple[str, str]:
     """Return which kind of inputs differ, and a clause on them; twice ``""`` where they are tensors, or not known.
 
-    Numbers: ``"`n` was 1 and is 2"``. Where the captured graphs take the same, it is what torch hands on itself that
-    differs: states of random generators have sizes with another symbol each time.
+    Numbers: ``"`n` was 1 and is 2"``. Where the captured graphs take the same, what torch itself passes differs: states
+    of random generators have sizes with another symbol each time.
     """
     one, other = _inputs(capture, before), _inputs(capture, after)
     pairs = [pair for pair in zip(one, other) if pair[0] != pair[1]]
@@ -94,19 +92,17 @@ def _inputs(capture: Capture, compile_id: CompileId) -> list[tuple[str, TensorTy
 
 def between(before: Capture, after: Capture) -> list[str]:
     """Return lines of Markdown on graphs that a second run did not find: what of the key was another."""
-    pairs = [pair for pair in aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
-             if pair[0] is not None and pair[1] is not None and pair[1][1].outcome == "miss"]
-    # (Each graph has options of its own: graphs stand together whose keys differ in the same.)
+    pairs = aligned(list(_lookups(before)), list(_lookups(after)), lambda each: _digest(each[1]))
+    # (Each graph has its own options: graphs whose keys differ in the same are grouped.)
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[_Lookup, _Lookup]]] = {}
     for old, new in pairs:
-        if old is not None and new is not None:
+        if old is not None and new is not None and new[1].outcome == "miss":
             names = differing(old[1], new[1])
             advice = tuple(_advice(names, old[1], new[1])) if names else ()
             groups.setdefault((names, advice), []).append((old, new))
-    directions = _directions(after)
     lines = []
     for (names, advice), found in groups.items():
-        which = some(list(dict.fromkeys(code(str(new[0])) + directions.get(id(new[1]), "") for _, new in found)), 3)
+        which = some(list(dict.fromkeys(code(str(new[0])) for _, new in found)), 3)
         if names:
             lines += ["", f"Not in Inductor's cache, as the key is another ({_in_words(names)}): {which}.", *advice]
         elif any(old[1].outcome != "miss" for old, _ in found):
@@ -122,51 +118,15 @@ def _lookups(capture: Capture) -> Iterator[_Lookup]:
                 yield compilation.compile_id, lookup
 
 
-def _directions(capture: Capture) -> dict[int, str]:
-    """Return for lookups, by their identity, whether they were for a forward or a backward graph: ``" (forward)"``.
-
-    (AOTAutograd has the forward graph compiled first. A compilation with more lookups than these two tells not.)
-    """
-    with_backward = {graph.compile_id.key for graph in capture.graphs
-                     if any(stage.stage == "Backward_graph" for stage in graph.stages)}
-    result: dict[int, str] = {}
-    for compilation in capture.compilations:
-        looked_up = [lookup for lookup in compilation.caches if lookup.key]
-        if len(looked_up) == 2 and compilation.compile_id.key in with_backward:
-            result.update(zip(map(id, looked_up), (" (forward)", " (backward)")))
-    return result
-
-
 def _digest(lookup: CacheLookup) -> str:
     return next((part.digest for part in lookup.key if part.name == _GRAPH), "")
 
 
 def _in_words(names: Sequence[str]) -> str:
-    words = [_WORDS.get(name) or code(name) for name in names]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return listed([_WORDS.get(name) or code(name) for name in names])
 
 
 def _advice(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> list[str]:
     advice = on_key(names, before.options, after.options)
     return ["", f"* **change**: {prose(advice.change)}", f"* because {prose(advice.why)}",
             f"* cost: {prose(advice.cost)}"]
-
-
-# --- Functions with an ``lru_cache`` that torch traces: it leaves the cache aside (``WrapperUserFunctionVariable``) ---
-#: What the cache wraps, where torch did trace that.
-_WRAPPED = ".__wrapped__.__code__"
-
-
-def ignored_caches(capture: Capture) -> str:
-    """Return a sentence on the user's functions of which torch leaves the cache aside; ``""`` where there is none."""
-    names: dict[str, None] = {}
-    for entry in (entry for function in capture.functions for frame in function.frames for entry in frame.entries):
-        for one in (condition_of(guard) for guard in entry.guards if guard.kind == "TYPE_MATCH"):
-            if isinstance(one, Type) and one.name == "functools._lru_cache_wrapper" and (
-                    one.of.partition(".")[0] != "torch") and any(
-                    guard.source.startswith(f"{one.source}{_WRAPPED}") for guard in entry.guards):
-                names[code(one.of)] = None
-    if not names:
-        return ""
-    return (f"torch leaves the `lru_cache` of {some(list(names), 3)} aside and traces what it wraps wherever that is "
-            "called, so what is computed there is a part of each graph that needs it")

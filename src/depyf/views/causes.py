@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import string
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from ..advice.source import called, parsed, parsed_statement
 from ..records.model import GraphBreak
@@ -24,10 +24,7 @@ _NEED_NUMBER = ("branch", "assertion", "data", "item", "operation", "constant", 
 
 
 def cause(broken: GraphBreak) -> str:
-    """Return why the graph broke, as the end of a sentence: "its branch depends on values in a tensor".
-
-    Names of the program stand in backticks, as in torch's sentences.
-    """
+    """Return why the graph broke, as the end of a sentence: "its branch depends on values in a tensor"."""
     found = met(broken)
     if found.is_number and found.kind in _NEED_NUMBER:
         return _of_number(broken, found)
@@ -48,14 +45,7 @@ def statement(line: str) -> str:
 
 
 def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
-    """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``, ``print(...)``.
-
-    ``""`` where torch does not tell.
-
-    Args:
-        broken: has the line.
-        whole_statement: the text of a statement of several lines that the line is in.
-    """
+    """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``; ``""`` where not known."""
     text, node = _parsed(broken, whole_statement)
     found = met(broken)
     if found.kind == "branch":
@@ -77,10 +67,7 @@ def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
 
 
 def call_of(line: str, function: str) -> str:
-    """Return the call by which a line of the user's comes to a function; ``""`` where several calls may.
-
-    ``self.b(torch.relu(self.a(x)))`` comes to ``_wrapped_call_impl`` by two of its calls.
-    """
+    """Return the call by which a line of the user's comes to a function; ``""`` where several calls may."""
     node = parsed_statement(line)
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if node is not None else []
     named = calls if len(calls) == 1 else [each for each in calls if called(each) == function]
@@ -99,26 +86,10 @@ def _calls(found: Met, node: ast.Module) -> list[ast.Call]:
     operator = found.name.strip("_").removeprefix("linalg_") if found.overload else ""
     wanted = name or operator or found.cls or found.shown
     inside = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
-    if _takes_number(found) and _comes_first("tolist", inside) and not _indexes(node):
-        wanted = "tolist"
     calls = [each for each in inside if wanted and called(each) == wanted.rpartition(".")[2]]
     if name == "item" and not calls:
         calls = [each for each in inside if isinstance(each.func, ast.Name) and each.func.id in _NUMBERS]
     return calls
-
-
-def _comes_first(name: str, calls: Sequence[ast.Call]) -> bool:
-    """Return whether a line calls one method of a name before anything else: all other calls are around it."""
-    found = [each for each in calls if called(each) == name]
-    return len(found) == 1 and all(found[0] in ast.walk(each) for each in calls)
-
-
-def _indexes(node: ast.AST) -> bool:
-    """Return whether a statement takes items by what is no constant.
-
-    (An index by a tensor takes its number, too.)
-    """
-    return any(isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Constant) for each in ast.walk(node))
 
 
 def _parsed(broken: GraphBreak, whole_statement: str = "") -> tuple[str, ast.Module]:
@@ -175,10 +146,6 @@ def _graph_break(broken: GraphBreak, found: Met) -> str:
     return asked if found.message in ("", "None") else f"{asked}: {found.message}"
 
 
-def _takes_number(found: Met) -> bool:
-    return found.name == "_local_scalar_dense"
-
-
 def _skipped(broken: GraphBreak, found: Met) -> str:
     method = bound_method(broken)
     if method:
@@ -201,8 +168,8 @@ _SENTENCES: Mapping[str, str | Callable[[GraphBreak, Met], str]] = {
     "branch": "which branch is taken depends on values in a tensor, and a graph has none while it is captured",
     "item": "`.item()` needs a value out of a tensor, and a graph has none while it is captured",
     "backward": "torch does not trace `.backward()`",
-    "operator": lambda broken, found: (
-        "it takes numbers out of a tensor, and a graph has none while it is captured" * _takes_number(found)),
+    "operator": lambda broken, found: "it takes numbers out of a tensor, and a graph has none while it is captured" * (
+        found.name == "_local_scalar_dense"),
     **dict.fromkeys(("assertion", "data"),
                     "it depends on values in a tensor, and a graph has none while it is captured"),
     "asked": _graph_break,

@@ -31,7 +31,7 @@ from ..torch_text.user_expressions import in_words as in_words_of_frame
 from ..torch_text.user_expressions import reads_stack, stack_value
 from .markdown import code, one_line, prose, some
 
-#: Things that changed at once that one row tells.
+#: Things that changed at once that are in one row.
 _MOST = 3
 
 
@@ -42,10 +42,7 @@ def viewed(subjects: Iterable[str]) -> set[str]:
 
 
 def made_anew_on_stack(compilations: Iterable[Compilation]) -> set[str]:
-    """Return the values on the stack at a graph break that are another object at each call, ``___stack0``.
-
-    The recompiles for them tell. A version that wants one of them serves no call but the one that it was compiled for.
-    """
+    """Return the values on the stack at a graph break that are another object at each call, ``___stack0``."""
     return {name for compilation in compilations for failure in compilation.guard_failures
             if is_made_anew(failure) and (name := stack_value(failure.source))}
 
@@ -62,8 +59,6 @@ class Change:
         others: of the versions that failed for another thing.
         on_stack: the subject is a value that was on the stack at a graph break.
         keywords: where the number of keyword arguments changed, which ones, and whether this call has them.
-        holder: where ``self`` is of the closure of another function, such as a hook, what holds that function:
-            ``"self.block._forward_hooks"``.
     """
 
     subject: str
@@ -73,7 +68,6 @@ class Change:
     others: tuple[GuardFailure, ...] = ()
     on_stack: bool = False
     keywords: tuple[tuple[str, bool], ...] = ()
-    holder: str = ""
 
     @property
     def before(self) -> str:
@@ -95,9 +89,9 @@ class Change:
         for was, failure in zip(self.was, self.failures):
             if failure.entry:
                 by_value.setdefault(was, {})[code(str(failure.entry))] = None
-        told = [(f"{value(was)} in " if was and was != self.before else "of ") + some(list(entries), 3)
+        shown = [(f"{value(was)} in " if was and was != self.before else "of ") + some(list(entries), 3)
                 for was, entries in by_value.items()]
-        return "; ".join(told[:_MOST]) + (f"; and {len(told) - _MOST} more" if len(told) > _MOST else "")
+        return "; ".join(shown[:_MOST]) + (f"; and {len(shown) - _MOST} more" if len(shown) > _MOST else "")
 
     @property
     def lasts(self) -> bool:
@@ -143,8 +137,7 @@ class Change:
 
     def subject_text(self) -> str:
         """Return the subject as Markdown."""
-        text = code(self.subject) if _is_python(self.subject) else prose(self.subject)
-        return f"{text} ({code('self')} as a function in {code(self.holder)} holds it)" if self.holder else text
+        return code(self.subject) if _is_python(self.subject) else prose(self.subject)
 
 
 def row(changed: Sequence[Change]) -> str:
@@ -161,13 +154,13 @@ def changes(
 ) -> tuple[Change, ...]:
     """Return the changes since each version was compiled, the most telling first; one at least for a recompile.
 
-    Most telling is what no earlier version of the function met; then what most versions failed for; then what the
-    version failed for that was used last.
+    Most telling is what no earlier version met, then what most versions failed for, then what the last used one failed
+    for.
 
     Args:
         compilation: a recompile, or one that reached the limit.
         names: expressions of values that torch names by place: ``{"___stack0": "self.log.append"}``.
-        known: ``(subject, value)`` that earlier versions of the function expect; what this one tells is added.
+        known: ``(subject, value)`` of earlier versions of the function; those of this one are added.
     """
     known = set() if known is None else known
     groups: dict[str, list[GuardFailure]] = {}
@@ -184,8 +177,7 @@ def changes(
         Change(subject, tuple(failure.expected for failure in groups[subject]), groups[subject][0].seen,
                tuple(groups[subject]),
                tuple(failure for failure in compilation.guard_failures if failure not in groups[subject]),
-               any(reads_stack(failure.subject) for failure in groups[subject]),
-               holder=_holder(groups[subject][0]))
+               any(reads_stack(failure.subject) for failure in groups[subject]))
         for subject in order)
 
 
@@ -202,16 +194,6 @@ def _with_variable(subject: str, name: str) -> str:
     cell = _cell(subject)
     text = ast.get_source_segment(subject, cell) if cell is not None else None
     return subject.replace(text, name) if text else subject
-
-
-def _holder(failure: GuardFailure) -> str:
-    """Return what holds a function in whose closure a ``self`` is that a subject begins with; ``""`` for none."""
-    if closure_variable(failure) != "self":
-        return ""
-    match _cell(failure.subject):
-        case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(held)))):
-            return in_words(ast.unparse(held), {})
-    return ""
 
 
 def _cell(subject: str) -> ast.expr | None:

@@ -1,6 +1,6 @@
-"""The facts about the recompiles of a run that advice on them requires (:class:`depyf.advice.recompiles.Facts`).
+"""The facts that advice on recompiles requires (:class:`depyf.advice.recompiles.Facts`).
 
-They come from the records of all versions of a function, and are found once for each function::
+They come from all versions of a function, once for each function::
 
     x.shape[1] fixed at m.py:8 in [0/0] and [0/1]      fixed_at "`m.py:8`"
     x.shape[0]: 4 in [0/0], open in [0/1]              is_open
@@ -30,7 +30,7 @@ from .version_differences import MOST, version_differences
 
 @dataclass
 class _Versions:
-    """What the versions of one function hold of sizes and numbers: where they fix one, and those that they leave open.
+    """Where the versions of one function fix sizes and numbers, and those that they leave open.
 
     Attributes:
         fixed: the place of the line that fixes each, ``None`` where that is not known.
@@ -101,10 +101,7 @@ class Circumstances:
         return sorted(changes, key=weight)[:1]
 
     def constraint(self, compilation: Compilation) -> str:
-        """Return what is to be said of sizes that are marked dynamic and have one value, as Markdown; ``""`` for none.
-
-        Torch raises then, and gives no code.
-        """
+        """Return a sentence on sizes that are marked dynamic and have one value, as Markdown; ``""`` for none."""
         fixed = [(name, decision) for name, decision in _named(
             self.run, compilation, fixed_symbols(compilation, None)) if ".shape[" in name]
         said = []
@@ -198,7 +195,6 @@ class Circumstances:
         return False
 
     def _lengths(self, compilation: Compilation, subject: str) -> tuple[int, ...]:
-        """Return the lengths that the versions of a function hold, in their order."""
         facts = [version.facts.get(subject) for version in self.run.versions_beside(compilation)]
         return tuple(int(fact.text) for fact in facts if fact is not None and fact.text.isdigit())
 
@@ -212,17 +208,7 @@ class Circumstances:
 
 
 def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool | None:
-    """Return whether the first of the versions that leave a number open would serve its first value, too.
-
-    So it is where the first value has the type of the later one, and comes out the same in what torch tests.
-
-    Args:
-        change: what changed.
-        versions: for each, the conditions on its symbol under which it holds.
-
-    Returns:
-        ``None`` where that is not known.
-    """
+    """Return whether the first version that leaves a number open serves its first value, too; ``None`` if not known."""
     first = change.was[0] if change.was else ""
     if not are_numbers((first, change.now)):
         return None if any(versions) else True

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from ..records.model import Compilation, CompiledGraph
 from ..torch_text.parsed import parsed_expression
 from .function_summary import FunctionSummary
 from .markdown import code, some
 
+Setting = TypeVar("Setting", bound=Hashable)
+
 
 def as_written(compilation: Compilation | None) -> str:
-    """Return the arguments as they stand in a call: ``mode='max-autotune', dynamic=True``."""
+    """Return the arguments as in a call: ``mode='max-autotune', dynamic=True``."""
     given = compilation.arguments if compilation is not None else None
     return ", ".join(f"{name}={value}" for name, value in (given or {}).items())
 
 
 def with_backend(graph: CompiledGraph, compilation: Compilation | None) -> str:
-    """Return the backend of a graph and what else ``torch.compile`` was told: ``inductor (dynamic=True)``."""
-    told = as_written(compilation)
-    return graph.backend + f" ({told})" * bool(told)
+    """Return the backend of a graph and the other arguments of ``torch.compile``: ``inductor (dynamic=True)``."""
+    arguments = as_written(compilation)
+    return graph.backend + f" ({arguments})" * bool(arguments)
 
 
 def of_function(summary: FunctionSummary) -> dict[str, dict[str, str]] | None:
-    """Return each set of arguments that a function was compiled with, by how it is written; ``None`` where not known.
-
-    The one with all at their default is empty, and so is how it is written.
-    """
+    """Return each set of arguments that a function was compiled with, as written (``""``: defaults), or ``None``."""
     sets = {as_written(each): each.arguments for each in summary.compilations if each.arguments is not None}
     return sets or None
 
@@ -40,27 +40,36 @@ def in_words(sets: Collection[str]) -> str:
     return " and ".join(words[:3] + [f"{len(words) - 3} more"] * (len(words) > 3))
 
 
-def section(summaries: Sequence[FunctionSummary]) -> list[str]:
-    """Return the lines of the index on arguments, by what they are; none where all are at their default.
+def functions_by_setting(
+    summaries: Iterable[FunctionSummary], settings_of: Callable[[Compilation], Iterable[Setting]],
+) -> dict[Setting, list[str]]:
+    """Return the functions that were compiled with each setting, as Markdown; an empty setting is left out.
 
-    A function that was compiled with several sets stands with the compilations that had each of them.
+    A function that was compiled with several has the ids of the compilations with each of them.
     """
-    functions: dict[str, list[str]] = {}
+    functions: dict[Setting, list[str]] = {}
     for summary in summaries:
-        sets: dict[str, list[str]] = {}
-        for each in summary.compilations:
-            if each.arguments is not None:
-                sets.setdefault(as_written(each), []).append(code(str(each.compile_id)))
-        for told, ids in sets.items():
-            if told:
-                of = f" in {some(ids, 3)}" if len(sets) > 1 else ""
-                functions.setdefault(told, []).append(code(summary.title) + of)
+        ids: dict[Setting, dict[str, None]] = {}
+        for compilation in summary.compilations:
+            for setting in settings_of(compilation):
+                ids.setdefault(setting, {})[code(str(compilation.compile_id))] = None
+        for setting, members in ids.items():
+            if setting:
+                of = f" in {some(list(members), 3)}" if len(ids) > 1 else ""
+                functions.setdefault(setting, []).append(code(summary.title) + of)
+    return functions
+
+
+def section(summaries: Sequence[FunctionSummary]) -> list[str]:
+    """Return the lines of the index on arguments, by what they are; none where all are at their default."""
+    functions = functions_by_setting(
+        summaries, lambda each: [as_written(each)] if each.arguments is not None else [])
     if not functions:
         return []
     same = " (of Inductor, options that are those of a mode stand as that mode)" * any(
-        has_mode(each.arguments) for summary in summaries for each in summary.compilations)
+        "mode" in (each.arguments or {}) for summary in summaries for each in summary.compilations)
     return [f"Arguments of `torch.compile` that were not at their default{same}:", "",
-            *(f"* {some(of, 3)}: {code(told)}" for told, of in functions.items())]
+            *(f"* {some(of, 3)}: {code(arguments)}" for arguments, of in functions.items())]
 
 
 def is_among(option: str, arguments: Mapping[str, str] | None) -> bool:
@@ -68,8 +77,3 @@ def is_among(option: str, arguments: Mapping[str, str] | None) -> bool:
     given = parsed_expression((arguments or {}).get("options", ""))
     names = [each.value for each in given.keys if isinstance(each, ast.Constant)] if isinstance(given, ast.Dict) else []
     return option.partition(" = ")[0] in names
-
-
-def has_mode(arguments: Mapping[str, str] | None) -> bool:
-    """Return whether a mode sets options of Inductor, which it does not name."""
-    return "mode" in (arguments or {})

@@ -23,15 +23,12 @@ from .verdict import why_plain
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that counts.
+    """One thing that counts against a budget.
 
     Attributes:
-        kind: a key of :data:`KINDS`.
         function: title of the user's function.
         frame: the part of it, as Markdown: "`f` from line 9 on".
-        place: in the user's files; ``None`` where torch names none.
         cause: as Markdown, a clause.
-        compile_id: torch's ``[0/1]``.
         amount: 1; of compile time its seconds, of guards and kernels their number.
     """
 
@@ -106,13 +103,7 @@ def _seconds(run: RunIndex, summary: FunctionSummary) -> Iterator[Finding]:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of finding, which a budget can be set for.
-
-    Attributes:
-        one, many: in sentences.
-        of: its findings in a function.
-        at_line: a finding is at the line of its place, not in the function that begins there.
-    """
+    """A kind of finding; ``at_line``: it is at the line of its place, not in the function that begins there."""
 
     one: str
     many: str
@@ -156,23 +147,20 @@ def is_lost(compilation: Compilation) -> bool:
 def lost_functions(compilations: Iterable[Compilation]) -> list[Compilation]:
     """Return the first compilation by which something was lost, of each function that has one.
 
-    (A function that fails is compiled again at its next call. What continues it behind a graph break counts by itself,
-    as torch gives that up by itself.)
+    (A function that fails is compiled again at its next call. A resume function counts by itself, as torch gives it
+    up by itself.)
     """
     return _first_of_each(filter(is_lost, compilations))
 
 
 def not_compiled_by_outcome(compilations: Collection[Compilation]) -> dict[str, int]:
-    """Return the number of functions by what came of them: ``{"limit": 1, "skipped": 2, "unknown": 1}``.
-
-    These are the ones by which something was lost (:func:`lost_functions`), and those whose end was not seen.
-    """
+    """Return the number of functions that were not compiled by outcome: ``{"limit": 1, "unknown": 1}``."""
     unknown = _first_of_each(each for each in compilations if each.outcome == "unknown")
     return dict(Counter(each.outcome for each in [*lost_functions(compilations), *unknown]))
 
 
 def _first_of_each(compilations: Iterable[Compilation]) -> list[Compilation]:
-    """Return the first compilation of each function: one frame of torch's may be that of several behind a wrapper."""
+    """Return the first compilation of each function: several functions in one wrapper share torch's frame."""
     first: dict[object, Compilation] = {}
     for each in compilations:
         first.setdefault((each.compile_id.frame_key, each.user_function), each)

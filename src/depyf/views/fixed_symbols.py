@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from ..records.model import Compilation, SourceLocation, SymbolDecision
+from ..records.model import Compilation, SymbolDecision
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import sources_in_words
@@ -23,15 +23,8 @@ _MEMBERS = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.expr_c
 
 
 def fixed_symbols(compilation: Compilation, version: Version | None) -> list[SymbolDecision]:
-    """Return the decisions that fix a symbol; of one that a condition fixes, such a decision is made.
-
-    Args:
-        compilation: has the decisions.
-        version: what came of it, if that is known. Conditions that a backend tested, or a backward graph, need not be
-            among its guards.
-    """
-    fixed = [each if each.location is not None else replace(each, location=_asked_at(each, compilation))
-             for each in compilation.symbols if each.kind == "fixed"]
+    """Return the decisions that fix a symbol; for one that a condition fixes, such a decision is made."""
+    fixed = [each for each in compilation.symbols if each.kind == "fixed"]
     known = {each.symbol for each in fixed}
     created = {each.symbol: each for each in compilation.symbols if each.kind == "created"}
     for each in compilation.symbols:
@@ -43,22 +36,10 @@ def fixed_symbols(compilation: Compilation, version: Version | None) -> list[Sym
     return fixed
 
 
-def _asked_at(fixed: SymbolDecision, compilation: Compilation) -> SourceLocation | None:
-    """Return the place that asked whether a symbol is the number that it was fixed at; ``None`` if that is not known.
-
-    (While Inductor lowers a backward graph torch knows no line of the program's, and names none for what it fixed.)
-    """
-    condition = f"Eq({fixed.symbol}, {fixed.value})"
-    return next((each.location for each in reversed(compilation.symbols)
-                 if each.kind == "guarded" and each.symbol == condition and each.location is not None), None)
-
-
 def holds(condition: SymbolDecision, compilation: Compilation, version: Version | None) -> bool:
-    """Return whether a condition that torch tested may hold for each call of the version.
-
-    A backend tests whether what is open equals the numbers of the first call, for a backward graph, too, and drops that
-    again: such an equation is not among the guards.
-    """
+    """Return whether a condition that torch tested may hold for each call of the version."""
+    # (A backend tests, for a backward graph, too, whether what is open equals the numbers of the first call, and drops
+    # that again: such an equation is not among the guards.)
     if version is None or not _equals_number(condition.symbol):
         return True
     symbols = set(SYMBOL.findall(condition.symbol))

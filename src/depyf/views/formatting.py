@@ -1,4 +1,4 @@
-"""Words and numbers that several texts say in the same way."""
+"""Words and numbers that several views share."""
 
 from __future__ import annotations
 
@@ -19,12 +19,8 @@ OUTCOMES = {"failed": "failed", "limit": "stopped at the recompile limit", "skip
 OUTCOME_OF_ONE = OUTCOMES | {"limit": "the recompile limit is reached"}
 #: Outcomes of compilations whose graphs are shown although no code calls them.
 WITHOUT_CODE = ("failed", "open", "unknown")
-
-
 #: Characters of an error's message in a comment.
 _LONGEST_ERROR = 160
-
-
 #: Why torch leaves a resume function alone without a word, as the end of a sentence. (``has_tensor_in_frame``,
 #: torch/_dynamo/convert_frame.py: it compiles where it finds one, or torch among the globals that the code names.)
 NO_TENSORS = ("none of the variables that it begins with is or holds a tensor (attributes of objects do not count), "
@@ -32,10 +28,7 @@ NO_TENSORS = ("none of the variables that it begins with is or holds a tensor (a
 
 
 def error_of(compilation: Compilation | None) -> str:
-    """Return the error with which a compilation failed, in short; ``""`` where it did not fail.
-
-    ``ConstraintViolationError: Constraints violated (L['x'].size()[0])!``
-    """
+    """Return the error with which a compilation failed, in short; ``""`` where it did not fail."""
     if compilation is None or compilation.outcome != "failed":
         return ""
     failure = compilation.failure
@@ -47,25 +40,17 @@ def error_of(compilation: Compilation | None) -> str:
 
 
 def first_line(failure: Failure) -> str:
-    """Return the line that a failure begins with; with the next one where it only announces that.
-
-    ``backend='mine' raised: ValueError: no such operator``
-    """
+    """Return the first line of a failure; with the next one where it only announces that."""
     lines = [line.strip() for line in failure.reason.splitlines() if line.strip()]
     return " ".join(lines[:2] if lines and lines[0].endswith(":") else lines[:1])
 
 
 def no_version(compilation: Compilation | None) -> list[str]:
-    """Return the sentences on what torch had made of a compilation that failed; none where it did not fail.
-
-    (An exception that torch finds no later than its guards do, such as that on marked sizes that cannot be open, comes
-    when graph and code are made.)
-    """
+    """Return the sentences on what torch had made of a compilation that failed; none where it did not fail."""
     error = error_of(compilation)
-    if compilation is None or not error:
-        return []
     return [f"Compilation {compilation.compile_id} failed: {error}",
-            f"There is no version {compilation.compile_id}: what torch had made of it is never called."]
+            f"There is no version {compilation.compile_id}: what torch had made of it is never called."] \
+        if compilation is not None and error else []
 
 
 def never_called(compilation: Compilation | None) -> list[str]:
@@ -86,10 +71,7 @@ def on_stack(stack: Sequence[str], text: str) -> list[str]:
 
 
 def remarks(notes: Iterable[str]) -> list[str]:
-    """Return the notes on what the whole of the records lacks.
-
-    They were made from a log, the run was killed, or calls were in plain Python that torch says nothing of.
-    """
+    """Return the notes on what the records as a whole lack, as sentences."""
     return [f"{note[:1].upper()}{note[1:]}." for note in notes
             if note in (FROM_LOG, NOT_ENDED) or note.startswith(UNDER_STANCE)]
 
@@ -108,20 +90,13 @@ def stage_name(stage: GraphStage) -> str:
 
 
 def after_break(file: str, line: int, branch: Branch | None = None) -> str:
-    """Return ``at model.py:34, after a graph break, where x.max() > 3.0 is true``.
-
-    (The break itself may be in a function that is called there.)
-    """
+    """Return ``at model.py:34, after a graph break, where x.max() > 3.0 is true``."""
     place = f"at {os.path.basename(file)}:{line}" if file else f"in line {line}"
     return f"{place}, after a graph break" + on_branch(branch, lambda text: text)
 
 
 def on_branch(branch: Branch | None, shown: Callable[[str], str] = code) -> str:
-    """Return the branch that a resume function continues, as the end of a sentence; empty where there is none.
-
-    Args:
-        shown: makes code of the condition.
-    """
+    """Return the branch that a resume function continues, as the end of a sentence; empty where there is none."""
     return f", where {shown(branch.condition)} is {'true' if branch.held else 'false'}" if branch else ""
 
 
@@ -149,10 +124,7 @@ def seconds(value: float) -> str:
 
 # --- Short names of files: as much of each path as distinguishes the files of a run -----------------
 def short_names(files: Iterable[str]) -> dict[str, str]:
-    """Return the shortest ends of paths that tell the files from each other.
-
-    A path that torch cut has the name of the file that it is the end of.
-    """
+    """Return the shortest ends of paths that distinguish the files; a path that torch cut has its file's name."""
     paths = dict.fromkeys(files)
     whole = {path: [other for other in paths if other.endswith(("/" + path, "\\" + path))] for path in paths}
     parts = {path: path.replace("\\", "/").split("/") for path in paths if len(whole[path]) != 1}
@@ -187,19 +159,15 @@ def what_called(graph: CompiledGraph) -> str:
     """Return what called or was called, in Markdown; ``""`` for a graph of a frame."""
     if graph.call is None:
         return ""
+    function = code(graph.call.function)
     if not graph.by_compiler:
-        return f"shown by {code(graph.call.function)} in a thread that compiled nothing,"
+        return f"shown by {function} in a thread that compiled nothing,"
     # (Without generated code it is unknown whether the call returned.)
-    return f"{'compiled by' if graph.kernels else 'given to'} {code(graph.call.function)}"
+    return f"{'compiled by' if graph.kernels else 'given to'} {function}"
 
 
 def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None = None) -> list[str]:
-    """Return the sentence on the call that a graph was compiled by, in Markdown; none where torch compiled a frame.
-
-    Args:
-        graph: its records.
-        place: the words for the line that called; ``None``: its path.
-    """
+    """Return the sentence on the call that compiled a graph, in Markdown; none where torch compiled a frame."""
     call = graph.call
     if call is None:
         return []
@@ -208,10 +176,7 @@ def by_call(graph: CompiledGraph, place: Callable[[SourceLocation], str] | None 
 
 
 def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
-    """Return the graphs that were compiled, or only shown, without a Dynamo frame.
-
-    (A call that raised before there was a graph has none.)
-    """
+    """Return the graphs that were compiled, or only shown, without a Dynamo frame."""
     return [graph for graph in graphs if graph.call is not None and (graph.stages or graph.kernels)]
 
 

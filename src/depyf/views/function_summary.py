@@ -1,4 +1,4 @@
-"""A function of the user's with everything that was compiled of it."""
+"""A user's function with everything that was compiled of it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,7 @@ from .grouping import recompiles
 
 @dataclass
 class FunctionSummary:
-    """A function with everything that was compiled of it: itself and what continues after its graph breaks.
-
-    Attributes:
-        name: as in texts and files.
-        title: in the user's words.
-        location: of the function that the user means.
-        wrappers: what it is called through, outermost first.
-    """
+    """A function with everything that was compiled of it, and its wrappers, outermost first."""
 
     name: str
     title: str

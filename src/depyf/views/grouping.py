@@ -51,12 +51,10 @@ def path_from_frame(broken: GraphBreak, compilation: Compilation) -> tuple[Sourc
     stack = broken.stack
     if 0 < broken.depth <= len(stack):
         return stack[-broken.depth :]
-    own = plain_name(compilation.function)
-    for at in range(len(stack) - 1, -1, -1):
-        if plain_name(stack[at].function) == own and (
-                compilation.location is None or stack[at].filename == compilation.location.filename):
-            return stack[at:]
-    return stack[-1:]
+    own, location = plain_name(compilation.function), compilation.location
+    begins = [at for at, place in enumerate(stack) if plain_name(place.function) == own
+              and (location is None or place.filename == location.filename)]
+    return stack[begins[-1] if begins else -1 :]
 
 
 def kind_of_failure(failure: GuardFailure) -> str:

@@ -32,7 +32,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def is_made_by_inductor(decision: SymbolDecision) -> bool:
-    """Return whether Inductor asked for a condition, and no line of the user's did."""
+    """Return whether Inductor asked for a condition, rather than a user's line."""
     return decision.kind == "guarded" and decision.location is not None and is_of_backend(decision.location.filename)
 
 
@@ -46,13 +46,7 @@ def how_made(place: SourceLocation) -> str:
 def condition_of_inductor(
     failure: GuardFailure, compilation: Compilation | None, names: Mapping[str, str]
 ) -> SymbolDecision | None:
-    """Return the condition of Inductor's for which a version did not fit a call; ``None`` where that is not known.
-
-    Args:
-        failure: of a guard of the version.
-        compilation: of the version.
-        names: expressions of values that torch names by place (:meth:`.run_index.RunIndex.stack_names`).
-    """
+    """Return the condition of Inductor's for which a version did not fit a call; ``None`` where that is not known."""
     if compilation is None:
         return None
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
@@ -65,10 +59,7 @@ def condition_of_inductor(
 
 
 def condition_in_words(decision: SymbolDecision, compilation: Compilation, names: Mapping[str, str]) -> str:
-    """Return a condition with the sizes in place of their symbols: ``x.shape[0] <= 4096``.
-
-    One symbol can be that of several sizes, which are equal: a formula names the first.
-    """
+    """Return a condition with sizes in place of their symbols: ``x.shape[0] <= 4096``; of equal sizes the first."""
     known = {each.symbol: in_words(each.source.partition(", ")[0], names)
              for each in compilation.symbols if each.source}
     text = as_python(decision.symbol)

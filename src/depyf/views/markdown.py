@@ -12,10 +12,7 @@ from urllib.parse import quote
 
 
 def one_line(text: str, longest: int = 0) -> str:
-    """Return the text on one line, unprintable characters escaped, cut to ``longest`` characters (0: not cut).
-
-    It is cut behind a word where one ends near.
-    """
+    """Return the text on one line, unprintable characters escaped, cut after a word to ``longest`` (0: not cut)."""
     text = " ".join(text.split())
     if not text.isprintable():
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -60,7 +57,7 @@ def link(shown: str, file: str) -> str:
 
 
 def web_address(text: str) -> str:
-    """Return an address of the web that can stand in a link as it is; ``""`` if the text is something else."""
+    """Return an address of the web that can be in a link as it is; ``""`` if the text is something else."""
     return text if re.fullmatch(r"https?://[\w./%#?=&+-]+", text) else ""
 
 
@@ -92,9 +89,7 @@ _SPAN = re.compile(
 def spans(markdown: str, kind: str = "") -> list[list[str]]:
     """Return a line of our Markdown as ``[kind, text]``, where the kind is ``"code"``, ``"bold"`` or ``""``.
 
-    Links are text.
-
-    ``"a **bold `x`**"`` is ``[["", "a "], ["bold", "bold "], ["code", "x"]]``.
+    Links are text: ``"a **bold `x`**"`` is ``[["", "a "], ["bold", "bold "], ["code", "x"]]``.
     """
     merged: list[list[str]] = []
     for kinds, text in nested_spans(markdown, (kind,)):
@@ -107,10 +102,7 @@ def spans(markdown: str, kind: str = "") -> list[list[str]]:
 
 
 def nested_spans(markdown: str, kinds: tuple[str, ...] = ("",)) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield ``(kinds, text)`` as :func:`spans` does, with the kinds of all that a part is in, the innermost last.
-
-    ``"**bold `x`**"`` gives ``(("", "bold"), "bold ")`` and ``(("", "bold", "code"), "x")``.
-    """
+    """Yield ``(kinds, text)`` as :func:`spans` does, with the kinds of all that a part is in, the innermost last."""
     text, end = "", 0
     for match in _SPAN.finditer(markdown):
         text += markdown[end : match.start()]
@@ -134,12 +126,12 @@ def nested_spans(markdown: str, kinds: tuple[str, ...] = ("",)) -> Iterator[tupl
 
 
 def unmarked(markdown: str) -> str:
-    """Return a sentence of ours without the marks of Markdown; code keeps its backticks."""
+    """Return our Markdown without its marks; code keeps its backticks."""
     return "".join(f"`{text}`" if kind == "code" else text for kind, text in spans(markdown))
 
 
 def plain(markdown: str) -> str:
-    """Return a sentence of ours without any marks."""
+    """Return our Markdown without any marks."""
     return "".join(text for _, text in spans(markdown))
 
 
@@ -148,6 +140,11 @@ def some(items: Sequence[str], most: int, what: str = "more") -> str:
     if len(items) <= most + 1:
         return ", ".join(items)
     return f"{', '.join(items[:most])}, ... ({len(items) - most} {what})"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return ``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(items[:-1]), items[-1])))
 
 
 def count(number: int, one: str, many: str = "") -> str:

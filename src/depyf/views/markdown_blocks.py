@@ -1,4 +1,4 @@
-r"""Markdown of ours -> its blocks: the forms that :mod:`.markdown` and the sections of the index write, and no others.
+r"""Our Markdown -> its blocks: the forms that :mod:`.markdown` and the sections of the index write, and no others.
 
     ## Recompiles                               Heading(2, "Recompiles")
 
@@ -105,7 +105,7 @@ def _begins_table(lines: Sequence[str], at: int) -> bool:
 
 
 def _end_of_item(lines: Sequence[str], at: int) -> int:
-    """Return the line behind an item of a list: its lines are indented, and empty lines may stand between them."""
+    """Return the line after an item of a list: its lines are indented, with empty lines between them."""
     end = last = at + 1
     while end < len(lines) and (lines[end].startswith("  ") or not lines[end].strip()):
         end += 1

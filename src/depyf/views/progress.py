@@ -1,4 +1,4 @@
-"""A bar that tells how far something is, on the last line of a terminal."""
+"""A progress bar on the last line of a terminal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from ..harmless import harmless
 
 
 class Progress:
-    """A bar on the last line of a terminal; nothing elsewhere.
-
-    Args:
-        total: the number of steps.
-        stream: where the terminal may be.
-        wanted: show it.
-        delay: seconds from now before which nothing is shown.
-    """
+    """A bar for ``total`` steps on the last line of a terminal, shown after ``delay`` seconds; nothing elsewhere."""
 
     def __init__(self, total: int, stream: TextIO | None, wanted: bool, delay: float = 0.0) -> None:
         self._begin = time.monotonic() + delay if delay else 0.0
@@ -32,20 +25,13 @@ class Progress:
         """Draw the bar, with the name of what is done now (of any origin: the stream need not escape it)."""
         if not self.on or time.monotonic() < self._begin:
             return
-        name = " ".join(harmless(name).split())
         width = max(shutil.get_terminal_size().columns - 1, 1)
         count = f" {self.done}/{self.total} "
         room = min(30, width - len(count) - 2)
-        bar = ""
-        if room >= 5:
-            full = room * self.done // self.total
-            bar = "[" + "#" * full + "." * (room - full) + "]"
-        rest = width - len(bar) - len(count)
-        line = (bar + count + (name if len(name) <= rest else "…" + name[len(name) - rest + 1 :] if rest > 4 else ""))
-        line = line[:width]
-        if self.colour:
-            line = f"\x1b[2m{line}\x1b[0m"
-        self._write(f"\r\x1b[K{line}")
+        full = room * self.done // self.total
+        bar = f"[{'#' * full}{'.' * (room - full)}]" if room >= 5 else ""
+        line = f"{bar}{count}{' '.join(harmless(name).split())}"[:width]
+        self._write(f"\r\x1b[K\x1b[2m{line}\x1b[0m" if self.colour else f"\r\x1b[K{line}")
 
     def clear(self) -> None:
         """Take the bar away."""

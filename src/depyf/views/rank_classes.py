@@ -1,13 +1,13 @@
 """Classes of ranks that did the same, and in what a class differs from the others.
 
-Of a thousand ranks nearly all do the same. Their files of records are held against each other as text
-(:class:`AlikeFiles`); of those that hold the same one is read, and used for all::
+Of a thousand ranks nearly all do the same. Their files of records are compared as text (:class:`AlikeFiles`), and of
+those that are alike one is read::
 
     RankClass(numbers=(0, 1, 2, 4, ... 1023), ...)     1022 ranks
     RankClass(numbers=(3,), ...)                       differs in the graph breaks of `f`
 
-What is read then tells more exactly what is the same: a guard on a set has another order in each process. Times, caches
-and ids are no difference.
+The records that are read are compared once more: a guard on a set has another order in each process. Times, caches and
+ids are no difference.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .. import budgets
 from ..finishing.recorded import read_records
 from ..reading import lines
 from ..records import store
-from ..records.model import Capture, CompiledGraph, CompileId, GraphStage, Guard, Kernel
+from ..records.model import Capture, CompileId, GraphStage, Guard, Kernel
 from ..records.run_directory import FILE, RANK
 from ..torch_text.global_names import plain_name, resumed_function
 from .formatting import stage_name
-from .markdown import code, some
+from .markdown import code, listed, some
 
 #: In texts of graphs: what differs between ranks that run the same.
 IDS = re.compile(r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=/rank_)\d+|__compiled_fn_\d+(?:_[0-9a-f_]{36,})?"
@@ -50,14 +50,7 @@ Facts = Mapping[tuple[str, str], tuple[bytes, ...]]
 
 @dataclass(frozen=True, order=True)
 class Member:
-    """A rank of a class.
-
-    Attributes:
-        number: of the rank.
-        folder: its name.
-        index: the name of its own index; empty if it has none.
-        seconds: how long its compilations took.
-    """
+    """A rank of a class: its number, folder, own index (empty if it has none), and seconds of compiling."""
 
     number: int
     folder: str
@@ -67,15 +60,7 @@ class Member:
 
 @dataclass(frozen=True)
 class RankClass:
-    """Ranks that did the same.
-
-    Attributes:
-        members: in order.
-        capture: what the first holds; ``None`` if nothing can be read.
-        ended: their runs came to their end.
-        trouble: why nothing can be read.
-        facts: digests of what they did.
-    """
+    """Ranks that did the same, with the records of the first, or why these cannot be read."""
 
     members: tuple[Member, ...]
     capture: Capture | None
@@ -95,13 +80,7 @@ class RankClass:
 
 
 def read_ranks(directory: str, folders: Mapping[int, str], index: str) -> list[RankClass]:
-    """Return the ranks of a run by classes, in the order of the first of each.
-
-    Args:
-        directory: that holds the folders.
-        folders: of the ranks, by number.
-        index: the name of a rank's own index.
-    """
+    """Return the ranks of a run by classes, in the order of the first of each."""
     files = AlikeFiles()
     groups: dict[object, list[Member]] = {}
     for number, name in folders.items():
@@ -164,32 +143,21 @@ def _read(directory: str, members: tuple[Member, ...]) -> RankClass:
 
 # --- what is compared -----------------------------------------------------------------------------
 def differences(one: RankClass, other: RankClass) -> list[str]:
-    """Return in what two classes differ: ``the graph breaks of `f```.
-
-    Of a run that did not end only graphs are compared: the rest it may have lacked the time for.
-    """
+    """Return in what two classes differ; of a run that did not end only the graphs are compared."""
     parts: dict[str, list[str]] = {}
     of_subjects: dict[str, list[str]] = {}
     ended = one.ended and other.ended
     for key in dict.fromkeys((*one.facts, *other.facts)):
         ours, theirs = one.facts.get(key, ()), other.facts.get(key, ())
-        if ours == theirs or not ended and (not key[0].endswith("graph") or _begins(ours, theirs)):
+        if ours == theirs:
             continue
+        if not ended and (not key[0].endswith("graph") or all(one == other for one, other in zip(ours, theirs))):
+            continue  # (the rest it may have lacked the time for)
         parts.setdefault(key[0], []).append(key[1])
     for part, subjects in parts.items():
         of_subjects.setdefault(some(subjects, 4) if subjects[0] else "", []).append(part)
-    return [f"{_listed(several)} of {subjects}" if subjects else "; ".join(several)
+    return [f"{listed(several)} of {subjects}" if subjects else "; ".join(several)
             for subjects, several in of_subjects.items()]
-
-
-def _listed(parts: Sequence[str]) -> str:
-    """Return ``the a``, ``the a and the b``, ``the a, the b and the c``."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-
-
-def _begins(one: Sequence[bytes], other: Sequence[bytes]) -> bool:
-    """Return whether one is how the other begins."""
-    return all(ours == theirs for ours, theirs in zip(one, other))
 
 
 def facts(capture: Capture) -> Facts:
@@ -225,40 +193,37 @@ def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
                 yield "the transformed code", subject, _compared(entry.transformed)
     for graph in capture.graphs:
         subject = subjects.get(graph.compile_id.key, "")
-        yield from _parts_of_graph(graph, subject)
+        for stage in graph.stages:
+            yield f"the {stage_name(stage)} graph", subject, _compared(stage)
+        for kernel in graph.kernels:
+            yield "the kernels", subject, _compared(kernel)
     for source in capture.sources:
         yield f"the file {code(source.path)}", "", source.text
 
 
-def _parts_of_graph(graph: CompiledGraph, subject: str) -> Iterator[tuple[str, str, Any]]:
-    for stage in graph.stages:
-        yield f"the {stage_name(stage)} graph", subject, _compared(stage)
-    for kernel in graph.kernels:
-        yield "the kernels", subject, _compared(kernel)
-
-
 def _compared(value: Any) -> Any:
     """Return a part of records without what is no difference."""
-    if isinstance(value, str):
-        return IDS.sub("_", value)
-    if isinstance(value, Guard):
-        from .diff.canonical import guard_text  # (most runs have one rank)
+    from .diff.canonical import guard_text, kernel_lines  # (most runs have one rank)
 
-        return IDS.sub("_", guard_text(value))
-    if isinstance(value, GraphStage):
-        return value.stage, IDS.sub("_", value.text), _compared(value.inputs)
-    if isinstance(value, Kernel):
-        from .diff.canonical import kernel_lines
-
-        return tuple(kernel_lines(value))
-    if isinstance(value, (tuple, list)):
-        return tuple(map(_compared, value))
-    if isinstance(value, dict):
-        return tuple((name, _compared(each)) for name, each in sorted(value.items()))
-    if dataclasses.is_dataclass(value) and not isinstance(value, CompileId):
+    match value:
+        case str():
+            return IDS.sub("_", value)
+        case Guard():
+            return IDS.sub("_", guard_text(value))
+        case GraphStage():
+            return value.stage, IDS.sub("_", value.text), _compared(value.inputs)
+        case Kernel():
+            return tuple(kernel_lines(value))
+        case CompileId():
+            return None
+        case tuple() | list():
+            return tuple(map(_compared, value))
+        case dict():
+            return tuple((name, _compared(each)) for name, each in sorted(value.items()))
+    if dataclasses.is_dataclass(value):
         kind: Any = type(value)
         return tuple(_compared(getattr(value, name)) for name in _fields(kind))
-    return None if isinstance(value, CompileId) else value
+    return value
 
 
 @functools.cache
@@ -272,8 +237,8 @@ def _fields(kind: Any) -> tuple[str, ...]:
 #     {"record":"compilation", ... "seconds":0.92495, ... "expression":"___check_obj_id(L['f'], 140084081999072)" ...}
 #     {"record":"compilation", ... "seconds":1.09615, ... "expression":"___check_obj_id(L['f'], 139784071912096)" ...}
 #
-# The first line becomes a *template*: the pieces between what differs. Of each further line it is asked whether it has
-# these pieces, which costs hardly more than to read it.
+# The first line becomes a *template*: the pieces between what differs. To test whether another line has these pieces
+# costs little more than to read it; to normalise each line costs 80 times as much.
 #: Parts of a line of records that differ between processes which do the same.
 _VARIES = re.compile(
     rb'(?<="start":)[-+.\deE]+|(?<="seconds":)[-+.\deE]+|(?<="guard_microseconds":)\d+|(?<="date":)"[^"]*"'
@@ -289,34 +254,23 @@ _TRIED = 16
 
 
 class _Template:
-    """A line without what differs.
-
-    Attributes:
-        number: of the template; two lines that hold the same have one.
-    """
+    """A line of records without what differs between ranks; lines that say the same have one number."""
 
     def __init__(self, line: bytes, number: int) -> None:
-        self.number = number
-        self.line = line
+        self.line, self.number = line, number
 
     @functools.cached_property
-    def _pieces(self) -> tuple[list[bytes], bytes]:
-        pieces, at = [], 0
-        for part in _VARIES.finditer(self.line):
-            pieces.append(self.line[at : part.start()])
-            at = part.end()
-        return pieces, self.line[at:]
+    def _pieces(self) -> list[bytes]:
+        return _VARIES.split(self.line)
 
     def fits(self, line: bytes) -> bool:
-        """Return whether a line holds the same."""
+        """Return whether a line says the same."""
         if line == self.line:
             return True
-        pieces, last = self._pieces
-        at, varies = 0, _VARIES.match
+        *pieces, last = self._pieces
+        at = 0
         for piece in pieces:
-            if not line.startswith(piece, at):
-                return False
-            part = varies(line, at + len(piece))
+            part = _VARIES.match(line, at + len(piece)) if line.startswith(piece, at) else None
             if part is None:
                 return False
             at = part.end()
@@ -324,17 +278,14 @@ class _Template:
 
 
 class AlikeFiles:
-    """Tells which files of records hold the same; files are added one by one."""
+    """Finds files of records that are alike; files are added one by one."""
 
     def __init__(self) -> None:
         self._templates: dict[int, list[_Template]] = {}  # by the number of the line in its file
         self._count = 0
 
     def add(self, directory: str) -> tuple[tuple[int, ...], float]:
-        """Return a key that files share which hold the same, and how many seconds its compilations took.
-
-        Args:
-            directory: of a run.
+        """Return a key that is equal for files that are alike, and how many seconds the compilations of a run took.
 
         Raises:
             OSError: there is no file of records, or it cannot be read.

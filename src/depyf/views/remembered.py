@@ -22,11 +22,7 @@ def remembered() -> Iterator[None]:
 
 
 def once(key: Hashable, make: Callable[[], Made]) -> Made:
-    """Return the result of ``make``; inside of :func:`remembered`, that of an equal key before.
-
-    Args:
-        key: holds all that ``make`` depends on, and something that tells what is made.
-    """
+    """Return the result of ``make``, made once for equal keys inside of :func:`remembered`."""
     known = _known.get()
     if known is None:
         return make()

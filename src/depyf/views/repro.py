@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..model.graph import Node, TensorType
@@ -49,8 +49,6 @@ changed in place are compared. Exit status: 0 equal, 1 different, 2 both raise t
 _NAMESPACES = ("aten", "prim", "prims", "higher_order", "inductor", "quantized", "quantized_decomposed", "mkldnn",
                "_c10d_functional", "_c10d_functional_autograd", "c10d", "c10d_functional", "fsdp", "profiler",
                "rngprims", "debugprims", "streams", "symm_mem", "_inductor_test")
-#: What an expression has that writes no value out.
-_NONE = object()
 
 
 class NotReproducible(ValueError):
@@ -146,16 +144,11 @@ def _conditions(subject: _Subject) -> Iterator[str]:
         yield f"#   ... and {len(about) - _MOST_CONDITIONS} more"
 
 
-def _values(subject: _Subject) -> dict[str, str]:
-    """Return the values that the open sizes had when the graph was compiled, as text."""
-    decisions = subject.compilation.symbols if subject.compilation else ()
-    return {each.symbol: each.value for each in decisions if each.kind == "created" and each.value}
-
-
 def _symbols(subject: _Subject) -> list[str]:
     used = sorted({symbol for node in _placeholders(subject.stage) if node.type
                    for symbol in SYMBOL.findall(node.type.text)})
-    values = _values(subject)
+    decisions = subject.compilation.symbols if subject.compilation else ()
+    values = {each.symbol: each.value for each in decisions if each.kind == "created" and each.value}
     lines = [f"{symbol} = {_number(values.get(symbol, ''), symbol)}"
              + ("" if symbol in values else "  # (its value is not recorded)") for symbol in used]
     return ["# Open sizes and numbers, with their values when the graph was compiled:", *lines] if lines else []
@@ -172,32 +165,26 @@ def _placeholders(stage: GraphStage) -> list[Node]:
     return [node for node in read_graph(stage.text).nodes if node.op == "placeholder"]
 
 
-def _inputs(subject: _Subject) -> Iterator[str]:
+def _inputs(subject: _Subject) -> list[str]:
     view = stage_view(subject.stage, subject.graph.inputs)
     sources = {each.name: each.source for each in subject.graph.inputs}
-    tensors = _tensor_conditions(subject.entry)
-    yield "def inputs():"
-    yield '    """Return the inputs of the graph, in order."""'
-    if not _placeholders(subject.stage):
-        yield "    return []"
-        return
-    yield "    return ["
+    tensors = {guard.source: one for guard in subject.entry.guards if isinstance(one := condition_of(guard), Tensor)}
+    lines = []
     for number, node in enumerate(_placeholders(subject.stage)):
         source = sources.get(node.target, sources.get(node.name, ""))
         shown = view.parameters[number] if number < len(view.parameters) else node.name
         words = in_shape_words(user_expression(source)) if source else shown
-        yield f"        {_value(node.type, tensors.get(source))},  # {shown}{f': {words}' if words != shown else ''}"
-    yield "    ]"
+        comment = f"{shown}: {words}" if words != shown else shown
+        lines.append(f"        {_value(node.type, tensors.get(source))},  # {comment}")
+    return ["def inputs():", '    """Return the inputs of the graph, in order."""',
+            *(["    return [", *lines, "    ]"] if lines else ["    return []"])]
 
 
 def _value(kind: TensorType | None, tensor: Tensor | None) -> str:
-    """Return what makes an input."""
-    if kind is None:
-        return "None"
-    if kind.number:
+    if kind is not None and kind.number:
         return kind.number
-    if kind.shape is None:
-        return kind.text if parsed_expression(kind.text) and kind.text in ("None",) else "None"
+    if kind is None or kind.shape is None:
+        return "None"
     options = ""
     if tensor is not None:
         options = ", grad=True" * tensor.requires_grad + ", parameter=True" * (tensor.cls == "Parameter")
@@ -209,16 +196,8 @@ def _tuple(items: tuple[str, ...]) -> str:
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
-def _tensor_conditions(entry: CacheEntry) -> Mapping[str, Tensor]:
-    return {guard.source: one for guard in entry.guards if isinstance(one := condition_of(guard), Tensor)}
-
-
 def _modules(text: str) -> list[str]:
-    """Return the modules that a graph names and a program has to import.
-
-    Raises:
-        NotReproducible: it names something else, a function of the user's; or it is no Python.
-    """
+    """Return the modules that a graph names; refuse one that names a function of the program."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError) as error:  # (records may come from anywhere)
@@ -234,11 +213,7 @@ def _modules(text: str) -> list[str]:
 
 
 def _registrations(stage: GraphStage) -> Iterator[str]:
-    """Yield the imports of what registers operators that are not torch's, each in the file that calls it.
-
-    Raises:
-        NotReproducible: the program registers it itself.
-    """
+    """Yield imports that register operators that are not torch's; raise where the program registers them."""
     done = set()
     for node in read_graph(stage.text).nodes:
         match node.target.split(".") if node.is_call else []:
@@ -253,8 +228,7 @@ def _registrations(stage: GraphStage) -> Iterator[str]:
             yield f"import {module}  # registers {space}::{name}\n"
 
 
-def _attributes(subject: _Subject) -> Iterator[str]:
-    """Yield the function that gives the graph the tensors that it reads from itself, by their annotations."""
+def _attributes(subject: _Subject) -> list[str]:
     graph = read_graph(subject.stage.text)
     inner = {each.name for _, each in graph.walk()}
     read = [node for node in graph.nodes if node.target.partition(".")[0] not in inner]
@@ -265,75 +239,44 @@ def _attributes(subject: _Subject) -> Iterator[str]:
     unknown = [node.target for node in nodes if node.type is None or node.type.shape is None]
     if unknown:
         raise NotReproducible(f"the graph reads {unknown[0]} from itself, and the dump does not say what that is")
-    yield "def attributes():"
-    yield '    """Return what the graph reads from itself, by path."""'
     values = [f"        {target!r}: {_value(kind, None)},"
               for target, kind in {node.target: node.type for node in nodes}.items()]
-    yield from ["    return {", *values, "    }"] if values else ["    return {}"]
+    return ["def attributes():", '    """Return what the graph reads from itself, by path."""',
+            *(["    return {", *values, "    }"] if values else ["    return {}"])]
 
 
 def _arguments(subject: _Subject) -> str:
-    """Return the assignment of what torch.compile was told for a backend; above it stands what is left out."""
     given = (subject.compilation.arguments if subject.compilation is not None else None) or {}
     backend = subject.graph.backend
-    told: dict[str, object] = {}
-    left: list[str] = []
-    for name in [each for each in ("mode", "options") if given.get(each)]:
-        value, without = _written_out(given[name])
-        left += [f"{name}{part}" for part in without]
-        if value:
-            told[name] = value
-    lines = wrapping.comment(f"Left out, as no record holds its value: {', '.join(left)}") if left else []
-    if told and backend not in _BACKENDS:
-        lines += wrapping.comment(f"Left out, as it is for the backend {backend!r}: {', '.join(told)}")
-        told = {}
-    return "\n".join([*lines, f"ARGUMENTS = {({backend: told} if told else {})!r}  # of torch.compile, by backend"])
+    values = {name: _value_of(given[name]) for name in ("mode", "options") if given.get(name)}
+    unknown = [name for name, value in values.items() if value is None]
+    known = {name: value for name, value in values.items() if value is not None}
+    lines = wrapping.comment(f"Left out, as no record holds its value: {', '.join(unknown)}") if unknown else []
+    if known and backend not in _BACKENDS:
+        lines += wrapping.comment(f"Left out, as it is for the backend {backend!r}: {', '.join(known)}")
+        known = {}
+    return "\n".join([*lines, f"ARGUMENTS = {({backend: known} if known else {})!r}  # of torch.compile, by backend"])
 
 
-def _written_out(text: str) -> tuple[object, list[str]]:
-    """Return the value that a text writes out, and the items without which: ``["['guard_filter_fn']"]``.
-
-    ``(None, [""])`` where it writes none out.
-    """
+def _value_of(text: str) -> object:
+    """Return the value of an argument that its text writes out; ``None`` where the text leaves anything out."""
     node = parsed_expression(text)
-    if not isinstance(node, ast.Dict):
-        value = _literal(node)
-        return (None, [""]) if value is _NONE else (value, [])
-    whole: dict[object, object] = {}
-    without = []
-    for key, value in zip(node.keys, node.values):
-        item = _literal(ast.Dict([key], [value]))
-        if isinstance(item, dict):
-            whole.update(item)
-        else:
-            without.append(f"[{key.value!r}]" if isinstance(key, ast.Constant) else "[...]")
-    return whole, without
-
-
-def _literal(node: ast.expr | None) -> object:
-    """Return the value that an expression writes out whole (``...`` stands for what was cut); else :data:`_NONE`."""
     if node is None or any(isinstance(each, ast.Constant) and each.value is ... for each in ast.walk(node)):
-        return _NONE
+        return None  # (``...`` is what was cut)
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return _NONE
+        return None
 
 
-def _settings(subject: _Subject) -> Iterator[str]:
-    """Yield the function that sets torch as it was."""
+def _settings(subject: _Subject) -> list[str]:
     conditions = map(condition_of, subject.entry.guards)
     state = next((dict(one.settings) for one in conditions if isinstance(one, State)), {})
-    yield "@contextlib.contextmanager"
-    yield "def settings():"
-    yield '    """Set torch as it was when the graph was compiled."""'
-    yield "    with contextlib.ExitStack() as stack:"
-    if "grad_mode" in state:
-        yield f"        stack.enter_context(torch.set_grad_enabled({state['grad_mode']}))"
+    entered = [f"torch.set_grad_enabled({state['grad_mode']})"] if "grad_mode" in state else []
     cast = parsed_expression(state.get("autocast", "{}"))
-    for device, dtype in zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ():
-        yield f"        stack.enter_context(torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)}))"
-    yield f"        torch.set_default_dtype({state.get('default_dtype', 'torch.float32')})"
-    yield "        yield"
-    yield ""
-    yield ""
+    entered += [f"torch.autocast({ast.unparse(device or dtype)}, {ast.unparse(dtype)})"
+                for device, dtype in (zip(cast.keys, cast.values) if isinstance(cast, ast.Dict) else ())]
+    return ["@contextlib.contextmanager", "def settings():",
+            '    """Set torch as it was when the graph was compiled."""', "    with contextlib.ExitStack() as stack:",
+            *(f"        stack.enter_context({each})" for each in entered),
+            f"        torch.set_default_dtype({state.get('default_dtype', 'torch.float32')})", "        yield", "", ""]

@@ -39,17 +39,16 @@ from .version_differences import Difference, as_row, keywords, version_differenc
 
 
 class RunIndex:
-    """A capture, with its records tied together.
+    """A capture with its records linked to each other.
 
     Attributes:
         graphs: by name.
-        pieces: of each graph that its backend split, by its name: the graphs that were compiled of it.
+        pieces: of each graph that its backend split, by its name.
         entries: the frame and the cache entry of a compilation, by its ``key``.
         frames: by the name that code calls them.
         summaries: the functions, in the order of their first compilation.
         summary_of: the function of a compilation, by its ``key``.
-        short: the shortest ends of paths that tell the files from each other.
-        source: what the texts of the user's files say.
+        short: the shortest ends of paths that distinguish the files.
     """
 
     def __init__(self, capture: Capture) -> None:
@@ -111,20 +110,10 @@ class RunIndex:
 
     def is_recompile(self, compilation: Compilation) -> bool:
         """Return whether a function was compiled again: torch counts versions by frame, which functions can share."""
-        if compilation.guard_failures:
-            return True
         this, summary = compilation.compile_id, self.summary_of.get(compilation.compile_id.key)
-        return this.recompile > 0 and (summary is None or self._first_of_frame.get(
-            (id(summary), this.frame_key)) != this.key)
-
-    @cached_property
-    def _first_of_frame(self) -> dict[tuple[int, tuple[int, int]], tuple[int, int, int]]:
-        """The first compilation of each frame of a function, by the identity of its summary and the frame's key."""
-        first: dict[tuple[int, tuple[int, int]], tuple[int, int, int]] = {}
-        for summary in self.summaries:
-            for each in summary.compilations:
-                first.setdefault((id(summary), each.compile_id.frame_key), each.compile_id.key)
-        return first
+        return bool(compilation.guard_failures) or this.recompile > 0 and (summary is None or any(
+            each.compile_id.frame_key == this.frame_key and each.compile_id.key < this.key
+            for each in summary.compilations))
 
     def entry(self, compilation: Compilation) -> CacheEntry | None:
         """Return the cache entry that a compilation made."""
@@ -145,6 +134,15 @@ class RunIndex:
         """Return the names of graphs that the code of a compilation calls."""
         entry = self.entry(compilation)
         return entry.graph_names if entry else ()
+
+    def graphs_of(self, summaries: Sequence[FunctionSummary]) -> set[str]:
+        """Return the names of graphs that the code of functions calls."""
+        lost = self.capture.lost
+        called = {name for summary in summaries for each in summary.done for name in self.graph_names(each)}
+        # (Of an older dump the compilations are not known.)
+        return called | {name for summary in summaries if summary.function and not summary.compilations
+                         for frame in summary.function.frames for entry in frame.entries
+                         if entry.compile_id.key not in lost for name in entry.graph_names}
 
     def name_of(self, compilation: Compilation) -> str:
         """Its function in the user's words, as Markdown: ``Block.forward``, ``f`` from line 9 on."""
@@ -174,13 +172,9 @@ class RunIndex:
         return known[0] if known else self._frames_by_number.get(compilation.compile_id.frame_key)
 
     def _frame_without_code(self, compilation: Compilation) -> Frame | None:
-        """Return the frame of a resume function that was given up, where only one can be meant.
-
-        (Both that continue a branch have one name and one line.)
-        """
-        frames = [frame for frame in self.frames.values() if not frame.entries and frame.may_be_of(
-            compilation.function, compilation.location)]
-        frames = _only_asked(frames)
+        """Return the frame of a resume function that was given up, where only one can be meant (of two branches)."""
+        frames = _only_asked([frame for frame in self.frames.values() if not frame.entries and frame.may_be_of(
+            compilation.function, compilation.location)])
         return frames[0] if len(frames) == 1 else None
 
     @cached_property
@@ -192,15 +186,9 @@ class RunIndex:
 
         ``{"___stack0": "self.log.append"}``. (A constant is no name for the value that it has.)
         """
-        return {name: text for name, text in self._on_stack(compilation) if number(text) is None}
-
-    def constants_on_stack(self, compilation: Compilation) -> dict[str, str]:
-        """Return the numbers that a resume function takes because the line of the break has them: ``___stack1``: 0."""
-        return {name: text for name, text in self._on_stack(compilation) if number(text) is not None}
-
-    def _on_stack(self, compilation: Compilation) -> list[tuple[str, str]]:
         frame = self.frame_of(compilation)
-        return [(f"___stack{number}", text) for number, text in enumerate(frame.stack if frame else ()) if text]
+        return {f"___stack{at}": text for at, text in enumerate(frame.stack if frame else ())
+                if text and number(text) is None}
 
     @cached_property
     def _changes(self) -> dict[tuple[int, int, int], tuple[Change, ...]]:
@@ -210,26 +198,18 @@ class RunIndex:
             for c in self.capture.compilations}
 
     def changes(self, compilation: Compilation) -> tuple[Change, ...]:
-        """Return the changes since each version was compiled, the most telling first.
-
-        None where nothing was compiled again.
-        """
+        """Return the changes since each version was compiled, the most telling first; none for a first compilation."""
         return self._changes[compilation.compile_id.key]
 
     def _completed(self, compilation: Compilation, change: Change) -> Change:
-        """Return the change with what the new version tells.
-
-        That is the value, where nothing else does, and the keyword arguments, where their number changed.
-        """
+        """Return the change with what the new version says: the value, or the keyword arguments that it got."""
         if (view := self._view(change)):
             return replace(change, subject=view, was=(A_VIEW,) * len(change.was), now="no view")
         known = self.version_of(change.failures[0].entry) if is_read_by_place(change.subject) else None
         if known is not None:
             change = replace(change, subject=known.keys.named(change.subject))
         if "the same object" in change.was:  # (of an enumeration, whose members the guards name)
-            was = tuple(self._value(failure.entry, change.subject) or was
-                        for was, failure in zip(change.was, change.failures))
-            now = self._value(compilation.compile_id, change.subject)
+            was, now = self._expected(change), self._value(compilation.compile_id, change.subject)
             if "the same object" not in was and now not in ("", *was):
                 return replace(change, was=was, now=now)
         if (change.before, change.now) == ("there", "missing"):
@@ -246,19 +226,18 @@ class RunIndex:
         return replace(change, keywords=keywords(old, new, int(change.now) - int(change.was[0])))
 
     def _moved(self, compilation: Compilation, change: Change) -> Change:
-        """Return the change of an attribute that torch no longer found where it was, with what it was and is.
-
-        A module, a parameter or a buffer that is assigned to an attribute is kept in another dictionary of its module.
-        """
+        """Return the change of an attribute that torch found in another dictionary of its module, with its values."""
         new = self.version(compilation)
-        known = new.facts.get(f"type({change.subject})", new.facts.get(change.subject)) if new is not None else None
+        facts = new.facts if new is not None else {}
+        known = facts.get(f"type({change.subject})", facts.get(change.subject))
         now = self._value(compilation.compile_id, change.subject) or (known.text if known is not None else "")
-        inner = [fact for fact in (new.facts if new is not None else ()) if f"{change.subject}." in fact]
-        if inner and not now:
-            now = "a module" if any(f"{change.subject}._modules" in fact for fact in inner) else "another object"
-        was = tuple(self._value(failure.entry, change.subject) or was
-                    for was, failure in zip(change.was, change.failures))
-        return replace(change, was=was, now=now) if now else change
+        if not now and any(f"{change.subject}." in fact for fact in facts):
+            now = "a module" if any(f"{change.subject}._modules" in fact for fact in facts) else "another object"
+        return replace(change, was=self._expected(change), now=now) if now else change
+
+    def _expected(self, change: Change) -> tuple[str, ...]:
+        return tuple(self._value(failure.entry, change.subject) or was
+                     for was, failure in zip(change.was, change.failures))
 
     def _view(self, change: Change) -> str:
         """Return the argument that is no view of a tensor, where versions read the sizes of that tensor; else ``""``.
@@ -301,10 +280,9 @@ class RunIndex:
         return self._versions_of(frame) if frame is not None else ()
 
     def _versions_of(self, frame: Frame) -> Sequence[Version]:
-        known = self._versions.get(id(frame))
-        if known is None:
-            known = self._versions[id(frame)] = versions(frame, by_compile_id(self.capture.compilations))
-        return known
+        if id(frame) not in self._versions:
+            self._versions[id(frame)] = versions(frame, by_compile_id(self.capture.compilations))
+        return self._versions[id(frame)]
 
     def _before(self, compilation: Compilation) -> tuple[Version, Version] | None:
         """Return the version that a recompile is compared with, as in the full code, and what was compiled then."""
@@ -325,10 +303,7 @@ class RunIndex:
         return self._differences[key]
 
     def besides(self, compilation: Compilation) -> str:
-        """In what else a version differs from the earlier one that is most like it, as a clause of Markdown.
-
-        Torch names the first difference alone. ``""`` where there is nothing else.
-        """
+        """Return in what else a version differs from the earlier one most like it, as a clause; ``""`` for nothing."""
         pair = self._before(compilation)
         return as_row(*pair, self.differences(compilation)) if pair else ""
 
@@ -340,26 +315,26 @@ class RunIndex:
     def condition_of_inductor(self, failure: GuardFailure) -> SymbolDecision | None:
         """Return the condition of Inductor's that failed; ``None`` where another did, or where that is not known."""
         version = self.version_of(failure.entry)
-        made = version.compilation if version is not None else None
-        return condition_of_inductor(failure, made, self.stack_names(made)) if made is not None else None
+        compilation = version.compilation if version is not None else None
+        return condition_of_inductor(failure, compilation, self.stack_names(compilation)) if compilation else None
 
     def line_guarded_for(self, failure: GuardFailure) -> SourceLocation | None:
         """Return the user's line because of which torch guards what failed; ``None`` where no record has it.
 
-        Of a condition on sizes torch names one line, that of a layer of its own if the size was first used there. Which
-        line of the user's calls the layer says the record of the symbol.
+        Of a condition on sizes torch names one line, that of its own layer if the size was first used there. The record
+        of the symbol has the user's line that calls the layer.
         """
         if self.condition_of_inductor(failure) is not None:
             return None  # (torch names the line at which the size was used first)
         if failure.cause is None or not self._is_torchs(failure.cause.filename):
             return failure.cause
         version = self.version_of(failure.entry)
-        made = version.compilation if version is not None else None
-        if made is None:
+        compilation = version.compilation if version is not None else None
+        if compilation is None:
             return None
-        names = self.stack_names(made)
+        names = self.stack_names(compilation)
         subject = in_words(failure.subject, names)
-        return next((each.location for each in made.symbols
+        return next((each.location for each in compilation.symbols
                      if each.kind == "created" and each.source and in_words(each.source, names) == subject
                      and each.location is not None and not self._is_torchs(each.location.filename)), None)
 
@@ -375,21 +350,16 @@ class RunIndex:
     def symbols_in(self, graph: str) -> frozenset[str]:
         """Return the names of symbols in the texts of a graph."""
         if graph not in self._symbols:
-            record = self.graphs.get(graph)
-            self._symbols[graph] = frozenset(
-                word for stage in (record.stages if record else ()) for word in SYMBOL.findall(stage.text))
+            stages = self.graphs[graph].stages if graph in self.graphs else ()
+            self._symbols[graph] = frozenset(word for stage in stages for word in SYMBOL.findall(stage.text))
         return self._symbols[graph]
 
     def short_place(self, location: SourceLocation) -> str:
-        """Return ``model.py:12``, with as much of the path as tells the files of the run apart."""
+        """Return ``model.py:12``, with as much of the path as distinguishes the files of the run."""
         return f"{self.short.get(location.filename, location.filename)}:{location.line}"
 
     def fate_of(self, resume_name: str) -> str:
-        """Return the fate of a resume function.
-
-        ``"compiled"``, ``"plain"`` (it runs in plain Python), ``"failed"`` (its compilation did),
-        ``"unreached"`` (no call came there), or ``"unknown"``.
-        """
+        """Return a resume function's fate: ``compiled``, ``plain``, ``failed``, ``unreached`` or ``unknown``."""
         frame = self.frames.get(resume_name)
         if frame is None:
             return "unknown"

@@ -1,4 +1,4 @@
-"""Markdown of ours in a terminal, laid out by Rich: what ``index.md`` says, without its marks.
+"""Our Markdown in a terminal, laid out by Rich: what ``index.md`` says, without its marks.
 
 A heading is a bold line, a list keeps its dashes, a table its columns (no lines around them), and in a block of code
 lines that a difference adds or removes are green or red. A link is its text: whoever shows a page names the files.
@@ -36,13 +36,7 @@ def console_for(stream: TextIO, colours: bool, width: int) -> Console:
 
 
 def show(text: str, console: Console, choose: Callable[[Sequence[Block]], Sequence[Block]] = list) -> None:
-    """Write Markdown of ours to a console.
-
-    Args:
-        text: the Markdown.
-        console: as :func:`console_for` makes it.
-        choose: returns the blocks that are wanted.
-    """
+    """Write our Markdown to a console, those of its blocks that ``choose`` returns."""
     console.print(_Document(choose(list(blocks(harmless(text).split("\n"))))), crop=False, end="")
 
 
@@ -68,19 +62,14 @@ class _Document:
 
 
 def _laid_out(block: Block, console: Console, outermost: bool = False) -> RenderableType:
-    """Return a block as Rich lays it out.
-
-    Args:
-        block: the block.
-        console: has the styles.
-        outermost: it stands in no list.
-    """
+    """Return a block as Rich lays it out; ``outermost``: it is in no list."""
     if isinstance(block, Heading):
         text = _text(block.text, console, f"markdown.h{block.level}")
         return text if block.level < 3 else Text.assemble("  ", text)
     if isinstance(block, CodeBlock):
-        return Group(*(Text(("    " if outermost else "") + line, _style_of_code(line), no_wrap=True, overflow="ignore")
-                       for line in block.lines))
+        styles = {"+": "code.added", "-": "code.removed"}
+        return Group(*(Text(("    " if outermost else "") + line, styles.get(line[:1], "code.same"), no_wrap=True,
+                            overflow="ignore") for line in block.lines))
     if isinstance(block, Bullets):
         return _List(block, console, outermost)
     if isinstance(block, Table):
@@ -91,10 +80,6 @@ def _laid_out(block: Block, console: Console, outermost: bool = False) -> Render
             table.add_row(*(_text(cell, console, justify="default") for cell in row))
         return Padding(table, (0, 0, 0, 2))
     return _text(block.text, console, justify="left")
-
-
-def _style_of_code(line: str) -> str:
-    return {"+": "code.added", "-": "code.removed"}.get(line[:1], "code.same")
 
 
 class _List:
@@ -112,7 +97,6 @@ class _List:
 
 
 def _text(markdown: str, console: Console, style: str = "none", justify: JustifyMethod | None = None) -> Text:
-    """Return running text with its styles; a link is its text."""
     text = Text(justify=justify)
     for kinds, part in nested_spans(markdown):
         names = [style, *(_STYLES[kind] for kind in kinds if kind)]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..advice.source import Loop, Sources, blocks, loops_around
+from ..advice.source import Sources, loops_around
 from ..records.model import SourceFile, SourceLocation
 from ..torch_text.global_names import plain_name
 
@@ -41,37 +41,25 @@ class UserSource(Sources):
         return max(around, key=lambda each: each.first, default=None)
 
     def name_at(self, place: SourceLocation, name: str = "") -> str:
-        """Return ``Block.forward`` for a place in that method.
-
-        ``name`` (torch's) where the text does not tell, or tells of another function.
-        """
+        """Return ``Block.forward`` for a place in that method; torch's name where the text names another or none."""
         definition = self.function_at(place)
         if definition is None or name and definition.name.rpartition(".")[2] != name:
             return name
         return definition.name
 
     def are_in_one_function(self, place: SourceLocation, other: SourceLocation) -> bool:
-        """Return whether two places are in one function: by its name and file where the text does not tell."""
+        """Return whether two places are in one function: by its name and file where the text does not say."""
         named = [(each.filename, plain_name(each.function)) for each in (place, other)]
         functions = [self.function_at(each) for each in (place, other)]
         return named[0] == named[1] and (None in functions or functions[0] is functions[1])
 
     def end_of_statement(self, place: SourceLocation) -> int:
-        """Return the last line of the simple statement that a place is in; its own line where the text tells none."""
+        """Return the last line of the simple statement that a place is in; its own line where the text has none."""
         function = self.function_at(place)
         ends = [each.end_lineno or 0 for each in (nodes_within(function.node) if function is not None else ())
                 if isinstance(each, ast.stmt) and not hasattr(each, "body")
                 and each.lineno <= place.line <= (each.end_lineno or 0)]
         return min(ends, default=place.line)
-
-    def end_of_rest(self, place: SourceLocation) -> int:
-        """Return the last line that can run behind the statement of a place; that of its end where nothing does.
-
-        Behind ``return`` and ``raise`` nothing runs but what a ``try`` around them still does.
-        """
-        function = self.function_at(place)
-        return self.end_of_statement(place) if function is None else max(
-            _end_behind(function.node, place.line)[0], self.end_of_statement(place))
 
     def loop_around(self, place: SourceLocation) -> int | None:
         """Return the line of the innermost loop of its function that a place is repeated in."""
@@ -85,14 +73,6 @@ class UserSource(Sources):
         return [] if function is None else sorted(
             each.lineno for each in nodes_within(function.node) if isinstance(each, ast.Try)
             and each.body[0].lineno <= place.line <= (each.body[-1].end_lineno or place.line))
-
-    def contexts_of(self, place: SourceLocation, line: int) -> list[str]:
-        """Return what the ``with`` statement at a line enters, around a place in the same function."""
-        function = self.function_at(place)
-        return [] if function is None else [
-            ast.unparse(item.context_expr) for each in nodes_within(function.node)
-            if isinstance(each, (ast.With, ast.AsyncWith)) and each.lineno <= line <= each.body[0].lineno
-            and place.line <= (each.end_lineno or place.line) for item in each.items]
 
     def line(self, place: SourceLocation) -> str:
         """Return the text of a line, without its indentation."""
@@ -123,42 +103,3 @@ def nodes_within(function: _Function) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             pending += ast.iter_child_nodes(node)
-
-
-def _end_behind(around: ast.AST, line: int) -> tuple[int, bool]:
-    """Return the last line inside of a node that can run behind the statement at a line, and whether more can follow.
-
-    0 for a line that no statement in the node has.
-    """
-    for block in blocks(around):
-        for number, statement in enumerate(block):
-            if not statement.lineno <= line <= (statement.end_lineno or statement.lineno):
-                continue
-            end, goes_on = _end_behind(statement, line)
-            if not end:  # (it is the statement itself, or a test in its head)
-                end, goes_on = statement.end_lineno or statement.lineno, not _leaves(statement)
-            for each in block[number + 1 :] if goes_on else ():
-                end, goes_on = each.end_lineno or each.lineno, not _leaves(each)
-                if not goes_on:
-                    break
-            return _behind_block(around, block, end, goes_on)
-    return 0, True
-
-
-def _behind_block(around: ast.AST, block: list[ast.stmt], end: int, goes_on: bool) -> tuple[int, bool]:
-    """Return the same for what a block is of: a loop may repeat all of itself, a ``try`` takes what leaves it."""
-    if isinstance(around, Loop) and goes_on:
-        return around.end_lineno or end, True
-    if isinstance(around, ast.Try) and not goes_on:
-        if around.handlers and block is around.body and any(
-                isinstance(node, ast.Raise) for each in block for node in ast.walk(each)):
-            return around.end_lineno or end, True
-        return (around.finalbody[-1].end_lineno or end) if around.finalbody else end, False
-    return end, goes_on
-
-
-def _leaves(statement: ast.stmt) -> bool:
-    """Return whether no statement behind one in its block can run next."""
-    if isinstance(statement, ast.If):
-        return bool(statement.orelse) and all(any(map(_leaves, block)) for block in blocks(statement))
-    return isinstance(statement, (ast.Return, ast.Raise))

@@ -25,15 +25,7 @@ MOST = 3
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference between two versions.
-
-    Attributes:
-        subject: in the user's words.
-        was: what the older version wants.
-        now: what the newer one wants.
-        loops: the layers that it is the same for, ``"for i in range(2)"``.
-        is_open: the newer one is for any value of it, or for a range.
-    """
+    """One difference between two versions; ``loops``: the layers that have it; ``is_open``: the newer takes a range."""
 
     subject: str
     was: Side
@@ -59,16 +51,7 @@ def _side(side: Side) -> str:
 def version_differences(
     old: Version, new: Version, names: Mapping[str, str], reported: Collection[str]
 ) -> list[Difference]:
-    """Return what the older version asks of arguments and objects and the newer one does not.
-
-    Then the values that the newer one alone looks at.
-
-    Args:
-        old: an earlier version.
-        new: what was compiled because it did not fit.
-        names: expressions of values that torch names by place.
-        reported: subjects of torch's own reasons.
-    """
+    """Return what the older version asks and the newer does not, then the values that the newer alone looks at."""
     failing, asked = [], []
     for change in changes(old, new):
         if not change.subject or change.seen_by or is_internal_of_object(change.subject):
@@ -88,24 +71,14 @@ def version_differences(
 
 
 def _ends_earlier(old: Version, new: Version) -> bool:
-    """Return whether a graph break cut the older version short that the newer one does not have.
-
-    It does not look at what comes after the break then.
-    """
+    """Return whether a graph break that the newer version does not have cut the older version short."""
     places = [[broken.location for broken in version.compilation.breaks] if version.compilation is not None else []
               for version in (old, new)]
     return any(place not in places[1] for place in places[0])
 
 
 def keywords(old: Version, new: Version, more: int) -> tuple[tuple[str, bool], ...]:
-    """Return the keyword arguments that only one of two versions got, and whether it is the newer one.
-
-    None where the guards do not show it for certain: a version need not look at all that it gets.
-
-    Args:
-        old, new: the versions.
-        more: how many more the newer one got.
-    """
+    """Return the keyword arguments that only one version got, and whether that is the newer; none if not certain."""
     was, now = (_looked_at(version) for version in (old, new))
     gone, came = [name for name in was if name not in now], [name for name in now if name not in was]
     if more > 0 and len(came) == more and not gone:

@@ -1,4 +1,4 @@
-"""JSON for programs: in come the records or results that a command shows, out comes one document.
+"""JSON for programs: one document of the records or results that a command shows.
 
     explain_document({"": capture}, "dump")  -> {"depyf": ..., "command": "explain", "version": 1, "runs": [...]}
     written(document)                         -> its text
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import __version__
-from ...records.model import Capture, Compilation, CompiledGraph, GraphBreak, SourceLocation
+from ...records.model import Capture, Compilation, CompiledGraph, SourceLocation
 from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
 from ...torch_text.met import in_order
@@ -61,12 +61,7 @@ def place(location: SourceLocation | None, text: str = "") -> dict[str, Any] | N
 
 
 def finding(found: Finding, text: str = "") -> dict[str, Any]:
-    """Return what counts against a budget.
-
-    Args:
-        found: the finding.
-        text: the user's line at its place, where that does not have it.
-    """
+    """Return what counts against a budget; ``text`` is the user's line, where the place does not have it."""
     return {"function": found.function, "frame": plain(found.frame), "compile_id": found.compile_id,
             "place": place(found.place, text), "cause": unmarked(found.cause)}
 
@@ -105,13 +100,7 @@ def _number(budget: Budget, value: float) -> float:
 # --- ``depyf diff --json`` ---------------------------------------------------------------------------
 def diff_document(differences: Mapping[str, Difference], paths: tuple[str, str], alone: Sequence[Sequence[str]]
              ) -> dict[str, Any]:
-    """Return the differences of two runs, of each rank.
-
-    Args:
-        differences: by folder.
-        paths: of the two runs.
-        alone: folders of ranks that only the first has, and only the second.
-    """
+    """Return the differences of two runs, of each rank; ``alone``: ranks that only one of the two has."""
     return {
         **head("diff"), "before": paths[0], "after": paths[1],
         "different": any(differences.values()) or any(alone),
@@ -205,14 +194,12 @@ def _files(graph: CompiledGraph) -> list[str]:
 def _breaks(run: SectionContext) -> list[dict[str, Any]]:
     broken = [(each, compilation) for summary in run.summaries for compilation in summary.compilations
               for each in compilation.breaks]
-    return [{**finding(found, run.source.line(found.place) if found.place else ""), **_in_torchs_words(each),
-             "advice": [unmarked(text) for text in run.advice.lines_on(each, compilation)]}
-            for found, (each, compilation) in zip(findings(run, "breaks"), broken, strict=True)]
-
-
-def _in_torchs_words(broken: GraphBreak) -> dict[str, Any]:
-    return {"reason": broken.reason, "registry_id": broken.registry_id or None, "url": broken.url or None,
-            "explanation": broken.explanation, "hints": in_order(broken.hints), "skips_function": broken.skips_function}
+    return [{
+        **finding(found, run.source.line(found.place) if found.place else ""), "reason": each.reason,
+        "registry_id": each.registry_id or None, "url": each.url or None, "explanation": each.explanation,
+        "hints": in_order(each.hints), "skips_function": each.skips_function,
+        "advice": [unmarked(text) for text in run.advice.lines_on(each, compilation)]}
+        for found, (each, compilation) in zip(findings(run, "breaks"), broken, strict=True)]
 
 
 def _recompiles(run: SectionContext) -> list[dict[str, Any]]:

@@ -121,10 +121,7 @@ def guard_text(guard: Guard) -> str:
 
 @functools.lru_cache(maxsize=10_000)
 def _in_order(expression: str) -> str:
-    """Return an expression over sizes with the operands of sums, products, ``max`` and ``min`` sorted.
-
-    Sympy holds them in sets, which have another order in each process.
-    """
+    """Return an expression with the operands sorted that sympy has in sets, in another order in each process."""
     try:
         return ast.unparse(_Sorted().visit(ast.parse(expression, mode="eval")))
     except (SyntaxError, ValueError, RecursionError):
@@ -132,7 +129,6 @@ def _in_order(expression: str) -> str:
 
 
 class _Sorted(ast.NodeTransformer):
-    """Sorts what commutes."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         kind = type(node.op)
@@ -195,7 +191,6 @@ def times_of(name: str, number: int) -> str:
 
 
 def _counts(stage: GraphStage) -> dict[str, Counter[str]]:
-    """Return operations by the path of the module that they were called in."""
     paths = {node: call.path for call in stage.modules for node in call.nodes}
     result: dict[str, Counter[str]] = {}
     for name, node in calls(read_graph(stage.text)):

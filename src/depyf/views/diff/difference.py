@@ -20,11 +20,10 @@ from ...torch_text.global_names import plain_name
 from .. import cache_keys
 from ..causes import heading
 from ..compile_arguments import in_words, of_function
-from ..findings import not_compiled_by_outcome
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name, without_frame
 from ..function_summary import FunctionSummary
 from ..grouping import kind_of_failure
-from ..index.totals import seconds_by_phase
+from ..index.totals import Totals, seconds_by_phase
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
 from .canonical import (
@@ -38,7 +37,7 @@ from .canonical import (
     shown_lines,
     times_of,
 )
-from .pairing import Place, base_name, entries, frames, paired, places, source_lines, summaries
+from .pairing import Place, base_name, either, entries, frames, paired, places, summaries
 
 #: How many of a kind are listed one by one, unless all are wanted.
 ROWS = 8
@@ -51,15 +50,7 @@ _NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
 
 @dataclass
 class FunctionDifference:
-    """The changes in one function.
-
-    Attributes:
-        name: in the user's words; ``location`` is where it stands.
-        state: ``"new"``, ``"gone"`` or ``"changed"``.
-        numbers: those of the function that changed.
-        title: as Markdown.
-        lines: what changed, as items of a list (Markdown).
-    """
+    """The changes in one function: what is ``"new"``, ``"gone"`` or ``"changed"``, with title and lines as Markdown."""
 
     name: str
     location: SourceLocation | None
@@ -74,11 +65,9 @@ class Difference:
     """The changes from one run to another.
 
     Attributes:
-        head: in which versions of Python and torch the runs took place, and whether they ended.
+        head: changed versions of Python and torch, and which run did not end.
         numbers: of the whole run, those that changed: ``("graph breaks", 4, 8)``.
-        changed: what changed in each function.
-        times: seconds by part of torch, of both runs. They are no difference.
-        caches: why the second run did not find graphs in Inductor's cache, as Markdown. Nor are these.
+        times, caches: seconds by part of torch, and misses in Inductor's cache. They are no difference.
     """
 
     head: list[str] = field(default_factory=list)
@@ -100,48 +89,34 @@ class Difference:
 
 
 def difference(before: Capture, after: Capture, full: bool = False) -> Difference:
-    """Return the difference between two runs.
-
-    Args:
-        before, after: the two runs.
-        full: every change, and those of graphs and kernels line by line.
-    """
+    """Return the difference between two runs; ``full``: every change, those of graphs and kernels line by line."""
     old, new = RunIndex(before), RunIndex(after)
-    result = Difference(_heads(before, after), _changed(_numbers(old.summaries, old), _numbers(new.summaries, new)))
+    result = Difference(_heads(before, after), _changed(_numbers(old), _numbers(new)))
     compare = _Comparison(old, new, full)
     for summary, other in summaries(old.summaries, new.summaries):
         lines = compare.summary(summary, other)
         if lines:
-            shown = other or summary
-            assert shown is not None
-            run = new if other else old
-            title = code(shown.title) + _place(run, shown.location)
-            state = "changed" if summary and other else "new" if other else "gone"
-            changed = _changed(*(_numbers([each], of) if each else {} for each, of in ((summary, old), (other, new))))
+            shown, state = either(summary, other), _state(summary, other)
+            title = code(shown.title) + _place(new if other else old, shown.location)
+            changed = _changed(*(_numbers(run, [each]) if each else {} for run, each in ((old, summary), (new, other))))
             if state == "changed" and changed and changed != result.numbers:
                 title += f": {_arrows(changed)}"
             result.changed.append(FunctionDifference(shown.title, shown.location, state, changed, title, lines))
     for graph, later in paired(
             without_frame(before.graphs), without_frame(after.graphs), lambda each: each.name):
-        shown_graph = later or graph
-        assert shown_graph is not None
-        lines = compare.graph(graph, later, code(shown_graph.name))
+        present = either(graph, later)
+        lines = compare.graph(graph, later, code(present.name))
         if lines:
-            title = code(shown_graph.name) + _place(new if later else old, shown_graph.call)
-            state = "changed" if graph and later else "new" if later else "gone"
-            result.changed.append(FunctionDifference(shown_graph.name, shown_graph.call, state, [], title, lines))
+            title = code(present.name) + _place(new if later else old, present.call)
+            result.changed.append(FunctionDifference(
+                present.name, present.call, _state(graph, later), [], title, lines))
     result.times = _times(before, after)
     result.caches = cache_keys.between(before, after)
     return result
 
 
 def text(result: Difference, names: tuple[str, str]) -> str:
-    """Return the difference as Markdown.
-
-    Args:
-        result: the difference.
-        names: of the two runs.
-    """
+    """Return the difference between runs of these names as Markdown."""
     lines = [f"# What changed from {code(names[0])} to {code(names[1])}"]
     if result.numbers:
         lines += ["", f"{_arrows(result.numbers)}."]
@@ -162,31 +137,26 @@ def text(result: Difference, names: tuple[str, str]) -> str:
 
 
 class _Comparison:
-    """A comparison, with what is known of both runs."""
 
     def __init__(self, old: RunIndex, new: RunIndex, full: bool) -> None:
         self.old, self.new, self.full = old, new, full
-        self.sources = source_lines(old.capture), source_lines(new.capture)
 
     def summary(self, old: FunctionSummary | None, new: FunctionSummary | None) -> list[str]:
         """Items for what changed in a function."""
         if old is None or new is None:
-            summary, run, word = (new, self.new, "new") if old is None else (old, self.old, "gone")
-            assert summary is not None
-            graphs = {name for each in summary.done for name in run.graph_names(each)}
-            breaks = sum(len(each.breaks) for each in summary.compilations)
-            what = f"{count(len(summary.done), 'version')}, {count(len(graphs), 'graph')}" + (
-                f", {count(breaks, 'graph break')}" if breaks else "")
-            return [f"* **{word}** in this run: {what}"] if word == "new" else [f"* **gone**: it had {what}"]
+            summary, run = either(old, new), self.new if new else self.old
+            totals = Totals.of(run, [summary])
+            what = f"{count(totals.versions, 'version')}, {count(totals.graphs, 'graph')}" + (
+                f", {count(totals.breaks, 'graph break')}" if totals.breaks else "")
+            return [f"* **new** in this run: {what}" if new else f"* **gone**: it had {what}"]
         lines = self._facts(old, new)
         # (A function of which nothing was compiled has no places.)
-        first, second = (places(summary.function, sources) if summary.function else []
-                         for summary, sources in zip((old, new), self.sources))
+        first, second = (places(summary.function, run.source) if summary.function else []
+                         for summary, run in ((old, self.old), (new, self.new)))
         for place, other in frames(first, second):
             lines += self._frame(place, other)
         return lines
 
-    # --- breaks, recompiles, what was not compiled ---
     def _facts(self, old: FunctionSummary, new: FunctionSummary) -> list[str]:
         lines: list[str] = []
         for what, facts in (("graph break", _breaks), ("recompile", _recompiles), ("not compiled", _not_compiled)):
@@ -199,22 +169,19 @@ class _Comparison:
                     f"({_often(first)}, now {_often(second)})")
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
                 lines.append(f"* {what} {word}: {fact.text}{times}")
-        told, now = of_function(old), of_function(new)
-        if told is not None and now is not None and told != now:
-            lines.append(f"* arguments of `torch.compile`: {in_words(told)}, now {in_words(now)}")
+        was, now = of_function(old), of_function(new)
+        if was is not None and now is not None and was != now:
+            lines.append(f"* arguments of `torch.compile`: {in_words(was)}, now {in_words(now)}")
         return lines
 
-    # --- graphs, guards, kernels ---
     def _frame(self, old: Place | None, new: Place | None) -> list[str]:
-        shown = new or old
-        assert shown is not None
+        shown = either(old, new)
         where = f" {prose(shown.title)}" if shown.title else ""
         name = f" of {code(shown.name)}{where}" if shown.title else ""
         if old is None or new is None:
-            run, place, word = (self.new, new, "new") if old is None else (self.old, old, "gone")
-            assert place is not None
-            what = [self._sizes(run, entry) for entry in place.frame.entries]
-            return [f"* version{name} {word}: {each}" for each in what[:ROWS]]
+            run = self.new if new else self.old
+            return [f"* version{name} {_state(old, new)}: {self._sizes(run, entry)}"
+                    for entry in shown.frame.entries[:ROWS]]
         marks = {id(entry): self._mark(run, entry) for run, place in ((self.old, old), (self.new, new))
                  for entry in place.frame.entries}
         pairs = entries(old.frame.entries, new.frame.entries, lambda entry: marks[id(entry)])
@@ -234,10 +201,8 @@ class _Comparison:
     def _version(self, entry: CacheEntry | None, other: CacheEntry | None) -> list[str]:
         """Return items for what changed in a version, which is called :data:`_VERSION`."""
         if entry is None or other is None:
-            word, run = ("new", self.new) if entry is None else ("gone", self.old)
-            present = other if entry is None else entry
-            assert present is not None
-            return [f"* {_VERSION} {word}: {self._sizes(run, present)}"]
+            sizes = self._sizes(self.new if other else self.old, either(entry, other))
+            return [f"* {_VERSION} {_state(entry, other)}: {sizes}"]
         of = f" of {_VERSION}"
         lines = self._guards(entry, other, of)
         graphs = [run.with_pieces(each.graph_names) for run, each in ((self.old, entry), (self.new, other))]
@@ -249,16 +214,13 @@ class _Comparison:
         return lines
 
     def _mark(self, run: RunIndex, entry: CacheEntry) -> object:
-        """Equal for two versions whose captured graphs are the same."""
+        """Return what is equal for two versions whose captured graphs are the same."""
         return tuple(graph_lines(stage) for name in entry.graph_names if name in run.graphs
                      for stage in run.graphs[name].stages if stage.stage == "Captured_Graph")
 
     def _sizes(self, run: RunIndex, entry: CacheEntry) -> str:
-        graphs = [run.graphs[name] for name in entry.graph_names if name in run.graphs]
-        parts = [count(len(entry.guards), "guard")]
-        for graph in graphs:
-            parts.append(f"a graph of {_operations(graph)}")
-        return ", ".join(parts) if graphs else f"{parts[0]}, no graph"
+        graphs = [f"a graph of {_operations(run.graphs[name])}" for name in entry.graph_names if name in run.graphs]
+        return ", ".join([count(len(entry.guards), "guard"), *(graphs or ["no graph"])])
 
     def _guards(self, old: CacheEntry, new: CacheEntry, of: str) -> list[str]:
         before, after = (Counter(map(guard_text, entry.guards)) for entry in (old, new))
@@ -272,18 +234,14 @@ class _Comparison:
     def graph(self, old: CompiledGraph | None, new: CompiledGraph | None, which: str) -> list[str]:
         """Return what changed in a graph."""
         if old is None or new is None:
-            present = new or old
-            assert present is not None
-            return [f"* {which} is {'new' if old is None else 'gone'}: {_operations(present)}"]
+            return [f"* {which} is {_state(old, new)}: {_operations(either(old, new))}"]
         lines: list[str] = []
         changed: list[tuple[GraphStage, GraphStage]] = []
         for stage, other in paired(old.stages, new.stages, lambda each: (each.stage, each.index)):
             if stage is None or other is None:
-                present_stage = other or stage
-                assert present_stage is not None
-                if not present_stage.internal:
-                    word = "new" if stage is None else "gone"
-                    lines.append(f"* {which}: its {stage_name(present_stage)} graph is {word}")
+                present = either(stage, other)
+                if not present.internal:
+                    lines.append(f"* {which}: its {stage_name(present)} graph is {_state(stage, other)}")
             elif graph_lines(stage) != graph_lines(other):
                 changed.append((stage, other))
         if old.backend != new.backend and old.backend and new.backend:  # (a log names none)
@@ -294,14 +252,13 @@ class _Comparison:
             lines.append(f"* {which} changed: the {stage_name(stage)} one"
                          + (f", and so {some(more, 8)}" if more and stage.stage == "Captured_Graph" else
                             f", also {some(more, 8)}" if more else ""))
-            lines += self._operations(stage, other)
+            lines += self._changed_operations(stage, other)
             if self.full:
                 for stage, other in changed:
                     lines += _unified(stage_name(stage), shown_lines(stage), shown_lines(other))
         return lines + self._kernels(old, new, which)
 
-    def _operations(self, old: GraphStage, new: GraphStage) -> list[str]:
-        """Operations that came and went, by module, those of layers folded."""
+    def _changed_operations(self, old: GraphStage, new: GraphStage) -> list[str]:
         changed = changed_operations(old, new)
         if changed:
             return self._cut([f"  * {each}" for each in changed])
@@ -326,7 +283,6 @@ class _Comparison:
                     lines += _unified(f"kernel {kernel.index}", kernel_lines(kernel), kernel_lines(other))
         return lines
 
-    # --- text ---
     def _block(self, items: Sequence[str]) -> list[str]:
         return ["", *(f"  {line}" for line in fenced("\n".join(self._cut(items)), "diff")), ""]
 
@@ -340,12 +296,7 @@ class _Comparison:
 # --- facts of a function ----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class _Fact:
-    """Something that happened: two are equal if what they are compared by is.
-
-    Attributes:
-        text: as Markdown.
-        key: what it is compared by.
-    """
+    """Something that happened, as Markdown, with the key by which it is compared."""
 
     text: str = field(compare=False)
     key: object
@@ -383,20 +334,14 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
 
 
 # --- numbers ---------------------------------------------------------------------------------------------
-def _numbers(summaries: Sequence[FunctionSummary], run: RunIndex) -> dict[str, int]:
-    """Return the number of each kind of thing in functions, the weightiest first."""
-    compilations = [each for summary in summaries for each in summary.compilations]
-    outcomes = not_compiled_by_outcome(compilations)
-    return {
-        "graph breaks": sum(len(each.breaks) for summary in summaries for each in summary.compilations),
-        "recompiles": sum(len(summary.recompiles) for summary in summaries),
-        **{OUTCOMES.get(outcome, outcome): outcomes[outcome] for outcome in sorted(outcomes)},
-        "versions": sum(each.outcome == "compiled" for each in compilations),
-        "graphs": len({name for summary in summaries for each in summary.done for name in run.graph_names(each)})}
+def _numbers(run: RunIndex, summaries: Sequence[FunctionSummary] | None = None) -> dict[str, int]:
+    totals = Totals.of(run, summaries)
+    return {"graph breaks": totals.breaks, "recompiles": totals.recompiles,
+            **{OUTCOMES.get(outcome, outcome): number for outcome, number in sorted(totals.outcomes.items())},
+            "versions": totals.versions, "graphs": totals.graphs}
 
 
 def _changed(before: Mapping[str, int], after: Mapping[str, int]) -> list[Number]:
-    """Return the numbers of the run that are not the same."""
     rows = [(name, before.get(name, 0), after.get(name, 0)) for name in {**before, **after}]
     return [row for row in rows if row[1] != row[2]]
 
@@ -409,7 +354,7 @@ def _arrows(numbers: Sequence[Number]) -> str:
 def _heads(before: Capture, after: Capture) -> list[str]:
     lines = []
     for key, word in (("torch", "torch"), ("python", "Python"), ("world_size", "ranks")):
-        # (a log has more behind the version)
+        # (a log has more after the version)
         first, second = (capture.environment.get(key, "").partition(" ")[0] for capture in (before, after))
         if first != second:
             lines.append(f"{word} {prose(first) or 'unknown'}, now {prose(second) or 'unknown'}.")
@@ -448,6 +393,12 @@ def items(lines: Iterable[str]) -> list[list[str]]:
             result.append([])
         result[-1].append(line)
     return result
+
+
+def _state(old: object, new: object) -> str:
+    if old is None:
+        return "new"
+    return "gone" if new is None else "changed"
 
 
 def _often(number: int) -> str:

@@ -1,4 +1,4 @@
-"""``index.md``: in come the records of a run, out comes Markdown that links to its files.
+"""``index.md``: a run as Markdown with links to its files.
 
     # What torch.compile did
     1 function compiled, 2 versions in all, 2 graphs, 1.50 s.

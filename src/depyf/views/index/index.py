@@ -6,10 +6,7 @@ repeats is said once with a count: the same break at the same line, the same rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from ...records.model import Capture
-from ..cache_keys import ignored_caches
 from ..dump.folder import INDEX
 from ..markdown import code, count, link, prose, some
 from .sections.breaks import breaks
@@ -28,32 +25,20 @@ NOTES_SHOWN = 6
 
 
 def index(capture: Capture, notes_file: str = "", page: str = "", later: bool = False) -> str:
-    """Return the text of ``index.md``.
-
-    Args:
-        capture: the run. Files that its records name are linked; they stand beside the index.
-        notes_file: where all notes stand, if there is such a file.
-        page: the file of the page, if there is one.
-        later: it is made when somebody asks for it.
-    """
+    """Return the text of ``index.md``, with links to its files; ``later``: the page is made on request."""
     run = SectionContext(capture)
-    return _joined([
+    sections = [
         [*head(run), *start(run, page, later)], first(run), functions(run), timeline(run), pieces(run),
         by_calls(run), breaks(run), recompiles(run), not_compiled(run), shapes(run), cost(run),
-        _notes(run, notes_file), glossary(run)])
-
-
-def _joined(parts: Iterable[Sequence[str]]) -> str:
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+        _notes(run, notes_file), glossary(run)]
+    return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
 def _notes(run: SectionContext, notes_file: str) -> list[str]:
     notes = run.capture.notes
-    caches = ignored_caches(run.capture)
     lines: list[str] = []
-    if notes or caches:
-        lines += [f"## {NOTES}", "", *([f"* {caches}"] if caches else []),
-                  *(f"* {prose(note, 300)}" for note in notes[:NOTES_SHOWN])]
+    if notes:
+        lines += [f"## {NOTES}", "", *(f"* {prose(note, 300)}" for note in notes[:NOTES_SHOWN])]
         if len(notes) > NOTES_SHOWN:
             rest = count(len(notes) - NOTES_SHOWN, "note")
             lines.append(f"* ... and {rest} more in {link(code(notes_file), notes_file)}" if notes_file else

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...records.model import Compilation
 from ..findings import not_compiled_by_outcome
+from ..function_summary import FunctionSummary
 from ..run_index import RunIndex
 
 
@@ -15,14 +16,11 @@ class Totals:
     """The numbers of a run.
 
     Attributes:
-    functions: that were compiled at least once, their resume functions counted in.
-    versions: compilations that gave code.
-    graphs: that this code calls.
-    breaks, places: graph breaks, each once for every compilation that came to it, and the lines that they are at.
-    recompiles: compilations because no version matched.
-    outcomes: how many functions were not compiled, by what came of them: ``limit``, ``failed``, ``skipped`` (where
-        that lost something), ``unknown``.
-    seconds: of compiling.
+        functions: that were compiled at least once, with their resume functions.
+        versions: compilations that gave code.
+        graphs: that this code calls.
+        breaks, places: graph breaks, each once for every compilation that comes to it, and their lines.
+        outcomes: the number of functions that were not compiled, by outcome.
     """
 
     functions: int
@@ -35,20 +33,20 @@ class Totals:
     seconds: float
 
     @classmethod
-    def of(cls, run: RunIndex) -> Totals:
-        """Count what is in a run."""
-        compilations = run.capture.compilations
-        breaks = [broken for compilation in compilations for broken in compilation.breaks]
-        lost = run.capture.lost
+    def of(cls, run: RunIndex, summaries: Sequence[FunctionSummary] | None = None) -> Totals:
+        """Count what is in a run, or in some of its functions."""
+        summaries = run.summaries if summaries is None else summaries
+        compilations = [each for summary in summaries for each in summary.compilations]
+        breaks = [broken for each in compilations for broken in each.breaks]
         return cls(
-            sum(bool(summary.function and (not summary.compilations or summary.done)) for summary in run.summaries),
-            sum(compilation.outcome == "compiled" for compilation in compilations),
-            len({name for key, (_, entry) in run.entries.items() if key not in lost for name in entry.graph_names}),
+            sum(bool(summary.function and (not summary.compilations or summary.done)) for summary in summaries),
+            sum(each.outcome == "compiled" for each in compilations),
+            len(run.graphs_of(summaries)),
             len(breaks),
             len({broken.location and (broken.location.filename, broken.location.line) for broken in breaks}),
-            sum(len(summary.recompiles) for summary in run.summaries),
+            sum(len(summary.recompiles) for summary in summaries),
             not_compiled_by_outcome(compilations),
-            sum(compilation.seconds for compilation in compilations))
+            sum(each.seconds for each in compilations))
 
     @property
     def skipped(self) -> int:

@@ -41,14 +41,7 @@ def _stamp(directory: str) -> str:
 
 
 def read(directory: str) -> str | None:
-    """Return the index of a dump; ``None`` where it has to be made of the records.
-
-    That is where there is none, where it was made of other records (the run went on, or was killed), and where another
-    depyf wrote it, which may have said less.
-
-    Args:
-        directory: of one process.
-    """
+    """Return the index of a dump; ``None`` where there is none that this depyf made of the present records."""
     try:
         text = reading.text(os.path.join(directory, INDEX), budgets.WRITTEN, "surrogatepass")
         stamp = _stamp(directory)
@@ -59,7 +52,7 @@ def read(directory: str) -> str | None:
 
 def in_terminal(parts: Sequence[Block]) -> list[Block]:
     """Return the blocks of an index that a terminal shows."""
-    kept: list[Block] = []
+    shown: list[Block] = []
     section = ""
     for part in parts:
         if isinstance(part, Heading) and part.level <= 2:
@@ -69,10 +62,10 @@ def in_terminal(parts: Sequence[Block]) -> list[Block]:
             if not part.items:
                 continue
         if section not in (IN_ORDER, WORDS) and (section or not _starts(part, START, BROWSER)):
-            kept.append(part)
-    if kept and kept[-1] == Heading(2, NOTES):
-        del kept[-1]
-    return kept
+            shown.append(part)
+    if shown and shown[-1] == Heading(2, NOTES):
+        del shown[-1]
+    return shown
 
 
 def _starts(part: Block, *beginnings: str) -> bool:

@@ -8,7 +8,7 @@ from ....advice.branches import unparsed
 from ....records.model import Compilation, GraphBreak, SourceLocation
 from ....torch_text.global_names import plain_name, resumed_function
 from ....torch_text.libraries import is_library
-from ....torch_text.met import is_computation, met, places_of_computation
+from ....torch_text.met import is_computation, met
 from ...causes import call_of, cause, heading, in_plain_python, statement
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import breaks_by_place, breaks_by_reason, path_from_frame, path_to
@@ -82,17 +82,12 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
     lines: list[str] = []
     whole = (broken.explanation or (broken.reason if heading(broken) != broken.reason.rstrip(".") else "")
              for broken, _ in group)
-    shown: set[object] = set()
     for text in dict.fromkeys(filter(None, whole)):
         head, _, rest = text.partition("\n")
         block = rest.splitlines()
         if len(block) > _EXPLAINED and is_computation(block):
             block = [block[0], f"... ({len(block) - _EXPLAINED} lines more: records.jsonl)",
                      *block[1 - _EXPLAINED:]]
-            places = head, *places_of_computation(block)
-            if len(places) > 1 and places in shown:
-                continue  # (the same lines in another version, in which torch names values otherwise)
-            shown.add(places)
         lines += ["", f"{'Torch explains' if not lines else 'And'}: {prose(head)}"]
         if block:
             lines += ["", *fenced("\n".join(block))]
@@ -102,11 +97,7 @@ def _torchs_words(group: list[tuple[GraphBreak, Compilation]]) -> list[str]:
 def _by_line(
     run: SectionContext, by_place: list[list[tuple[GraphBreak, Compilation]]],
 ) -> list[tuple[str, list[str], list[list[tuple[GraphBreak, Compilation]]]]]:
-    """Group the places of a reason by what there is to say of their lines: ``[(line, remarks on it, places)]``.
-
-    A break in a function that another calls is one of both: of the caller's graph, and of the function's own when that
-    is then compiled by itself.
-    """
+    """Group the places of a reason by what there is to say of their lines: ``[(line, remarks on it, places)]``."""
     groups: dict[tuple[str, ...], list[list[tuple[GraphBreak, Compilation]]]] = {}
     for members in by_place:
         broken, compilation = members[0]
@@ -116,7 +107,7 @@ def _by_line(
         line = f"{run.place(where) or 'a place that torch does not name'}{inside}{': ' + code(text) if text else ''}"
         remarks = [f"why: {prose(why)}"] if why not in (heading(broken), broken.reason.rstrip(".")) else []
         groups.setdefault((line, *remarks, *run.advice.lines_on(broken, compilation)), []).append(members)
-    # (The function that the line stands in comes first.)
+    # (The function that the line is in comes first.)
     return [(line, remarks, sorted(places, key=lambda members: len(path_to(*members[0]))))
             for (line, *remarks), places in groups.items()]
 
@@ -124,7 +115,6 @@ def _by_line(
 def _line_of_break(
     run: SectionContext, line: str, remarks: list[str], places: list[list[tuple[GraphBreak, Compilation]]],
 ) -> list[str]:
-    """Return the lines on the breaks at one line of the program."""
     lines = [f"* {line}{_times([each for members in places for each in members])}",
              *(f"  * {remark}" for remark in remarks)]
     for members in places:
@@ -158,8 +148,6 @@ def _effects(run: SectionContext, members: list[tuple[GraphBreak, Compilation]])
         if all(run.fate_of(name) == "plain" for name in resumes):
             effects.append(f"what comes after it in {code(summary.title)} runs in plain Python, too")
         effects.append("continues in " + some([_resume(run, name) for name in resumes], 4))
-    elif not broken.skips_function and compilation.outcome == "compiled" and run.knows_code(compilation):
-        effects.append(_rest(run, broken, compilation))
     ids = list(dict.fromkeys(code(str(c.compile_id)) for _, c in members))
     return called_from, effects, f"in {some(ids, 4)} of " + link(run.name_in_text(summary), summary.file)
 
@@ -194,8 +182,8 @@ def _in_plain_python(run: SectionContext, broken: GraphBreak, compilation: Compi
               if (frame := run.frames.get(name)) is not None and frame.branch is not None}
     if len(tested) == 1 and met(broken).kind in _IN_BRANCH:  # (of a test of several parts, the one that broke it)
         return f"the choice by {code(tested.pop())}"
-    told = in_plain_python(broken, _whole_statement(run, broken))
-    return told or "the operation of this line that torch could not trace"
+    shown = in_plain_python(broken, _whole_statement(run, broken))
+    return shown or "the operation of this line that torch could not trace"
 
 
 def _whole_statement(run: SectionContext, broken: GraphBreak) -> str:
@@ -208,30 +196,14 @@ def _whole_statement(run: SectionContext, broken: GraphBreak) -> str:
 
 
 def _fate_of(run: SectionContext, place: SourceLocation, called: str) -> str:
-    """Return what became of a function that is called where the graph broke, as a clause; ``""`` if that is not known.
-
-    Args:
-        run: the facts.
-        place: in the function.
-        called: the function, as Markdown.
-    """
-    mine = [each for each in run.capture.compilations if each.location is not None
-            and not resumed_function(each.function) and run.source.are_in_one_function(place, each.location)]
-    outcomes = {each.outcome for each in mine}
-    if "compiled" in outcomes:
-        of = {id(summary): summary for summary in (run.summary_of[each.compile_id.key] for each in mine)}
-        no_graph = not any(run.graph_names(c) for summary in of.values() for c in summary.done)
-        return f"{called}, called there, is compiled by itself" + (", without a graph" if no_graph else "")
-    plain = f"{called}, called there, runs in plain Python, too"
-    if outcomes:
-        return plain if "unknown" not in outcomes else ""
-    # (Torch leaves most functions of its own files to plain Python. One of the user's may have been compiled before
-    # the records began.)
-    below = some([code(each.title) for each in run.summaries if any(run.graph_names(c) and any(
-        run.source.are_in_one_function(place, step) for step in c.stack) for c in each.done)], 3)
-    if is_library(place.filename):
-        return plain + (f"; what it calls is compiled by itself: {below}" if below else "")
-    return f"what {called} calls there is compiled by itself: {below}" if below else ""
+    """Return a clause on a function that is called at a break; ``""`` if it is not known to be compiled."""
+    compiled = [each for each in run.capture.compilations if each.outcome == "compiled" and each.location is not None
+                and not resumed_function(each.function) and run.source.are_in_one_function(place, each.location)]
+    if not compiled:
+        return ""
+    summaries = {id(summary): summary for summary in (run.summary_of[each.compile_id.key] for each in compiled)}
+    no_graph = not any(run.graph_names(c) for summary in summaries.values() for c in summary.done)
+    return f"{called}, called there, is compiled by itself" + ", without a graph" * no_graph
 
 
 #: Lines of an explanation that are shown.
@@ -240,18 +212,8 @@ _EXPLAINED = 13
 _IN_BRANCH = ("branch", "assertion", "data", "item")
 
 
-def _rest(run: SectionContext, broken: GraphBreak, compilation: Compilation) -> str:
-    """Return what becomes of the rest of the function behind a break that no resume function continues."""
-    own = path_from_frame(broken, compilation)[:1]
-    if own:
-        last = run.source.end_of_rest(own[0])
-        if run.source.end_of_statement(own[0]) < last:
-            return f"the rest of the function, to line {last}, runs in plain Python, too"
-    return "nothing is left to compile after it"
-
-
 def _is_resumed(run: SectionContext, place: SourceLocation, compilation: Compilation) -> bool:
-    """Return whether the function at a place, where a break is, continues behind it."""
+    """Return whether the function at a place, where a break is, continues after it."""
     broken_in = run.source.function_at(place)
     for name in run.resume_names(compilation):
         frame = run.frames.get(name)
@@ -278,5 +240,5 @@ def _resume(run: SectionContext, name: str) -> str:
     if entries and all(entry.compile_id.key in run.capture.lost for entry in entries):
         remarks.append("[was not compiled](#not-compiled)")
     file = next((entry.transformed.file for entry in entries if entry.transformed.file), "")
-    behind = "; ".join(filter(None, remarks))
-    return link(code(name), file) + (f" ({behind})" if behind else "")
+    remark = "; ".join(filter(None, remarks))
+    return link(code(name), file) + (f" ({remark})" if remark else "")

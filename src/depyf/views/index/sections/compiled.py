@@ -10,11 +10,12 @@ from ....records.stages import direction
 from ....torch_text.global_names import resumed_function
 from ... import compile_arguments
 from ...causes import cause
-from ...compile_arguments import is_among
+from ...compile_arguments import functions_by_setting, is_among
 from ...formatting import OUTCOMES, WITHOUT_CODE, by_call, seconds, stage_name, without_frame
 from ...function_summary import FunctionSummary
 from ...grouping import path_to
 from ...markdown import code, count, link, prose, some, table
+from ..totals import Totals
 from ..written import IN_ORDER
 from .context import ROWS, SectionContext, left_out
 
@@ -23,20 +24,20 @@ def functions(run: SectionContext) -> list[str]:
     """Return the table of functions: versions, graphs, breaks, times, and the backends where these differ."""
     # (The breaks of functions that were not compiled count, too: the column has the number of all breaks.)
     summaries = [each for each in run.summaries if each.function or any(c.breaks for c in each.compilations)]
-    options, arguments = _options(summaries), compile_arguments.section(summaries)
+    options = functions_by_setting(summaries, _options)
+    arguments = compile_arguments.section(summaries)
     if not options and not arguments and len(summaries) < 2 and all(
             len(summary.compilations) < 2 and not summary.wrappers for summary in summaries):
         return []
     rows = []
     differ = len({graph.backend for graph in run.graphs.values() if graph.backend}) > 1
     for summary in summaries[:ROWS]:
-        graphs = {name for c in summary.done for name in run.graph_names(c)}
+        graphs, totals = run.graphs_of([summary]), Totals.of(run, [summary])
         backends = sorted({graph.backend for name in graphs if (graph := run.graphs.get(name)) and graph.backend})
         rows.append((
             link(code(summary.title), summary.file), run.place(summary.location), *[", ".join(backends)] * differ,
-            _versions(summary), str(len(graphs)),
-            str(sum(len(c.breaks) for c in summary.compilations)), str(len(summary.recompiles)),
-            seconds(sum(c.seconds for c in summary.compilations))))
+            _versions(summary), str(totals.graphs), str(totals.breaks), str(totals.recompiles),
+            seconds(totals.seconds)))
     lines = ["## Functions", "", *table(
         ("function", "where", *["backend"] * differ, "versions", "graphs", "breaks", "recompiles", "time"), rows)]
     lines += left_out(len(summaries) - ROWS, "function")
@@ -50,40 +51,15 @@ def functions(run: SectionContext) -> list[str]:
         lines += ["", *arguments]
     if options:
         head = "Other options" if arguments else "Options"
-        lines += ["", f"{head} of Inductor that were not at their default, as {_set_by(summaries)} set them:", "",
+        lines += ["", f"{head} of Inductor that were not at their default:", "",
                   *(f"* {some(of, 3)}: {', '.join(map(code, shown))}" for shown, of in options.items())]
     return lines
 
 
-def _set_by(summaries: Sequence[FunctionSummary]) -> str:
-    """Return what set options of Inductor that are not among the arguments of ``torch.compile``."""
-    given = [each.arguments for summary in summaries for each in summary.done
-             if any(lookup.options for lookup in each.caches)]
-    config = "the program's `torch._inductor.config`"
-    if any(each is None for each in given):
-        return f"`mode` or `options` of `torch.compile` or {config}"
-    return f"the `mode` or {config}" if any(map(compile_arguments.has_mode, given)) else config
-
-
-def _options(summaries: Sequence[FunctionSummary]) -> dict[tuple[str, ...], list[str]]:
-    """Return the options of Inductor with the functions whose graphs were looked up in its cache under them.
-
-    Those among the ``options`` of ``torch.compile`` are told as such; which ones a mode sets is told here alone. A
-    function with several sets of options stands with the compilations that had each of them.
-    """
-    result: dict[tuple[str, ...], list[str]] = {}
-    for summary in summaries:
-        sets: dict[tuple[str, ...], list[str]] = {}
-        for compilation in summary.done:
-            for lookup in compilation.caches:
-                if lookup.key:
-                    beyond = sorted(each for each in lookup.options if not is_among(each, compilation.arguments))
-                    sets.setdefault(tuple(beyond), []).append(code(str(compilation.compile_id)))
-        for options, ids in sets.items():
-            if options:
-                of = f" in {some(list(dict.fromkeys(ids)), 3)}" if len(sets) > 1 else ""
-                result.setdefault(options, []).append(code(summary.title) + of)
-    return result
+def _options(compilation: Compilation) -> list[tuple[str, ...]]:
+    """Return the options of Inductor that no ``options=`` sets, for each graph that was looked up in its cache."""
+    return [tuple(sorted(each for each in lookup.options if not is_among(each, compilation.arguments)))
+            for lookup in compilation.caches if lookup.key and compilation.outcome == "compiled"]
 
 
 def _versions(summary: FunctionSummary) -> str:
@@ -96,43 +72,15 @@ def _versions(summary: FunctionSummary) -> str:
 
 
 def timeline(run: SectionContext) -> list[str]:
-    """Return each compilation with its files; the middle of a long series that came to the same is one row."""
+    """Return the table of compilations, each with its files."""
     compilations = run.capture.compilations
     if not compilations:
         return []
-    came = {each.compile_id.key: _came_of_it(run, each) for each in compilations}
-    alike: dict[object, list[Compilation]] = {}
-    places: dict[tuple[int, int, int], tuple[list[Compilation], int]] = {}  # the series of each, and its place there
-    for each in compilations:
-        series = alike.setdefault((each.compile_id.frame_key, run.subject(each), came[each.compile_id.key]), [])
-        places[each.compile_id.key] = series, len(series)
-        series.append(each)
-    rows, shown = [], 0
-    for compilation in compilations:
-        series, at = places[compilation.compile_id.key]
-        if len(series) > 6 and 3 <= at < len(series) - 1:
-            if at == 3:
-                rest = series[3:-1]
-                rows.append((f"{code(str(rest[0].compile_id))} to {code(str(rest[-1].compile_id))}",
-                             run.subject(compilation), f"{came[compilation.compile_id.key]}, {len(rest)} times", "",
-                             _guards_links(run, rest), seconds(sum(c.seconds for c in rest))))
-            continue
-        shown += 1
-        if shown > ROWS:
-            continue
-        rows.append((code(str(compilation.compile_id)), run.subject(compilation), came[compilation.compile_id.key],
-                     _graph_links(run, compilation), _code_link(run, compilation),
-                     "" if compilation.outcome == "open" else seconds(compilation.seconds)))
+    rows = [(code(str(each.compile_id)), run.subject(each), _came_of_it(run, each), _graph_links(run, each),
+             _code_link(run, each), "" if each.outcome == "open" else seconds(each.seconds))
+            for each in compilations[:ROWS]]
     heads = "compilation", "of", "what came of it", "graph", "code", "time"
-    lines = [f"## {IN_ORDER}", "", *table(heads, rows[:ROWS])]
-    return lines + left_out(len(rows) + max(0, shown - ROWS) - ROWS, "compilation")
-
-
-def _guards_links(run: SectionContext, compilations: Sequence[Compilation]) -> str:
-    """Return the guards of versions that are shown together, each by its number."""
-    links = [link(code(str(c.compile_id)), entry.guards_file) for c in compilations
-             if (entry := run.entry(c)) is not None and entry.guards_file]
-    return f"guards {some(links, 6)}" if links else ""
+    return [f"## {IN_ORDER}", "", *table(heads, rows), *left_out(len(compilations) - ROWS, "compilation")]
 
 
 def _came_of_it(run: SectionContext, compilation: Compilation) -> str:
@@ -158,7 +106,6 @@ def _line_of(run: SectionContext, compilation: Compilation, where: SourceLocatio
 
 
 def _graph_links(run: SectionContext, compilation: Compilation) -> str:
-    """Return the graph, its outline and its other stages, each of which has a file."""
     names = run.graph_names(compilation) or [  # (no code calls them)
         name for name, graph in run.graphs.items()
         if compilation.outcome in WITHOUT_CODE and graph.compile_id.key == compilation.compile_id.key]
@@ -191,7 +138,7 @@ def _modules(piece: CompiledGraph) -> str:
 
 
 def _user_lines(run: SectionContext, piece: CompiledGraph) -> str:
-    """Return the lines of the user's that a piece is of: ``model.py:12 to 19``."""
+    """Return the user's lines that a piece is of: ``model.py:12 to 19``."""
     by_file: dict[str, list[int]] = {}
     for node in read_graph(piece.stages[0].text).nodes if piece.stages else ():
         if node.location is not None:
@@ -217,7 +164,6 @@ def by_calls(run: SectionContext) -> list[str]:
 
 
 def _links(graphs: Sequence[CompiledGraph]) -> str:
-    """Return the stages and kernels of graphs, each of which has a file."""
     links = []
     for graph in graphs:
         for stage in graph.stages:

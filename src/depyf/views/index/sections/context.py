@@ -24,7 +24,7 @@ class SectionContext(RunIndex):
         self.named: dict[str, None] = {}  # files that the text names, in order
 
     def place(self, location: SourceLocation | None) -> str:
-        """Return ``model.py:12``; the list of files tells where that is."""
+        """Return ``model.py:12``; the list of files has its path."""
         if location is None:
             return ""
         self.named[location.filename] = None

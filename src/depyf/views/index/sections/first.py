@@ -21,14 +21,7 @@ MOST = 3
 
 @dataclass(frozen=True)
 class _Change:
-    """A change with what it is for.
-
-    Attributes:
-        in_plain_python: functions that run in plain Python without it.
-        seconds: of compiling that come of what it is for; 0 where nothing tells.
-        times: breaks, or versions, that it is for.
-        text: as Markdown.
-    """
+    """A change, as Markdown, with the functions, seconds and events that it is for."""
 
     in_plain_python: int
     seconds: float
@@ -46,13 +39,7 @@ def first(run: SectionContext) -> list[str]:
 def first_changes(
     run: RunIndex, adviser: Adviser, place: Callable[[SourceLocation], str],
 ) -> tuple[list[str], int]:
-    """Return the changes of a run that save most, as Markdown, and how many there are; none where they are few.
-
-    Args:
-        run: the records.
-        adviser: on them.
-        place: names a line of the user's.
-    """
+    """Return the changes of a run that save most, as Markdown, and how many there are; none where they are few."""
     changes = [*_of_lost(run, adviser), *_of_breaks(run, adviser, place), *_of_recompiles(run, adviser)]
     changes.sort(key=lambda each: (each.in_plain_python, each.seconds, each.times), reverse=True)
     return [each.text for each in changes[:MOST]] if len(changes) > MOST else [], len(changes)

@@ -7,11 +7,11 @@ from ....records.model import Compilation, Frame
 from ....torch_text.events import graph_break
 from ....torch_text.global_names import resumed_function
 from ....torch_text.met import in_order
-from ...causes import cause, statement
+from ...causes import cause
 from ...formatting import NO_TENSORS, on_branch
 from ...grouping import not_compiled as groups_not_compiled
-from ...markdown import code, fenced, prose, some
-from ...verdict import breaks_below, since_then, why_given_up, why_plain
+from ...markdown import code, fenced, prose
+from ...verdict import break_given_up_at, since_then, why_given_up, why_plain
 from .context import ROWS, SectionContext, left_out
 from .recompiles import event
 
@@ -55,15 +55,10 @@ def _not_compiled(run: SectionContext, members: list[Compilation]) -> list[str]:
     lines = [f"{head}**{why_plain(run, first)}.**{since_then(run, first)}"]
     failure = first.failure
     account = graph_break(first.compile_id, failure.reason) if failure else None
-    broken = next((each for each in reversed(first.breaks) if each.skips_function), None)
+    broken = break_given_up_at(first)
     if broken is not None:
         lines.append(f"  * why it breaks: {prose(cause(broken))}; [Graph breaks](#graph-breaks) has torch's words")
         lines += [f"  * how to fix it: {text}" for text in run.advice.on_lost(first)]
-        behind = breaks_below(run, first)
-        if behind:
-            shown = [f"{run.place(place)} ({code(statement(place.text or run.source.line(place)))})"
-                     for place in behind]
-            lines.append(f"  * what breaks its graph next, in what it calls: {some(shown, 3)}")
         if broken.gave_up:
             lines.append(f"  * why torch gives the function up: {why_given_up(broken)}.")
         return lines

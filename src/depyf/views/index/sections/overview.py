@@ -91,6 +91,7 @@ _WORDS = (
     "**Resume function** (`__resume_at_42_3`): the rest of a function after a graph break, compiled as a function of "
     "its own. Where the break is at a branch there are two. The numbers are torch's: a byte offset and a count.",
 )
+
 #: (torch/_dynamo/resume_execution.py)
 _NESTED = (
     "**`__nested_resume_fns`**, **`__nested_frame_values`** (arguments of resume functions): where torch continues "
@@ -154,7 +155,6 @@ def cost(run: SectionContext) -> list[str]:
 
 
 def _guards(run: SectionContext) -> list[str]:
-    """Return what the guards of the versions that have most of them take at each call."""
     known = [(len(version.conditions), each) for each in run.capture.compilations
              if (version := run.version(each)) is not None and len(version.conditions) >= _MANY_GUARDS]
     lines: list[str] = []

@@ -9,8 +9,8 @@ from ....model.arithmetic import Interval
 from ....records.model import Compilation, SymbolDecision
 from ....torch_text.guard_failures import number
 from ....torch_text.parsed import as_python
-from ....torch_text.size_names import SYMBOL, is_float, is_of_torchs_own
-from ....torch_text.user_expressions import sources_in_words, user_expression
+from ....torch_text.size_names import SYMBOL, is_of_torchs_own
+from ....torch_text.user_expressions import sources_in_words
 from ...changes import in_words
 from ...fixed_symbols import fixed_symbols, holds
 from ...inductor_ranges import condition_in_words, how_made, is_made_by_inductor
@@ -62,19 +62,10 @@ def _key(decision: SymbolDecision, compilation: Compilation) -> tuple[str, str]:
 
 
 def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
-    """Return the sizes and numbers that each version holds for one value, with the values.
-
-    Numbers of Python that were fixed at once stand in one row: torch opens each number that a module holds.
-    """
     values: dict[str, dict[str, list[Decision]]] = {}
-    numbers: dict[str, list[str]] = {}
     for decision, compilation in decisions:
         what, value = _subjects(run, decision, compilation), _number(decision.value)
-        first = _first_seen(decision, compilation)
-        if is_float(decision.symbol) and _is_rounded(value, first):
-            numbers.setdefault(f"{what} = {code(first)}", []).append(code(str(compilation.compile_id)))
-        else:
-            values.setdefault(what, {}).setdefault(value, []).append((decision, compilation))
+        values.setdefault(what, {}).setdefault(value, []).append((decision, compilation))
     texts = []
     for what, fixed in values.items():
         decision = next(iter(fixed.values()))[0][0]
@@ -83,9 +74,6 @@ def _fixed(run: SectionContext, decisions: Sequence[Decision]) -> list[str]:
                          for value, members in fixed.items())
         word = f": {_REASONS.get(decision.reason) or prose(decision.reason)}" if decision.reason else ""
         texts.append(f"**fixed**: {what} (torch's {code(decision.symbol)}{word}){where}: {each}")
-    if numbers:
-        told = [f"{number} in {some(versions, 3)}" for number, versions in numbers.items()]
-        texts.append(f"fixed at the value that they have: {some(told, 4)}")
     return texts
 
 
@@ -109,19 +97,6 @@ def _number(text: str) -> str:
         return text
 
 
-def _first_seen(decision: SymbolDecision, compilation: Compilation) -> str:
-    return next((_number(each.value) for each in compilation.symbols
-                 if each.kind == "created" and each.symbol == decision.symbol), "")
-
-
-def _is_rounded(text: str, number: str) -> bool:
-    """Return whether a text of sympy's, which writes 15 digits, is of a number."""
-    try:
-        return text == number or f"{float(text):.14g}" == f"{float(number):.14g}"
-    except ValueError:
-        return False
-
-
 def _open(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
     """Return the open sizes and numbers with their ranges, in the versions where they were not fixed later."""
     sentences: dict[tuple[str, str], list[tuple[str, Compilation]]] = {}
@@ -136,10 +111,6 @@ def _open(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[s
 
 
 def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
-    """Return the conditions on what is open.
-
-    One on fixed symbols alone is either what fixed them or follows from it.
-    """
     versions: dict[str, list[str]] = {}
     for decision, compilation in decisions:
         symbols = SYMBOL.findall(decision.symbol)
@@ -159,18 +130,13 @@ def _open_text(
     if not decision.source:
         return decision.symbol, (f"a value that only the data tells (torch's {code(decision.symbol)}), "
                                  f"{extent}{where}")
-    constant = run.constants_on_stack(compilation).get(user_expression(decision.source))
-    if constant is not None:
-        what = user_expression(decision.source)
-        return what, (f"{code(what)} (torch's {code(decision.symbol)}): the constant {code(constant)}, which lay on "
-                      f"the stack at the graph break and which torch keeps open{where}")
     what = in_words(decision.source, run.stack_names(compilation))
     text = f"{code(what)} (torch's {code(decision.symbol)}): {extent}{first}{where}"
     return what, text + _generalised(run, what, decision.value, compilation)
 
 
 def _condition(run: SectionContext, decision: SymbolDecision, compilation: Compilation) -> str:
-    """Return a condition on symbols, in the words of what they stand for."""
+    """Return a condition on symbols, with the user's names."""
     text = condition_in_words(decision, compilation, run.stack_names(compilation))
     where = f", {run.place(decision.location)}" if decision.location else ""
     by = ""
@@ -204,10 +170,7 @@ def is_of_program(decision: SymbolDecision, compilation: Compilation) -> bool:
 
 
 def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -> bool:
-    """Return whether anything that a reader comes to has the symbol: a guard, a graph, another decision.
-
-    (Torch makes one of each number that it comes by, and of the sizes of tensors of its own.)
-    """
+    """Return whether anything that a reader sees has the symbol: a guard, a graph, another decision."""
     if decision.kind == "created" and is_of_torchs_own(decision.source):
         return False
     version = run.version(compilation)
