@@ -137,21 +137,6 @@ class Provenance:
         return frozenset(name for name, given in zip(placeholders, self.graph.inputs)
                          if given.source and not _OF_MODULE.search(given.source))
 
-    def descendants(self, captured: str) -> Iterator[tuple[StageNodes, str]]:
-        """Yield nodes of later stages that come from a captured node."""
-        for stage in self.stages:
-            if stage is not self.captured:
-                for name, origin in stage.origins.items():
-                    if origin.captured == captured:
-                        yield stage, name
-
-    def at(self, filename: str, line: int) -> Iterator[tuple[StageNodes, str]]:
-        """Yield nodes of any stage that a line of the user's made."""
-        for stage in self.stages:
-            for name, origin in stage.origins.items():
-                if origin.location is not None and (origin.location.filename, origin.location.line) == (filename, line):
-                    yield stage, name
-
     # --- kernels ----------------------------------------------------------------------------------
     @functools.cached_property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
@@ -35,6 +34,7 @@ from ..formatting import (
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
+from .graph_view import GraphView
 from .guards.call import call_guards
 from .guards.layers import Item, fold, unfolded
 from .guards.sizes import symbol_table
@@ -82,7 +82,7 @@ def full_code(
     title = function.frames[0].title or function.name
     lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(notes))
     parts: list[str] = []
-    shown: dict[str, ShownGraph] = {}
+    shown: dict[str, GraphView] = {}
     known, pieces = by_compile_id(compilations), pieces_of(graphs.values())
     lost = [each for each in compilations if each.outcome != "compiled"]
     for frame in function.frames:
@@ -96,7 +96,7 @@ def full_code(
     head = PREAMBLE.format(
         name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
         more=f"{_NESTED}\n" * ("__nested_resume_fns" in body)
-        + f"{_LIKE}\n" * any(each.like for each in shown.values()),
+        + f"{_LIKE}\n" * ("\n# the statements of " in body),
         imports="".join([*used, "\n" * bool(used)]))
     return f"{head.rstrip()}\n\n\n{body}\n"
 
@@ -108,28 +108,9 @@ def _drawing(name: str) -> str:
     return f'def {name}():\n    """{text}"""\n    ...  # what it calls is not recorded\n'
 
 
-@dataclass(frozen=True)
-class ShownGraph:
-    """A graph as it stands in the full code.
-
-    Attributes:
-        statements: of it (:attr:`.graph_view.GraphView.statements`).
-        writes: the arguments that it writes to, in the user's words.
-        may_write: those that it may write to.
-        own_writes: tensors that it holds itself and writes to, by torch's names.
-        like: it is shown by what differs from a graph above it.
-    """
-
-    statements: Sequence[str] = ()
-    writes: tuple[str, ...] = ()
-    may_write: tuple[str, ...] = ()
-    own_writes: tuple[str, ...] = ()
-    like: bool = False
-
-
 def _frame(
     frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph],
-    pieces: Mapping[str, Sequence[CompiledGraph]], shown: dict[str, ShownGraph], lost: Sequence[Compilation],
+    pieces: Mapping[str, Sequence[CompiledGraph]], shown: dict[str, GraphView], lost: Sequence[Compilation],
 ) -> str:
     name = legal_identifier(frame.name)
     resumed = resumed_function(frame.code_name)
@@ -213,13 +194,13 @@ def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
 
 
 def _graph(
-    name: str, graph: CompiledGraph | None, pieces: Sequence[CompiledGraph], shown: dict[str, ShownGraph],
+    name: str, graph: CompiledGraph | None, pieces: Sequence[CompiledGraph], shown: dict[str, GraphView],
     version: Version,
 ) -> str:
     """Return a graph as a function; one that is nearly equal to a graph above it by what differs."""
     captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
     if graph is None or captured is None:
-        shown[name] = ShownGraph()
+        shown[name] = GraphView("")
         return (f"def {legal_identifier(name)}(*args):\n"
                 f"    ...  # the captured graph is not available")
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
@@ -233,7 +214,7 @@ def _graph(
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version.compilation, version.sizes)]
     view = stage_view(captured, graph.inputs)
     like = like_before(view.statements, {other: graph.statements for other, graph in shown.items()})
-    shown[name] = ShownGraph(view.statements, view.writes, view.may_write, view.own_writes, bool(like))
+    shown[name] = view
     if like:
         file = graph_file(name, captured, graph.inputs, never_called(version.compilation))
         return "\n".join([*head, like, _stub(name, view.parameters, file)])
@@ -253,7 +234,7 @@ def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
     return "\n".join([*broken(head[0], 0)] if len(head) == 1 else head) + f"\n    ...  # the whole of it: {place}"
 
 
-def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, ShownGraph]) -> str:
+def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, GraphView]) -> str:
     """Return the transformed code with its notes; those of an earlier version are not said again."""
     code = version.entry.transformed.source
     head = [f"# transformed code of {version.label}, which failed (so it is never called): {code.fidelity}"
@@ -269,10 +250,10 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
     return "\n".join([*head, _with_writes(code.text.rstrip(), shown)])
 
 
-def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
+def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
     writes = {legal_identifier(name): graph for name, graph in shown.items()
-              if graph.writes or graph.may_write or graph.own_writes}
+              if graph.writes or graph.own_writes}
     if not any(f"{name}(" in text for name in writes):
         return text
     try:
@@ -280,18 +261,19 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
     above: dict[int, list[str]] = {}
-    for each in ast.walk(tree):
-        if isinstance(each, ast.stmt) and not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            for node in _expressions(each):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
-                    graph = writes[node.func.id]
-                    above.setdefault(each.lineno, []).extend(
-                        f"{node.func.id} {does} {some(list(_by_layer(names)), WRITES)}"
-                        for does, names in (("writes to", graph.writes), ("may write to", graph.may_write)) if names)
-                    if graph.own_writes:
-                        above[each.lineno].append(
-                            f"{node.func.id} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
-                            + some(list(_first_of_alike(graph.own_writes)), WRITES))
+    for statement in ast.walk(tree):
+        if not isinstance(statement, ast.stmt) or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        for node in _expressions(statement):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
+                graph = writes[node.func.id]
+                sentences_on_call = above.setdefault(statement.lineno, [])
+                if graph.writes:
+                    sentences_on_call.append(f"{node.func.id} writes to {some(list(_by_layer(graph.writes)), WRITES)}")
+                if graph.own_writes:
+                    sentences_on_call.append(
+                        f"{node.func.id} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
+                        + some(list(_first_of_alike(graph.own_writes)), WRITES))
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())

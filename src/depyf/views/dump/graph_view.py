@@ -13,8 +13,7 @@ Torch prints a graph so that it can be run::
 The view of it is the same program, but for these:
 
 * each parameter is on its own line, under a name made of what the user calls it, which a comment says; the
-  assignments that give it another name are gone; one that the graph writes to is marked ``written to`` (``may be
-  written to`` where that depends on what torch does not print);
+  assignments that give it another name are gone; one that the graph writes to is marked ``written to``;
 * what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
   where torch does (:mod:`depyf.link.releases`);
 * subscripts have ``a:b`` and ``...``, for ``slice(a, b, None)`` and ``Ellipsis`` (:mod:`.subscripts`);
@@ -49,9 +48,8 @@ import ast
 import builtins
 import functools
 import keyword
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
@@ -68,6 +66,7 @@ from ...torch_text.size_names import SYMBOL, in_words, size_names, with_size_nam
 from ...torch_text.subscripts import with_slices
 from ...torch_text.user_expressions import user_expression
 from ...torch_text.wrapping import NOT_PYTHON
+from ..formatting import short_names
 from .graph_writes import written_arguments
 
 _SIZE, _STRIDE = re.compile(r"\.size\(\)\[(\d+)\]"), re.compile(r"\.stride\(\)\[(\d+)\]")
@@ -192,7 +191,6 @@ class GraphView:
         names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
-        may_write: those that it may write to.
         own_writes: attributes of the graph's module that it writes to, by torch's names: an optimizer's parameters.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
         symbols: what the open sizes among the inputs are, in the user's words: ``("s53", "x.shape[2]")``.
@@ -203,7 +201,6 @@ class GraphView:
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-    may_write: tuple[str, ...] = ()
     own_writes: tuple[str, ...] = ()
     sizes: tuple[tuple[str, str], ...] = ()
     symbols: tuple[tuple[str, str], ...] = ()
@@ -284,28 +281,27 @@ class _View:
         self.sizes = tuple((name, in_words(size)) for size, name in sizes.items())
         self.callers = {node: caller.location for caller in callers for node in caller.nodes}
         self.called_from: SourceLocation | None = None  # of the place that was written last
-        self.files = _short_names(dict.fromkeys([
-            *(node.location.filename for node in _in_order(graph) if node.location is not None),
-            *(caller.location.filename for caller in callers)]))
+        self.files = short_names([
+            *(node.location.filename for _, node in graph.named_nodes() if node.location is not None),
+            *(caller.location.filename for caller in callers)])
         self.words = [_words(given.source) if given.source else "" for given in inputs]
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
         self.names: dict[str, str] = {}
         self.parameters: tuple[str, ...] = ()
         self.symbols = {given.name: words for given, words in zip(inputs, self.words)  # what open sizes are
                         if words and SYMBOL.fullmatch(given.name)}
-        self.written: dict[str, bool] = {}
+        self.written: Sequence[str] = ()
         self.argument_words: dict[str, str] = {}
 
     def view(self, end: str) -> GraphView:
         written = self.write(self.graph, "", 0, {}, [])
         lines: dict[int, int] = {}
         text = "\n".join(written.module(1, lines)) + end
-        writes = {certain: tuple(words for name, words in self.argument_words.items()
-                                 if self.written.get(name) is certain) for certain in (True, False)}
-        own = tuple(name for name, certain in self.written.items() if certain and name not in self.argument_words)
+        writes = tuple(words for name, words in self.argument_words.items() if name in self.written)
+        own = tuple(name for name in self.written if name not in self.argument_words)
         return GraphView(
             text, tuple((short, path) for path, short in self.files.items()), self.names, self.parameters,
-            writes[True], writes[False], own, self.sizes, tuple(self.symbols.items()), lines, written)
+            writes, own, self.sizes, tuple(self.symbols.items()), lines, written)
 
     def write(
         self, graph: Graph, prefix: str, indent: int, outer: Mapping[str, str], role: Sequence[str],
@@ -342,7 +338,7 @@ class _View:
             written.signature = [f"{indent}def forward({', '.join(['self', *(each.text for each in graph.inputs)])}):"]
         else:
             written.signature = [f"{indent}def forward(", f"{indent}    self,"]
-            changes = {} if is_inner else written_arguments(graph)
+            changes: Sequence[str] = () if is_inner else written_arguments(graph)
             for given in graph.inputs:
                 written.parameters[given.name] = len(written.signature)
                 written.signature += self.parameter(given, shown[given.name], changes, is_inner, written.indent + 8)
@@ -351,12 +347,12 @@ class _View:
                 self.written, self.parameters = changes, tuple(shown[given.name] for given in graph.inputs)
 
     def parameter(
-        self, given: Input, shown: str, written: Mapping[str, bool], is_inner: bool, indent: int
+        self, given: Input, shown: str, written: Sequence[str], is_inner: bool, indent: int
     ) -> list[str]:
         """Return the lines of a parameter that gets a name."""
         label = self.label(given, shown, is_inner)
         words = label or shown
-        notes = [label, ("written to" if written[given.name] else "may be written to") if given.name in written else ""]
+        notes = [label, "written to" if given.name in written else ""]
         size = given.type.number if given.type is not None else ""
         if size:
             if words != size:
@@ -507,11 +503,6 @@ class _View:
         return "" if kind is None else f': "{with_size_names(kind.text, self.size_names)}"'
 
 
-def _in_order(graph: Graph) -> Iterator[Node]:
-    """Yield the nodes of a graph and of those within it."""
-    return (node for _, node in graph.named_nodes())
-
-
 def _types(graph: Graph) -> Iterator[str]:
     """Yield the types in a graph in the order of its text."""
     for _, each in graph.walk():
@@ -553,21 +544,6 @@ def _with_comment(code: str, words: str, indent: int) -> list[str]:
     if indent + len(code) + len(words) + 4 <= wrapping.WIDTH:
         return [f"{' ' * indent}{code}  # {words}"]
     return [*wrapping.comment(words, indent), *wrapping.wrapped(code, indent)]
-
-
-def _short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return each path by as much of its end as no other one has."""
-    result: dict[str, str] = {path: os.path.basename(path) for path in paths}
-    for path, name in list(result.items()):
-        same = [other for other in result if os.path.basename(other) == name]
-        if len(same) > 1:
-            parts = path.replace("\\", "/").split("/")
-            for length in range(2, len(parts) + 1):
-                name = "/".join(parts[-length:])
-                if not any(other != path and other.replace("\\", "/").endswith("/" + name) for other in same):
-                    break
-            result[path] = name
-    return result
 
 
 def _identifier(words: str) -> str:

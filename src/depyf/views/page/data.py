@@ -14,8 +14,7 @@ Lines count from 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ...provenance import sources
 from ...provenance.graph_provenance import Provenance
@@ -105,21 +104,3 @@ def _sources(run: Run) -> dict[str, int]:
             "source", short[file.path], short[file.path], text, path=file.path,
             file=run.file_numbers[file.path], status=run.statuses.of(file.path, text))
     return documents
-
-
-def shares(run: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    """Return the numbers of operations and kernel calls, and of those that lead somewhere.
-
-    ``(operations of graphs, those that lead to a place, calls of kernels, those that lead to operations)``.
-    """
-    nodes = leading = calls = known = 0
-    for document in run["docs"]:
-        if document["kind"] == "graph":
-            flat: Iterable[int] = document["nodes"]
-            rows = list(zip(*[iter(flat)] * 5))
-            nodes += sum(row[4] for row in rows)
-            leading += sum(row[4] and row[1] >= 0 for row in rows)
-        elif document["kind"] == "kernel":
-            calls += len(document["calls"])
-            known += sum(bool(call[5]) for call in document["calls"])
-    return nodes, leading, calls, known
