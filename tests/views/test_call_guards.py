@@ -60,7 +60,7 @@ def guards_0_for_f(self, kwargs):
         and self.training is False
         # 1 more on sizes and strides that the shapes and ranges above say
         # 2 more on arguments (types, marks of mark_dynamic)
-        # 20 on self.layers, by layer: 5 a layer, the same for layers 0 to 3
+        # 20 more on self (identity)
         # 1 on modules and globals (a.b)
         # 1 on torch's state (grad mode off, no autocast, default dtype float32, ...)
     )'''.splitlines()
@@ -502,4 +502,4 @@ def test_how_much_of_what_tells_versions_apart_has_no_room_is_said():
     lines = call_guards(compiled[1], of_some(compiled[1], compiled), deciding(compiled))
     shown = sum("self.a" in line for line in lines)
     assert shown >= TO_DECIDE and len(lines) <= LONGEST
-    assert f"        # {60 - shown} conditions that tell versions apart stand in {compiled[1].guards_file} only" in lines
+    assert f"        # {60 - shown} conditions in which versions differ are in {compiled[1].guards_file} only" in lines

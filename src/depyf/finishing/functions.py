@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
@@ -48,7 +48,7 @@ def finished(
     """Return a run with its functions, whose texts are written now.
 
     Args:
-        capture: what was recorded; as it is, if nothing is to be written.
+        capture: what was recorded; returned as it is, if nothing is to be written.
         attempt: runs each part; what fails is left out.
         progress: called with what is being made.
     """
@@ -69,13 +69,13 @@ def finished(
 
 
 def _legal(graph: CompiledGraph) -> CompiledGraph:
-    """Return a graph whose texts are Python, but for what a backend showed that is not."""
+    """Return a graph whose stages are legal Python, where they are Python at all."""
     return replace(graph, stages=tuple(
         replace(stage, text=legal_graph(stage.text)) if stage.is_python else stage for stage in graph.stages))
 
 
 def _sources(capture: Capture) -> Iterable[records.SourceFile]:
-    """Return the user's files that a run names, but for those that it holds."""
+    """Return the user's files that a run names and does not contain."""
     known = {source.path for source in capture.sources}
     return (each for each in collect(capture) if each.path not in known)
 
@@ -84,14 +84,6 @@ def _version(capture: Capture) -> tuple[int, int]:
     """Return the version of Python that a run took place in."""
     major, minor, *_ = (*capture.environment.get("python", "").split("."), "", "")
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
-
-
-@dataclass(frozen=True)
-class _Version:
-    """A bytecode with what was made of it."""
-
-    bytecode: Bytecode
-    text: TransformedCode
 
 
 class Functions:
@@ -205,7 +197,7 @@ class Functions:
         """Return a code object by its number.
 
         Raises:
-            ValueError: the records hold none of that number, or it cannot be read.
+            ValueError: the records have none of that number, or it cannot be read.
         """
         if number not in self._codes:
             if number not in self._packed:
@@ -216,7 +208,7 @@ class Functions:
     def _continued(
         self, broken: Bytecode, name: str, resume: Code, given: Sequence[str],
     ) -> tuple[tuple[str, ...], Branch | None]:
-        """Return the expressions of the values on the stack that a resume function takes, and the branch it continues.
+        """Return the expressions of the stack values that a resume function takes, and the branch it continues.
 
         Args:
             broken: the function that broke.
@@ -228,7 +220,7 @@ class Functions:
         if traced is None or not traced.resumes.get(name):
             return (), None
 
-        def found() -> tuple[tuple[str, ...], Branch | None]:
+        def stack_and_branch() -> tuple[tuple[str, ...], Branch | None]:
             code = unpacked(traced.code, self._version)
             after = resumed_function(resume.name)
             branch = branch_condition(code, traced.resumes[name], after[1]) if after else None
@@ -236,7 +228,7 @@ class Functions:
             return stack, Branch(*branch) if branch else None
 
         nothing: tuple[tuple[str, ...], Branch | None] = (), None
-        return self._attempt(found, nothing)
+        return self._attempt(stack_and_branch, nothing)
 
 
 # --- the branch that a resume function continues -----------------------------------------------------
@@ -269,7 +261,7 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
     blocks = build(canonicalise(code)).blocks
     wanted = _reached(blocks, offset)
     places = positions(code)
-    ways: set[tuple[str, bool]] = set()
+    branches: set[tuple[str, bool]] = set()
     for block in blocks.values():
         tested = next((op for op in reversed(block.ops) if op.kind != "COPY"), None) if block.end == BRANCH else None
         if tested is None:
@@ -277,21 +269,22 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
         place = places[tested.offset // 2]
         if place is None or not place.line <= line <= place.end_line:
             continue
-        ways |= {(_condition(code.filename, place), held) for successor, held in zip(block.successors, (True, False))
-                 if successor == wanted}
-    return ways.pop() if len(ways) == 1 and all(text for text, _ in ways) else None
+        branches |= {(_condition(code.filename, place), held)
+                     for successor, held in zip(block.successors, (True, False)) if successor == wanted}
+    return branches.pop() if len(branches) == 1 and all(text for text, _ in branches) else None
 
 
 def _reached(blocks: Mapping[int, Block], offset: int) -> int | None:
     """Return the block that begins where code continues, or that it continues in.
 
-    ``None`` where that says nothing, as several edges lead to the block that it continues in.
+    ``None`` where several edges lead to the block that it continues in.
     """
-    at, block = max(((first, number) for number, block in blocks.items() if 0 <= (first := _first(block)) <= offset),
+    offsets = {number: _offsets(block) for number, block in blocks.items()}
+    at, block = max(((first, number) for number, (first, _) in offsets.items() if 0 <= first <= offset),
                     default=(-1, None))
-    if block is None or at != offset and _last(blocks[block]) < offset:
+    if block is None or at != offset and offsets[block][1] < offset:
         # (What begins a block may be left out of it.)
-        return min(((first, number) for number, block in blocks.items() if (first := _first(block)) >= offset),
+        return min(((first, number) for number, (first, _) in offsets.items() if first >= offset),
                    default=(-1, None))[1]
     return block if at == offset or sum(each.successors.count(block) for each in blocks.values()) == 1 else None
 
@@ -303,13 +296,7 @@ def _condition(filename: str, place: Position) -> str:
     return "" if isinstance(node, ast.Compare) and len(node.ops) > 1 else text
 
 
-def _last(block: Block) -> int:
-    """Return the offset of a block's last operation; -1 where it has none."""
-    op = block.end_op or (block.ops[-1] if block.ops else None)
-    return op.offset if op is not None else -1
-
-
-def _first(block: Block) -> int:
-    """Return the offset of a block's first operation; -1 where it has none."""
-    op = block.ops[0] if block.ops else block.end_op
-    return op.offset if op is not None else -1
+def _offsets(block: Block) -> tuple[int, int]:
+    """Return the offsets of a block's first and last operation; -1 where it has none."""
+    ops = [*block.ops, *([block.end_op] if block.end_op is not None else [])]
+    return (ops[0].offset, ops[-1].offset) if ops else (-1, -1)

@@ -1,10 +1,9 @@
 """The captured node of each node of a later stage, found by lines and by the order in which nodes are computed.
 
-1. Captured nodes that stand together and have one user line are a *run*. A line that each layer passes has a run in
-   each. A node belongs to a run of its line that its inputs allow: what computes forward cannot stand before the runs
-   of its inputs, and takes the first one from there; what computes a gradient cannot stand behind those of the
-   gradients that it takes, nor before those of the saved values, and takes the last one up to there. Runs and parts of
-   runs that stand side by side are told apart by what else flows (:mod:`.branches`), or not at all.
+1. Consecutive captured nodes of one user line are a *run*. A line that each layer executes has a run in each. A node
+   belongs to a run of its line that its inputs allow: a forward node to the first one from the runs of its inputs on; a
+   node that computes a gradient to the last one up to the runs of the gradients that it takes, not before those of the
+   saved values. Parallel runs and parts of runs are distinguished by data flow (:mod:`.branches`), or not at all.
 2. Within a run, the nodes (for gradients, in reverse) are aligned with the captured nodes in order, so that names of
    operations, shapes and parameters fit best.
 """
@@ -65,8 +64,8 @@ class CapturedRuns:
 
         Args:
             graph: the captured one, or one within it.
-            prefix: what the names of its nodes begin with in records.
-            outermost: for its placeholders, those of the captured graph that they are given.
+            prefix: of the names of its nodes in records.
+            outermost: its placeholders -> those of the captured graph that are passed for them.
         """
         inner = {sub.name: sub for sub in graph.subgraphs}
         holding = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
@@ -125,19 +124,16 @@ class CapturedRuns:
         return result
 
     def parameter(self, name: str) -> str:
-        """Return the captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``.
-
-        ``""`` for anything else.
-        """
+        """Return the captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``; else ``""``."""
         index = argument_index(name)
         return self.placeholders[index] if index is not None and 0 <= index < len(self.placeholders) else ""
 
 
 def _given(graph: Graph, name: str, held: Graph, holding: Mapping[str, str]) -> dict[str, str]:
-    """Return what the placeholders of an inner graph are given by the call that runs it; nothing where it is not clear.
+    """Return what the call of an inner graph passes for its placeholders; nothing where that is not clear.
 
     Args:
-        graph: that holds it.
+        graph: that contains it.
         name: of the node that names it there.
         held: the inner graph.
         holding: all such nodes.
@@ -149,12 +145,12 @@ def _given(graph: Graph, name: str, held: Graph, holding: Mapping[str, str]) -> 
 
 
 class Alignment(NamedTuple):
-    """What is found of the nodes of a later stage.
+    """The alignment of a later stage.
 
     Attributes:
-        captured: the captured node of each.
-        within: for nodes that compute gradients, and of which it is not told which of several modules of one line they
-            are of: the call that all of these were made in, -1 for none. They have no captured node.
+        captured: the captured node of each node.
+        within: for nodes that compute gradients of one of several parallel module calls, unknown which: the call that
+            contains all of these, -1 for none. They have no captured node.
         takers: for values that are no gradients, the pieces of the captured graph that may take them.
     """
 
@@ -175,10 +171,10 @@ def align(
     Args:
         runs: the captured graph.
         graph: of the later stage.
-        forward: for a backward graph: what was found of the forward graph, which names saved values as this one does.
-        trusted: ``Node.backward`` tells what computes a gradient. It does not in a backward graph: torch's
-            partitioner marks all nodes of one, those that it only computes once more among them
-            (torch/_functorch/partitioners.py of 2.15, ``autograd_backward``).
+        forward: for a backward graph: the alignment of the forward graph, which names saved values as this one does.
+        trusted: ``Node.backward`` says what computes a gradient. It does not in a backward graph: torch's partitioner
+            marks all nodes of one, also recomputed ones (torch/_functorch/partitioners.py of 2.15,
+            ``autograd_backward``).
     """
     saved = forward.captured
     placed = _Placement(runs, forward, trusted, graph)
@@ -206,7 +202,7 @@ def _align_run(
     runs: CapturedRuns, place: int, nodes: Sequence[Node], fit: _Fit, saved: Mapping[str, str],
     aligned: Mapping[str, str],
 ) -> dict[str, str]:
-    """Align nodes that belong to one run: of parts that stand side by side, those of each in order."""
+    """Align nodes that belong to one run; of parallel parts, those of each in order."""
     parts, of = runs.pieces.parts[place], runs.pieces.of
     if len(parts) < 2:
         return _align_group(runs, runs.runs[place], nodes, fit, saved, aligned)
@@ -222,25 +218,21 @@ def _align_run(
 
 
 def _undecided(runs: CapturedRuns, captured: str, possible: int) -> int:
-    """Return the pieces, in modules side by side, of which none but the order speaks for the one that was found.
-
-    0 where it is decided.
-    """
+    """Return the pieces, in parallel module calls, between which only the order of nodes decided; else 0."""
     piece = runs.pieces.of[runs.positions[captured]]
     others = runs.pieces.in_other_calls(piece, possible)
     return others | piece if others else 0
 
 
 class _Placement:
-    """The run of captured nodes that each node of a later stage belongs to, found by its line and by what it takes.
+    """The run of captured nodes that each node of a later stage belongs to, found by its line and its inputs.
 
-    Args:
-        runs, forward, trusted, graph: as of :func:`align`.
+    Arguments as of :func:`align`.
 
     Attributes:
-        groups: nodes by their run, by whether they compute gradients, and, where they do not, by which stand together.
-        possible: what pieces the nodes may be of.
-        gradients: what computes gradients, and those that the graph is given.
+        groups: nodes by their run, by whether they compute gradients, and, where they do not, by consecutive chunk.
+        possible: the pieces that the nodes may be of.
+        gradients: nodes that compute gradients, and placeholders that are gradients.
     """
 
     def __init__(self, runs: CapturedRuns, forward: Alignment, trusted: bool, graph: Graph) -> None:
@@ -257,7 +249,7 @@ class _Placement:
         self.possible = self._possible_pieces(graph, forward.takers)
 
     def _possible_pieces(self, graph: Graph, takers: Mapping[str, int]) -> Possible:
-        """Return the pieces that each node may be of; nothing where those of each line stand in a row."""
+        """Return the pieces that each node may be of; nothing where no line has parallel pieces."""
         runs = self.runs
         if all(runs.pieces.are_in_a_row(self._line_pieces(node)) for node in graph.nodes if node.is_call):
             return Possible({}, {})
@@ -272,7 +264,6 @@ class _Placement:
             arguments, gradients))
 
     def _line_pieces(self, node: Node) -> int:
-        """Return the pieces of a node's line."""
         known = self._pieces_at.get(id(node.location))
         if known is None:
             known = 0
@@ -327,7 +318,6 @@ class _Placement:
         self.groups.setdefault((place, backward, 0 if backward else self._chunk), []).append(node)
 
     def _candidates(self, node: Node) -> Sequence[int]:
-        """Return the runs of a node's line."""
         known = self._runs_at.get(id(node.location))  # (which nodes share)
         if known is None:
             line = line_of(node)
@@ -335,7 +325,7 @@ class _Placement:
         return known
 
     def _place(self, node: Node, candidates: Sequence[int], taken: Sequence[int], needed: Sequence[int]) -> int:
-        """Return the run of its line that a node fits: before the gradients that it takes, behind all else."""
+        """Return the run of its line that a node fits: before the gradients that it takes, after all else."""
         if taken:
             return _last_between(candidates, max(needed, default=0), min(taken))
         if needed:
@@ -352,11 +342,7 @@ def _align_group(
     runs: CapturedRuns, positions: Sequence[int], nodes: Sequence[Node], fit: _Fit, saved: Mapping[str, str],
     aligned: Mapping[str, str],
 ) -> dict[str, str]:
-    """Align nodes that belong to one run, or to parts of it.
-
-    Args:
-        aligned: those of other runs that were found before.
-    """
+    """Align nodes of one run, or of parts of it; ``aligned`` are nodes of other runs."""
     backward, shapes = fit.backward, fit.shapes
     result: dict[str, str] = {}
     chosen = {name: runs.positions[known[name]] for known in (saved, aligned) for node in nodes for name in node.inputs
@@ -386,7 +372,7 @@ def _align_group(
 
 
 def _is_item(node: Node, shapes: Mapping[str, tuple[str, ...] | None]) -> bool:
-    """Return whether a node only takes one of several results out of what gave them all."""
+    """Return whether a node takes one of several results of another one."""
     return plain_operation(node) == "getitem" and shapes.get(node.inputs[0] if node.inputs else "", ()) is None
 
 
@@ -413,14 +399,14 @@ _PAIRS = 250_000
 
 
 def _best(fit: _Fit, positions: Sequence[int], node: Node, givers: Sequence[int]) -> int:
-    """Return the captured node that fits best; of those that fit as well, the next one behind what gave its values."""
+    """Return the captured node that fits best; of equals, the next one after what computed its inputs."""
     scores = dict(zip(positions, fit.of(node, positions)))
     giver = max(givers, default=positions[0])
     return max(positions, key=lambda position: (scores[position], position >= giver, -abs(position - giver)))
 
 
 def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[int]:
-    """For each node the captured node of the run, in order; for gradients from the end."""
+    """Return the captured node for each node, in order; for gradients in reverse."""
     order = list(reversed(positions)) if fit.backward else list(positions)
     if len(order) == 1:
         return order * len(nodes)
@@ -451,9 +437,9 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
 
 
 def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequence[Sequence[float]]) -> None:
-    """Move the nodes that fit two neighbours as well, so that the fewest values go from one to the other.
+    """Move the nodes that fit two neighbours equally, so that the fewest values cross from one to the other.
 
-    Of ``add, neg, exp`` the ``neg`` may end a norm or begin an activation; behind the ``add`` only its value goes on.
+    Of ``add, neg, exp`` the ``neg`` may end a norm or begin an activation; after the ``add`` only its value crosses.
     """
     crossing = [0] * (len(nodes) + 1)  # values that go over each cut: made before it, taken behind it
     made = {node.name: number for number, node in enumerate(nodes)}
@@ -480,15 +466,14 @@ def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequ
 
 
 class _Fit:
-    """How well nodes of a later stage fit captured ones.
+    """Scores how well nodes of a later stage fit captured ones.
 
     Args:
         runs: the captured graph.
         backward: the nodes compute gradients.
         shapes: of the nodes of the later stage, by name.
         possible: for a node, the pieces that it may be of, where something is known.
-        prepares: they compute no gradient, but stand in a graph of gradients: what is computed once more, or what a
-            gradient is then multiplied with.
+        prepares: they compute no gradient, but are in a graph of gradients: recomputed, or factors of gradients.
     """
 
     def __init__(
@@ -528,12 +513,10 @@ def _likeness(ours: str, theirs: str, backward: bool, same_shape: bool, rank: in
     """Return how well an operation of a later stage fits a captured one.
 
     Args:
-        ours: the captured operation.
-        theirs: that of the later stage.
+        ours, theirs: the captured operation, that of the later stage.
         backward: it computes a gradient.
-        same_shape: it gives a value of the same shape; of a gradient: of the shape of a value that the captured one
-            takes.
-        rank: dimensions of the value that it gives, where they are known.
+        same_shape: its value has the shape of the captured value; a gradient, of a value that the captured one takes.
+        rank: dimensions of its value, where they are known.
     """
     score = 1.0 if same_shape else 0.0
     if theirs == "reshape" and ours != "reshape":

@@ -1,7 +1,7 @@
-"""Fused kernels -> what they compute: what lies between the nodes of the values that one writes and reads.
+"""Fused kernels -> what they compute: the nodes between those of the values that one writes and reads.
 
-A value that only fused kernels read may be any node of its size: the one is taken with which the kernel's inputs are
-just those that its nodes need.
+A value that only fused kernels read may be any node of its size: the one is taken with which the nodes of the kernel
+need just its inputs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Fused:
         self.last: dict[str, int] = {}  # of a node: the last library call that it needs
 
     def computed(self, index: int) -> set[str]:
-        """Return the nodes that a call of a fused kernel computes; those after it are known by then."""
+        """Return the nodes that a call of a fused kernel computes; later calls must have been asked for before."""
         launch = self.flow.module.launches[index]
         targets = set(self.flow.targets.get(index, ()))
         known = {self.flow.node_of[value] for value in launch.reads if value in self.flow.node_of}
@@ -70,13 +70,13 @@ class Fused:
             self.flow.computes(value, name)
         for value in unknown:
             if value not in chosen:
-                # A part of a reduction, or of what nothing tells: its kernel computes what this one does.
+                # A part of a reduction, or something unknown: its kernel computes what this one does.
                 inner = {name for name in needs.nodes if bare_name(self.flow.nodes[name].target) in STORED}
                 self.flow.targets.setdefault(self.flow.writer[value], set()).update(inner or targets)
         return needs.nodes
 
     def _moves(self, index: int, launch: Launch) -> None:
-        """Take note of a kernel that writes nothing new: it lays a value out for the kernels that read it."""
+        """Note a kernel that only copies a value, for the kernels that read it."""
         for value in launch.writes:
             for reader in self.flow.readers.get(value, ()):
                 names = [name for name, at in self.flow.launched.items() if at == reader]
@@ -123,10 +123,7 @@ class Fused:
     def _choose(
         self, targets: set[str], known: set[str], perhaps: set[str], unknown: Sequence[int], start: _Needs
     ) -> tuple[dict[int, str], _Needs]:
-        """Choose nodes for the values that fused kernels hand each other.
-
-        One value after the other, then each once more.
-        """
+        """Choose nodes for the values between fused kernels, one after the other, then each once more."""
         chosen: dict[int, str] = {}
         best = start
         tries = 0
@@ -155,10 +152,7 @@ class Fused:
     def _score(
         self, value: int, name: str, needs: _Needs, known: set[str], others: set[str]
     ) -> tuple[float, ...]:
-        """Return how well a node fits, the smaller the better.
-
-        Values that are not there, values that are not used, then what speaks for a node.
-        """
+        """Return how well a node fits, the smaller the better: missing values, unused values, then other evidence."""
         unused = sum(node not in needs.used for node in (*known, *others, name)
                      if self.flow.nodes[node].op != "placeholder" or self.flow.nodes[node].type is not None)
         node = self.flow.nodes[name]

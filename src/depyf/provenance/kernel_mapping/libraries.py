@@ -1,7 +1,4 @@
-"""Calls of library kernels -> nodes.
-
-The operation, the inputs that are known, the shape of the result and the source nodes that torch names tell which.
-"""
+"""Calls of library kernels -> nodes, by operation, known inputs, shape of the result, and torch's source nodes."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ def match_libraries(flow: Flow) -> None:
 
 
 def _own_names(launch: Launch) -> list[str]:
-    """Return the operations that the name of a library's call may stand for."""
+    """Return the operations that the name of a library's call may mean."""
     if launch.definition is not None:
         return ["triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional"]
     parts = launch.name.split(".")
@@ -98,7 +95,6 @@ def _getter(flow: Flow, node: str, item: int) -> str:
 
 
 def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
-    """Match the arguments of a library's kernel to the inputs of its node, in order."""
     wanted = list(dict.fromkeys(node.inputs))
     values = list(launch.reads)
     for value in list(values):
@@ -116,7 +112,7 @@ def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
 
 
 def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
-    """Return the views that a library's kernel takes, and the parts of what it gives."""
+    """Return the nodes with the views that a library's kernel takes, and the parts of its results."""
     result = set(nodes)
     for name in nodes:
         pending = list(flow.nodes[name].inputs)
@@ -132,6 +128,6 @@ def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
 
 
 def _is_users(launch: Launch) -> bool:
-    """Return whether a call is of a Triton kernel that the user wrote, which keeps its name."""
+    """Return whether a call is of the user's own Triton kernel, which keeps its name."""
     definition = launch.definition
     return definition is not None and definition.kind == "Triton" and not definition.name.startswith("triton_")

@@ -2,7 +2,7 @@
 
 For the function and each of its resume functions: the original, and for each compiled version what a call must satisfy,
 the graph and the transformed code; then the dispatching function, which does what torch does when the function is
-called. Definitions that only the machine needs stand last.
+called. Helpers are last.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def full_code(
 
 
 def _drawing(name: str) -> str:
-    """Return a function of torch's that draws random numbers, which is not recorded, without its body."""
+    """Return the stub of a torch function that draws random numbers, which is not recorded."""
     text = textwrap.fill(f"{global_names.MEANING[0].upper()}{global_names.MEANING[1:]}.", WIDTH - 8,
                          subsequent_indent="    ")
     return f'def {name}():\n    """{text}"""\n    ...  # what it calls is not recorded\n'
@@ -178,7 +178,7 @@ def _original(frame: Frame) -> str:
 
 
 def _called(frame: Frame) -> str:
-    """Return the name of the original function in the full code: what its text defines."""
+    """Return the name of the original function in the full code."""
     text = textwrap.dedent(frame.original.text)
     function = _function_in(text) if frame.original_is_user_text else None
     return function.name if function is not None else legal_identifier(frame.name)
@@ -235,7 +235,7 @@ def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
 
 
 def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, GraphView]) -> str:
-    """Return the transformed code with its notes; those of an earlier version are not said again."""
+    """Return the transformed code with its notes; those of an earlier version are not repeated."""
     code = version.entry.transformed.source
     head = [f"# transformed code of {version.label}, which failed (so it is never called): {code.fidelity}"
             if version.failed else f"# transformed code of version {version.label}: {code.fidelity}"]
@@ -284,7 +284,7 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
 
 
 def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
-    """Yield the first of the names that differ in numbers alone, with how many there are."""
+    """Yield the first of the names that differ in numbers alone, with how many others there are."""
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault("".join(each for each in name if not each.isdigit()).rstrip("_"), []).append(name)
@@ -299,7 +299,7 @@ def _by_layer(names: Sequence[str]) -> Iterator[str]:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, those of statements in it left out."""
+    """Yield the nodes of a statement, without statements in it."""
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()
@@ -346,7 +346,7 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Seq
 
 
 def _wrapper_name(frame: Frame) -> str:
-    """Return the name of what torch compiled, where that is a wrapper of the function that the user means."""
+    """Return the name of what torch compiled, where that is a wrapper of the user's function."""
     return function_identifier(frame.wrappers[0].function) if frame.wrappers else ""
 
 
@@ -362,8 +362,9 @@ def _wrapper_stub(frame: Frame) -> str:
 def _with_defaults(frame: Frame) -> str:
     """Return the parameters as the author wrote them, without annotations.
 
-    Defaults that only their module can compute become ``...``; empty if there is no such text, or if a wrapper with
-    parameters of its own is called.
+    Defaults that are no literals become ``...``; empty if there is no such text, or if a wrapper with other parameters
+    is
+    called.
     """
     function = _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
     if function is None or frame.wrappers:
@@ -392,7 +393,7 @@ def name_of(code: TransformedCode) -> str:
 
 
 def _pass_on(frame: Frame) -> str:
-    """Arguments of the same call, keyword-only and starred ones included."""
+    """Return the arguments that pass the parameters on, keyword-only and starred ones included."""
     parts: list[str] = []
     keyword_only = False
     for part in (frame.signature or ", ".join(frame.arguments)).split(", "):
@@ -406,8 +407,3 @@ def _pass_on(frame: Frame) -> str:
         else:
             parts.append(f"{part}={part}" if keyword_only else part)
     return ", ".join(parts)
-
-
-def all_graphs(graphs: Sequence[CompiledGraph]) -> dict[str, CompiledGraph]:
-    """Return graphs by their names."""
-    return {graph.name: graph for graph in graphs}

@@ -38,7 +38,7 @@ def written_arguments(graph: Graph) -> list[str]:
 
 
 class _Writes:
-    """The writes of a graph. Only those values are parsed that matter: a large graph has tens of thousands.
+    """The writes of a graph. Only the values that matter are parsed: a large graph has tens of thousands.
 
     Attributes:
         attributes: nodes that read a tensor of the graph's module.
@@ -62,12 +62,7 @@ class _Writes:
         return self._views[name]
 
     def seen_through(self, value: ast.expr | None, result: str = "") -> frozenset[str]:
-        """Return the parameters that an expression is a view of.
-
-        Args:
-            value: the expression.
-            result: what torch prints of its type.
-        """
+        """Return the parameters that an expression is a view of; ``result`` is what torch prints of its type."""
         match value:
             case ast.Name(name):
                 return self.named(name)

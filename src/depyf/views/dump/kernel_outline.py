@@ -24,8 +24,8 @@ class _Call:
     """A call.
 
     Attributes:
-        lines: below it: the user's line, the module that it was called in, what is done.
-        copies: it computes nothing, but copies what library calls take or give, mostly into another layout.
+        lines: ``(user's line, module, operations)``.
+        copies: it only copies arguments or results of library calls, mostly into another layout.
     """
 
     call: KernelCall
@@ -44,7 +44,7 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
     Args:
         provenance: its graph.
         kernel: one of ``provenance.kernels``.
-        title: what it is.
+        title: of the outline.
         failed: sentences on the error with which its compilation failed.
     """
     kinds = Counter(call.kind for call in kernel.calls)
@@ -95,7 +95,7 @@ def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator
 
 
 def _folded(calls: Sequence[_Call]) -> Iterator[str]:
-    """Rows of calls that repeat are written once."""
+    """Yield the lines of all calls, repeated rows once."""
     numbers: dict[tuple[str, tuple[tuple[str, str, str], ...]], int] = {}
     likes = [numbers.setdefault(call.like, len(numbers)) for call in calls]
     at = 0
@@ -114,11 +114,7 @@ def _folded(calls: Sequence[_Call]) -> Iterator[str]:
 
 
 def _layers(rows: Sequence[Sequence[str]]) -> str:
-    """Return ``", for layers.1-31"`` of modules in rows that repeat; ``""`` where they have one module all.
-
-    Args:
-        rows: the modules of each row, in one order.
-    """
+    """Return ``", for layers.1-31"`` of modules in rows that repeat; ``""`` where all have the same module."""
     for modules in zip(*rows):
         paths = {tuple(LAYER.findall(module)) for module in modules}
         if len(paths) > 1:
@@ -129,7 +125,7 @@ def _layers(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _up_to(module: str, number: int) -> str:
-    """Return the path of a module up to one of the numbers in it, which are counted from 0."""
+    """Return the path of a module up to its ``number``-th number, from 0."""
     return module[: list(LAYER.finditer(module))[number].end()]
 
 

@@ -1,8 +1,7 @@
-"""A graph's outline: its operations under the modules that they were called in, repeated layers folded."""
+"""The outline of a graph: its operations under the modules that they were called in, repeated layers folded."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +13,13 @@ from ...provenance.graph_provenance import Provenance, StageNodes
 from ..markdown import count
 from ..remembered import Same, once
 
-#: What stands for the number of a layer while layers are compared.
+#: Replaces the number of a layer while layers are compared.
 _NUMBER = "#"
-#: Columns for the types of what goes into a module, and of what comes out.
+#: Columns for the types of a module's inputs, and of its results.
 _BORDER = 60
 #: Columns for the operations of a line.
 _ROW = 110
-#: The longest row of operations that is looked for when repeated ones are written once.
+#: The longest row of operations that is folded.
 _LONGEST = 40
 #: The number of a layer in the path of a module.
 LAYER = re.compile(r"(?<![^.])\d+(?=\.|$)")
@@ -44,7 +43,9 @@ class _Block:
 class Line:
     """A line of an outline.
 
-    ``place``: where its module begins in the graph's file; ``first``: where its first operation stands.
+    Attributes:
+        place: where its module begins in the graph's file; 0: no module.
+        first: where its first operation is.
     """
 
     depth: int
@@ -62,8 +63,8 @@ def outline(
     Args:
         provenance: the graph.
         stage: one of its stages.
-        title: what the graph is.
-        shown_line: the line of the graph's file that shows a line of the stage's text.
+        title: of the graph.
+        shown_line: maps a line of the stage's text to the line of the graph's file.
         failed: sentences on the error with which its compilation failed.
     """
     head = [f"# {title}, by module", *(f"# {sentence}" for sentence in failed), f"# {_counts(stage.graph)}"]
@@ -96,7 +97,6 @@ def outline_lines(
 
 
 def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
-    """Return the same with the lines of the stage's text."""
     lines: list[Line] = []
     for prefix, inner in stage.graph.walk():
         if prefix:
@@ -106,7 +106,7 @@ def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
 
 
 def _has_gaps(graph: Graph) -> bool:
-    """Return whether torch names no line for an operation behind one for which it does."""
+    """Return whether torch names no line for an operation after one for which it does."""
     located = [node.location is not None for node in graph.nodes if node.is_call]
     return False in located[located.index(True) :] if True in located else False
 
@@ -189,10 +189,7 @@ def _items(
 
 
 def _end_of_line(items: Sequence[_Block | Node], at: int) -> int:
-    """Return where the operations of a line end that begin at a place.
-
-    An operation of which torch names no line belongs to the line around it.
-    """
+    """Return the end of the operations of one line; those without a line belong to the line around them."""
     first = items[at]
     assert isinstance(first, Node)
     place, end = _place(first), at + 1
@@ -214,13 +211,13 @@ def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, s
 
 
 def layer_pattern(path: str) -> str:
-    """Return the path with its last number left out: ``layers.#`` of ``layers.3``."""
+    """Return the path without its last number: ``layers.#`` of ``layers.3``."""
     numbers = list(LAYER.finditer(path))
     return path if not numbers else path[: numbers[-1].start()] + _NUMBER + path[numbers[-1].end() :]
 
 
 def layer_ranges(paths: Sequence[str]) -> str:
-    """Return ``layers.1-31``; ``layers.1, 3, 5-7``, in the order in which they come."""
+    """Return ``layers.1-31`` or ``layers.1, 3, 5-7``, in the order of the paths."""
     numbers = [int(LAYER.findall(path)[-1]) for path in paths]
     spans: list[list[int]] = []
     for number in numbers:
@@ -246,7 +243,7 @@ def _block(
 
 
 def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
-    """Return the types of what goes in (parameters of modules and saved values left out) and of what comes out."""
+    """Return the types of the inputs (parameters of modules and saved values left out) and of the results."""
     # (Values of one type share it.)
     types = [{id(node.type): node.type for node in nodes if node.type is not None} for nodes in (taken, given)]
     parts = [_first_of(list(dict.fromkeys(kind.short for kind in each.values()))) or "..." for each in types]
@@ -267,16 +264,11 @@ def _first_of(types: Sequence[str]) -> str:
 
 def _place(node: Node) -> str:
     place = node.location
-    return "" if place is None else f"{_name_of(place.filename)}:{place.line}"
-
-
-@functools.lru_cache(1024)
-def _name_of(path: str) -> str:
-    return os.path.basename(path)
+    return "" if place is None else f"{os.path.basename(place.filename)}:{place.line}"
 
 
 def operations(nodes: Sequence[Node]) -> str:
-    """Return ``"view, (mul, add) x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
+    """Return ``"view, (mul, add) x2 -> f32[2, 3]"``: the operations in order and the type of the last."""
     names = [shown_name(node.target) if not node.runs else f"{shown_name(node.target)}({shown_name(node.runs)})"
              for node in nodes]
     shown = _joined(_folded(names))
@@ -285,7 +277,7 @@ def operations(nodes: Sequence[Node]) -> str:
 
 
 def _folded(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Return words for operations, rows of them that repeat written once, each with how many operations it says."""
+    """Return words for operations, repeated rows once, each with the number of operations that it means."""
     numbers: dict[str, int] = {}
     likes = [numbers.setdefault(name, len(numbers)) for name in names]
     result: list[tuple[str, int]] = []
@@ -308,7 +300,7 @@ def repeated(likes: Sequence[int], at: int, longest: int) -> tuple[int, int]:
     Args:
         likes: numbers, the same for entries that are alike.
         at: where the row begins.
-        longest: of how many entries it is at most.
+        longest: the maximal length of a row.
     """
     best = (1, 1)
     for length in range(1, min(longest, (len(likes) - at) // 2) + 1):
@@ -321,7 +313,7 @@ def repeated(likes: Sequence[int], at: int, longest: int) -> tuple[int, int]:
 
 
 def _joined(words: Sequence[tuple[str, int]]) -> str:
-    """Return words in a row; of a long one the first, and how many operations there are."""
+    """Return words in a row; of a long row the first, and how many operations there are."""
     text = ", ".join(word for word, _ in words)
     if len(text) <= _ROW:
         return text

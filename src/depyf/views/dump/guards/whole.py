@@ -1,8 +1,7 @@
-"""All conditions of a version as a Python function, in a file of its own.
+"""All conditions of a version as a Python function, in a separate file.
 
-They are in sections: arguments, what the function closes over, its objects layer by layer, modules and globals, torch's
-state. What repeats from layer to layer is written once. What of it matters to a call is in the full code
-(:mod:`depyf.views.dump.guards.call`).
+In sections: arguments, variables of the enclosing function, its objects layer by layer, modules and globals, torch's
+state. What repeats from layer to layer is written once.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     """Return the file with all conditions of a version.
 
     Args:
+        version: the version.
         before: the version that it is compared with; the differences are above the function. Where they take more
             than :data:`MOST_LINES` lines, what only one version looks at is counted there, and listed at the end.
     """
@@ -56,22 +56,13 @@ def _escaped(text: str) -> str:
 
 
 def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
-    """Return the lines of the function with all conditions.
-
-    Args:
-        before: the version that it is compared with; the differences are above the function, or where they are many
-            how many there are.
-    """
+    """Return the lines of the function with all conditions, under the differences from ``before`` in brief."""
     above, _ = _differences(version, before)
     return [*((line, None) for line in above), *_function(version)]
 
 
 def _differences(version: Version, before: Version | None, whole: str = "") -> tuple[list[str], list[str]]:
-    """Return the differences above the function, and all of them where those are in brief.
-
-    Args:
-        whole: where a reader finds all of them (default: the file with the guards).
-    """
+    """Return the differences above the function, and all of them (which are in ``whole``) where those are in brief."""
     lines = as_comment(before, version) if before is not None else []
     if before is None or len(lines) <= MOST_LINES:
         return lines, []
@@ -119,14 +110,14 @@ def definition(name: str, parameters: str) -> list[str]:
 
 @cached
 def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
-    """Return the conditions of each section, what repeats from layer to layer once."""
+    """Return the conditions of each section, folded by layer."""
     return [fold([Item(version.sizes.text(one), one.subject, (one,)) for one in members])
             for _, members in sections(version)]
 
 
 @cached
 def sections(version: Version) -> list[tuple[str, list[Condition]]]:
-    """Return the conditions by what they are about, with a title for each."""
+    """Return the conditions by subject, with a title for each section."""
     groups: dict[tuple[str, str], list[Condition]] = {}
     for one in version.conditions:
         groups.setdefault((one.section, one.root if one.section == OBJECTS else ""), []).append(one)
@@ -165,12 +156,7 @@ def guard_groups(version: Version) -> list[GuardGroup]:
 def _conditions(
     folded: Iterable[Item[Condition] | Block[Condition]], files: Mapping[str, str], indent: int, is_first: bool
 ) -> Iterator[Line]:
-    """Yield the lines of conditions that ``and`` joins.
-
-    Args:
-        files: short names of files.
-        is_first: no condition is before them.
-    """
+    """Yield the lines of conditions that ``and`` joins; ``files`` has the short names of files."""
     for each in folded:
         if isinstance(each, Item):
             cause = each.payloads[0].cause
@@ -191,7 +177,8 @@ def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
     """Return the lines of a condition that ``and`` joins to those before it.
 
     Args:
-        remark: a comment, which has a line of its own above the condition where there is no room.
+        text, is_first, indent: the condition.
+        remark: a comment, on a separate line above the condition where there is no room.
     """
     lines = broken(f"{'' if is_first else 'and '}{f'({text})' if is_loose(text) else text}", indent)
     if len(lines[-1]) + len(remark) > WIDTH:
@@ -294,9 +281,9 @@ def helpers(text: str) -> str:
 
 
 def stands(form: str, not_before: str, text: str) -> bool:
-    """Return whether a form of fixed length stands in a text, behind none of some characters.
+    """Return whether a form of fixed length is in a text, after none of some characters.
 
-    The look behind comes last: a pattern that begins with letters is searched for much faster.
+    The look-behind comes last: a pattern that begins with letters is searched for much faster.
     """
     return re.search(rf"{form}(?<![{not_before}]{form})", text) is not None
 
