@@ -50,15 +50,18 @@ def collect(capture: Capture, read: Callable[[str], Sequence[str]] = source_line
     """
     result = []
     traced: dict[str, set[int]] = {}
+    broken: dict[str, set[int]] = {}
     for compilation in capture.compilations:
         for each in compilation.traced:
             traced.setdefault(each.filename, set()).update(each.lines)
+        for place in (place for graph_break in compilation.breaks for place in graph_break.stack):
+            broken.setdefault(place.filename, set()).add(place.line)
     for path, has_frame in files_named(capture).items():
         if not has_frame and _is_library(path):
             continue
         text = "".join(read(path))
         if not has_frame and path in traced and WHOLE < len(text) <= LONGEST:
-            text = only_traced(text, traced[path] | _broken_at(capture, path))
+            text = only_traced(text, traced[path] | broken.get(path, set()))
         if text and len(text) <= LONGEST:
             result.append(SourceFile(path, text))
     return tuple(result)
@@ -86,11 +89,6 @@ def only_traced(text: str, lines: Collection[int]) -> str:
                 texts[first - 1 : last] = [f"{indent}...  # (lines {first} to {last}: nothing of them was traced)",
                                            *[""] * (last - first)]
     return "\n".join(texts)
-
-
-def _broken_at(capture: Capture, path: str) -> set[int]:
-    return {place.line for compilation in capture.compilations for broken in compilation.breaks
-            for place in broken.stack if place.filename == path}
 
 
 def _is_library(path: str) -> bool:

@@ -38,7 +38,17 @@ from .graph_view import GraphView
 from .guards.call import call_guards
 from .guards.layers import Item, fold, unfolded
 from .guards.sizes import symbol_table
-from .guards.versions import MOST_LINES, Version, as_comment, by_compile_id, deciding, nearest, of_some, versions
+from .guards.versions import (
+    MOST_LINES,
+    Version,
+    as_comment,
+    by_compile_id,
+    deciding,
+    nearest,
+    of_some,
+    signature,
+    versions,
+)
 from .guards.whole import helpers, stands
 
 PREAMBLE = '''\
@@ -261,19 +271,15 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
     above: dict[int, list[str]] = {}
-    for statement in ast.walk(tree):
-        if not isinstance(statement, ast.stmt) or isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
-        for node in _expressions(statement):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
-                graph = writes[node.func.id]
-                sentences_on_call = above.setdefault(statement.lineno, [])
-                if graph.writes:
-                    sentences_on_call.append(f"{node.func.id} writes to {some(list(_by_layer(graph.writes)), WRITES)}")
-                if graph.own_writes:
-                    sentences_on_call.append(
-                        f"{node.func.id} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
-                        + some(list(_first_of_alike(graph.own_writes)), WRITES))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
+            name, graph = node.func.id, writes[node.func.id]
+            on_call = above.setdefault(node.lineno, [])
+            if graph.writes:
+                on_call.append(f"{name} writes to {some(list(_by_layer(graph.writes)), WRITES)}")
+            if graph.own_writes:
+                on_call.append(f"{name} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
+                               + some(list(_first_of_alike(graph.own_writes)), WRITES))
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())
@@ -296,15 +302,6 @@ def _by_layer(names: Sequence[str]) -> Iterator[str]:
     """Yield the names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
     for item, loops in unfolded(fold([Item(name, name, (name,)) for name in names])):
         yield item.text + (f" ({loops})" if loops else "")
-
-
-def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, without statements in it."""
-    pending: list[ast.AST] = [statement]
-    while pending:
-        node = pending.pop()
-        yield node
-        pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
 
 
 def _notes(note: str) -> list[str]:
@@ -362,8 +359,7 @@ def _wrapper_stub(frame: Frame) -> str:
 def _with_defaults(frame: Frame) -> str:
     """Return the parameters as the author wrote them, without annotations.
 
-    Defaults that are no literals become ``...``; empty if there is no such text, or if a wrapper with other parameters
-    is
+    Defaults that are no literals become ``...``; empty without such a text, or if a wrapper with other parameters is
     called.
     """
     function = _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
@@ -394,16 +390,10 @@ def name_of(code: TransformedCode) -> str:
 
 def _pass_on(frame: Frame) -> str:
     """Return the arguments that pass the parameters on, keyword-only and starred ones included."""
-    parts: list[str] = []
-    keyword_only = False
-    for part in (frame.signature or ", ".join(frame.arguments)).split(", "):
-        if part in ("/", ""):
-            continue
-        if part == "*":
-            keyword_only = True
-        elif part.startswith("*"):
-            parts.append(part)
-            keyword_only = not part.startswith("**")
-        else:
-            parts.append(f"{part}={part}" if keyword_only else part)
-    return ", ".join(parts)
+    function = _function_in(f"def f({signature(frame)}): ...")
+    if function is None:
+        return ""
+    given = function.args
+    return ", ".join([
+        *(each.arg for each in (*given.posonlyargs, *given.args)), *([f"*{given.vararg.arg}"] if given.vararg else []),
+        *(f"{each.arg}={each.arg}" for each in given.kwonlyargs), *([f"**{given.kwarg.arg}"] if given.kwarg else [])])

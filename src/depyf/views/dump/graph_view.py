@@ -270,7 +270,9 @@ class _View:
         self.files = short_names([
             *(node.location.filename for _, node in graph.named_nodes() if node.location is not None),
             *(caller.location.filename for caller in callers)])
-        self.words = [_words(given.source) if given.source else "" for given in inputs]
+        # (``input_ids.shape[1]`` of ``L['input_ids'].size()[1]``)
+        self.words = [_STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(given.source)))
+                      if given.source else "" for given in inputs]
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
         self.names: dict[str, str] = {}
         self.parameters: tuple[str, ...] = ()
@@ -514,11 +516,6 @@ def _roles(graph: Graph) -> dict[str, tuple[str, Node]]:
             for at, name in enumerate(name for name in node.inputs if name in read):
                 result.setdefault(read[name], (known[min(at, len(known) - 1)], node))
     return result
-
-
-def _words(source: str) -> str:
-    """Return ``input_ids.shape[1]`` for ``L['input_ids'].size()[1]``."""
-    return _STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(source)))
 
 
 def _with_comment(code: str, words: str, indent: int) -> list[str]:

@@ -47,7 +47,8 @@ class _Writes:
 
     def __init__(self, graph: Graph) -> None:
         self.nodes = {node.name: node for node in graph.nodes}
-        self.attributes = [node.name for node in graph.nodes if _is_attribute(node)]
+        self.attributes = [node.name for node in graph.nodes if node.op == "get_attr" and node.type is not None
+                           and node.type.shape is not None and "." not in node.target]
         self.written: set[str] = set()
         self._views = {name: frozenset({name}) for name in self.attributes} | {
             node.name: frozenset({node.target}) for node in graph.nodes if node.op == "placeholder"}
@@ -106,10 +107,6 @@ class _Writes:
         # (A type with strides has the layout and the device. Without it is not known whether the value is the same.)
         same = node is not None and _type(node) == result and "][" in result
         return self.seen_through(value) if same else _NOTHING
-
-
-def _is_attribute(node: Node) -> bool:
-    return node.op == "get_attr" and node.type is not None and node.type.shape is not None and "." not in node.target
 
 
 def _type(node: Node) -> str:

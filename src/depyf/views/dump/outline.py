@@ -67,7 +67,9 @@ def outline(
         shown_line: maps a line of the stage's text to the line of the graph's file.
         failed: sentences on the error with which its compilation failed.
     """
-    head = [f"# {title}, by module", *(f"# {sentence}" for sentence in failed), f"# {_counts(stage.graph)}"]
+    inputs, calls, results = counts(stage.graph)
+    head = [f"# {title}, by module", *(f"# {sentence}" for sentence in failed),
+            f"# {count(calls, 'operation')} on {count(inputs, 'input')}, {count(results, 'result')}"]
     if stage is not provenance.captured:
         head.append("# The print of this graph names user lines only: modules are inferred from them and from the "
                     "order.")
@@ -75,7 +77,7 @@ def outline(
                 "(n) counts operations.")
     if _has_gaps(stage.graph):
         head.append("# An operation of which torch names no line is written to the line before it where that goes on "
-                    "behind it.")
+                    "after it.")
     head.append("# On the right: the line of the graph's file at which a module begins (of layers that are alike, the "
                 "first).")
     lines = outline_lines(provenance, stage, shown_line)
@@ -111,11 +113,10 @@ def _has_gaps(graph: Graph) -> bool:
     return False in located[located.index(True) :] if True in located else False
 
 
-def _counts(graph: Graph) -> str:
-    calls = sum(node.is_call for node in graph.nodes)
-    inputs = sum(node.op == "placeholder" for node in graph.nodes)
-    results = next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0)
-    return f"{count(calls, 'operation')} on {count(inputs, 'input')}, {count(results, 'result')}"
+def counts(graph: Graph) -> tuple[int, int, int]:
+    """Return the numbers of inputs, operations and results."""
+    return (sum(node.op == "placeholder" for node in graph.nodes), sum(node.is_call for node in graph.nodes),
+            next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0))
 
 
 def _graph(

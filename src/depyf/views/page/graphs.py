@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...model.graph import Graph
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import CompiledGraph, GraphStage, SourceLocation
 from ...records.stages import ADJECTIVES, direction, title
@@ -77,19 +76,13 @@ def _stage(
         "graph", f"{graph.name}.{record.stage}.{record.index}", f"{shown} of {graph.name}", view.text,
         stage=shown, direction=direction_of(record), graph=number, names=names, nodes=flat, file=record.file,
         captured=stage is provenance.captured,
-        outline=[[line.depth, line.text, line.first] for line in lines], inputs=_inputs(stage.graph))
+        outline=[[line.depth, line.text, line.first] for line in lines], inputs=list(outline.counts(stage.graph)))
 
 
 def direction_of(stage: GraphStage) -> str:
     """Return ``"forward"`` or ``"backward"`` of a stage; ``""`` of the captured and joint graphs."""
     adjective = ADJECTIVES.get(stage.stage, "")
     return adjective if adjective in ("forward", "backward") else direction(stage)
-
-
-def _inputs(graph: Graph) -> list[int]:
-    """Return ``[inputs, operations, results]``."""
-    return [sum(node.op == "placeholder" for node in graph.nodes), sum(node.is_call for node in graph.nodes),
-            next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0)]
 
 
 def _end(lines: Sequence[str], first: int) -> int:

@@ -131,7 +131,7 @@ def _arguments(version: Version, section: str, decide: Collection[str]) -> Itera
         elif not (one.is_on_sizes and section == ARGUMENTS) and one.text not in version.sizes.implied:
             shown = _shown_of(one, known, version) or (one.text if one.text in decide else None)
             items += [Item(shown, one.subject, (one,))] if shown is not None else []
-    for each in fold(_without_repetition(items)):
+    for each in _folded(items):
         is_type = isinstance(each, Item) and isinstance(each.payloads[0], guards.Type)
         symbol = symbols.get(each.payloads[0].subject) if isinstance(each, Item) and is_type else None
         yield _shown(each, f"open (torch: {symbol})" if symbol else "")
@@ -197,12 +197,13 @@ def _joined_keys(mine: Sequence[Condition]) -> dict[Condition, Item[Condition] |
     return result
 
 
-def _without_repetition(items: Iterable[Item[Condition]]) -> list[Item[Condition]]:
-    result: dict[str, Item[Condition]] = {}
+def _folded(items: Iterable[Item[Condition]]) -> list[Item[Condition] | Block[Condition]]:
+    """Return the items folded by layer, each text once."""
+    by_text: dict[str, Item[Condition]] = {}
     for item in items:
-        payloads = result[item.text].payloads if item.text in result else ()
-        result[item.text] = Item(item.text, item.subject, payloads + item.payloads)
-    return list(result.values())
+        payloads = by_text[item.text].payloads if item.text in by_text else ()
+        by_text[item.text] = Item(item.text, item.subject, payloads + item.payloads)
+    return fold(list(by_text.values()))
 
 
 def _shown(each: Item[Condition] | Block[Condition], remark: str = "") -> _Shown:
@@ -235,11 +236,8 @@ def _deciding_values(version: Version, telling: Mapping[str, int], decide: Colle
 
     One on several layers appears once.
     """
-    by_text: dict[str, list[Condition]] = {}
-    for one in version.conditions:
-        if one.section in (OBJECTS, GLOBALS) and one.text in decide:
-            by_text.setdefault(version.sizes.text(one), []).append(one)
-    folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in by_text.items()])
+    folded = _folded(Item(version.sizes.text(one), one.subject, (one,)) for one in version.conditions
+                     if one.section in (OBJECTS, GLOBALS) and one.text in decide)
     shown = (_Shown(f"all({item.text} {loops})" if loops else item.text, "", item.payloads)
              for item, loops in unfolded(folded))
     return sorted(shown, key=lambda each: min((telling.get(one.text, _ANY) for one in each.covers), default=_ANY))
@@ -252,12 +250,9 @@ def _values(version: Version, telling: Mapping[str, int], decide: Collection[str
     """
     result: list[_Shown] = []
     for section in (OBJECTS, GLOBALS):
-        groups: dict[str, list[Condition]] = {}
-        for one in version.conditions:
-            if one.section == section and one.text not in decide and one.text not in version.sizes.implied \
-                    and _is_shown(one, one.text in telling, version):
-                groups.setdefault(version.sizes.text(one), []).append(one)
-        folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in groups.items()])
+        folded = _folded(Item(version.sizes.text(one), one.subject, (one,)) for one in version.conditions
+                         if one.section == section and one.text not in decide
+                         and one.text not in version.sizes.implied and _is_shown(one, one.text in telling, version))
         shown = [each for each in folded if isinstance(each, Item)]  # (those of layers are counted)
         shown.sort(key=lambda each: _likelihood(each.payloads[0], telling))
         result += map(_shown, shown[:VALUES])

@@ -356,16 +356,20 @@ def _found(old: Version, new: Version) -> Iterator[_Found]:
         if first is not None and second is not None:
             if first.text != second.text:
                 explained.add(subject)
-                yield from ((change, subject, False) for change in _of_both(subject, first, second, old, new))
+                one, other = first.condition, second.condition
+                if isinstance(one, Tensor) and isinstance(other, Tensor):
+                    yield from ((change, subject, False) for change in _tensor(one, other, old, new))
+                else:
+                    yield Change(subject, Side(first.text, first.kind), Side(second.text, second.kind)), subject, False
         elif (only := first or second) is not None:
             explained.add(subject)
             parts = (f"{subject}.", f"{subject}[")
             # (Of what is looked into, its parts are listed.)
             if only.kind != "type" or not any(each.startswith(parts) for each in either):
                 is_old = second is None
-                other = _PARTS if any(each.startswith(parts) for each in (after if is_old else before)) else NOTHING
+                missing = _PARTS if any(each.startswith(parts) for each in (after if is_old else before)) else NOTHING
                 said = Side(only.text, only.kind)
-                was, now = (said, other) if is_old else (other, said)
+                was, now = (said, missing) if is_old else (missing, said)
                 label, module, is_value = _seen_by((old if is_old else new).label, only.condition, only.kind)
                 yield Change(subject, was, now, seen_by=label, module=module), subject, is_value
     for expression, size in new.sizes.open.items():
@@ -387,14 +391,6 @@ def _found(old: Version, new: Version) -> Iterator[_Found]:
 def _alone(text: str, seen_by: str = "", module: str = "") -> Change:
     """Return a difference that is only a text."""
     return Change("", Side(""), Side(text), seen_by=seen_by, module=module)
-
-
-def _of_both(subject: str, first: Fact, second: Fact, old: Version, new: Version) -> Iterable[Change]:
-    """Return the differences in something that both versions look at."""
-    one, other = first.condition, second.condition
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return _tensor(one, other, old, new)
-    return (Change(subject, Side(first.text, first.kind), Side(second.text, second.kind)),)
 
 
 def _seen_by(label: str, one: Condition, kind: str) -> tuple[str, str, bool]:
