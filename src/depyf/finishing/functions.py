@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..bytecode.canonical import canonicalise
@@ -20,7 +20,6 @@ from ..records.model import (
     Capture,
     CompiledFunction,
     CompiledGraph,
-    CompileId,
     EndOfRecording,
     Frame,
     Guard,
@@ -65,19 +64,15 @@ def finished(
     whole = replace(capture, functions=(*capture.functions, *functions), graphs=graphs, unwritten=None)
     if recorded is None:
         return whole
-    return replace(whole, sources=attempt(lambda: (*capture.sources, *_sources(whole)), ()))
+    known = {source.path for source in capture.sources}
+    return replace(whole, sources=attempt(
+        lambda: (*capture.sources, *(each for each in collect(whole) if each.path not in known)), ()))
 
 
 def _legal(graph: CompiledGraph) -> CompiledGraph:
     """Return a graph whose stages are legal Python, where they are Python at all."""
     return replace(graph, stages=tuple(
         replace(stage, text=legal_graph(stage.text)) if stage.is_python else stage for stage in graph.stages))
-
-
-def _sources(capture: Capture) -> Iterable[records.SourceFile]:
-    """Return the user's files that a run names and does not contain."""
-    known = {source.path for source in capture.sources}
-    return (each for each in collect(capture) if each.path not in known)
 
 
 def _version(capture: Capture) -> tuple[int, int]:
@@ -172,26 +167,19 @@ class Functions:
         """Return the name by which texts call a function; resume functions go by the name that calls them."""
         if self._of.get(key):
             return self._of[key][0].function_name
-        if is_resume(code.name):
-            return next((resume.shown for each in self._unwritten.bytecodes for resume in each.resumes
-                         if resume.code == key[0]), function_identifier(meant.name))
-        return function_identifier(meant.name)
+        shown = [resume.shown for each in self._unwritten.bytecodes for resume in each.resumes if resume.code == key[0]]
+        return shown[0] if shown and is_resume(code.name) else function_identifier(meant.name)
 
     def _entry(self, bytecode: Bytecode, tried: int | None) -> CacheEntry:
-        return CacheEntry(
-            bytecode.compile_id, self._read_guards(bytecode.compile_id), self._text(bytecode), bytecode.graph_names,
-            tuple(resume.shown for resume in bytecode.resumes), tried=tried)
-
-    def _read_guards(self, ids: CompileId) -> tuple[Guard, ...]:
-        text = self._guards.get(ids.key, "")
+        text = self._guards.get(bytecode.compile_id.key, "")
         guards: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
-        return unread_guards(text) if guards is None else guards
-
-    def _text(self, bytecode: Bytecode) -> TransformedCode:
         written = self._texts.of(bytecode)
-        return TransformedCode(
+        transformed = TransformedCode(
             bytecode.compile_id, bytecode.function_name, written.source, written.exact, written.arguments,
             bytecode.file)
+        return CacheEntry(
+            bytecode.compile_id, unread_guards(text) if guards is None else guards, transformed, bytecode.graph_names,
+            tuple(resume.shown for resume in bytecode.resumes), tried=tried)
 
     def _code(self, number: int) -> Code:
         """Return a code object by its number.

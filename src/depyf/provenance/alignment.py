@@ -68,25 +68,25 @@ class CapturedRuns:
             outermost: its placeholders -> those of the captured graph that are passed for them.
         """
         inner = {sub.name: sub for sub in graph.subgraphs}
-        holding = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
+        readers = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
         for node in graph.nodes:
             self.types[prefix + node.name] = node.type.shape if node.type is not None else None
             if not node.is_call and node.op != "get_attr":
                 continue
-            held = inner.get(node.target) if node.op == "get_attr" else None
-            if held is not None:
+            subgraph = inner.get(node.target) if node.op == "get_attr" else None
+            if subgraph is not None:
                 del inner[node.target]
-                given = _given(graph, node.name, held, holding)
-                self._flatten(held, f"{prefix}{held.name}.", {
-                    name: outermost[value] for name, value in given.items() if value in outermost})
+                passed = _passed(graph, node.name, subgraph, readers)
+                self._flatten(subgraph, f"{prefix}{subgraph.name}.", {
+                    name: outermost[value] for name, value in passed.items() if value in outermost})
             elif node.is_call:
                 taken = [outermost[name] for name in node.inputs if name in outermost]
-                graphs = [name for name in node.inputs if name in holding]
+                graphs = [name for name in node.inputs if name in readers]
                 if not graphs:
                     for name in taken:
                         self.users.setdefault(name, []).append(len(self.nodes))
-                elif not all(_given(graph, name, sub, holding) for name in graphs for sub in graph.subgraphs
-                             if sub.name == holding[name]):
+                elif not all(_passed(graph, name, sub, readers) for name in graphs for sub in graph.subgraphs
+                             if sub.name == readers[name]):
                     self._lost.update(taken)
                 self.positions[prefix + node.name] = len(self.nodes)
                 self.names.append(prefix + node.name)
@@ -129,18 +129,18 @@ class CapturedRuns:
         return self.placeholders[index] if index is not None and 0 <= index < len(self.placeholders) else ""
 
 
-def _given(graph: Graph, name: str, held: Graph, holding: Mapping[str, str]) -> dict[str, str]:
+def _passed(graph: Graph, name: str, inner: Graph, readers: Mapping[str, str]) -> dict[str, str]:
     """Return what the call of an inner graph passes for its placeholders; nothing where that is not clear.
 
     Args:
         graph: that contains it.
         name: of the node that names it there.
-        held: the inner graph.
-        holding: all such nodes.
+        inner: the inner graph.
+        readers: all nodes that name inner graphs, with their names.
     """
     call = next((node for node in graph.nodes if node.is_call and name in node.inputs), None)
-    values = [value for value in call.inputs if value not in holding] if call is not None else []
-    names = [node.name for node in held.nodes if node.op == "placeholder"]
+    values = [value for value in call.inputs if value not in readers] if call is not None else []
+    names = [node.name for node in inner.nodes if node.op == "placeholder"]
     return dict(zip(names, values)) if len(names) == len(values) else {}
 
 
@@ -274,16 +274,12 @@ class _Placement:
 
     def add(self, node: Node) -> None:
         """Place the next node of the graph."""
-        if node.op == "placeholder":
-            self._add_argument(node)
-        elif node.is_call or node.op == "get_attr":
+        if node.is_call or node.op == "get_attr":
             self._add_call(node)
-
-    def _add_argument(self, node: Node) -> None:
-        if is_gradient(node.name):
+        elif node.op == "placeholder" and is_gradient(node.name):
             self.gradients.add(node.name)
             self._places[node.name] = len(self.runs.runs)
-        elif node.name in self.saved:
+        elif node.op == "placeholder" and node.name in self.saved:
             self._places[node.name] = self.runs.run_of[self.runs.positions[self.saved[node.name]]]
 
     def _add_call(self, node: Node) -> None:
@@ -364,16 +360,13 @@ def _align_group(
             turned = operation in _RESHAPES and operation not in asked and not (
                 # (A product begins with turning the gradient that it takes.)
                 backward and operation in BACKWARD.get(runs.operations[position], ()))
-            if _is_item(node, shapes) or turned or not fit.of(node, [position])[0]:
+            # (An item of several results.)
+            item = operation == "getitem" and shapes.get(node.inputs[0] if node.inputs else "", ()) is None
+            if item or turned or not fit.of(node, [position])[0]:
                 position = giver
         chosen[node.name] = position
         result[node.name] = runs.names[position]
     return result
-
-
-def _is_item(node: Node, shapes: Mapping[str, tuple[str, ...] | None]) -> bool:
-    """Return whether a node takes one of several results of another one."""
-    return plain_operation(node) == "getitem" and shapes.get(node.inputs[0] if node.inputs else "", ()) is None
 
 
 def _first_from(runs: Sequence[int], begin: int) -> int:

@@ -17,7 +17,7 @@ from ...model.graph import Graph
 from ...model.graph_text import read_graph
 from ...model.operations import bare_name
 from ...records.model import CompiledGraph, GraphStage, Kernel, KernelCall
-from ...torch_text.generated import Launch, Module, read_module
+from ...torch_text.generated import Module, read_module
 from . import libraries
 from .flow import Flow
 from .fused import Fused
@@ -102,18 +102,11 @@ def assign(
             computed[index] = libraries.with_views(flow, stored, computed[index])
     result = []
     for index, launch in enumerate(module.launches):
-        named = _named_nodes(flow, launch, index)
+        definition = launch.definition if index in flow.first else None  # (torch names nodes for the first call only)
+        named = {name for name in definition.nodes if name in flow.nodes} if definition is not None else set()
         nodes = named or computed[index] or fused.moved.get(index, set())
         result.append((tuple(sorted(nodes, key=lambda name: flow.order.get(name, 0))), not named))
     return result
-
-
-def _named_nodes(flow: Flow, launch: Launch, index: int) -> set[str]:
-    """Return the nodes that torch itself names for a call: the first one of a kernel."""
-    definition = launch.definition
-    if definition is None or index not in flow.first:
-        return set()
-    return {name for name in definition.nodes if name in flow.nodes}
 
 
 def _returned(flow: Flow) -> None:

@@ -184,13 +184,11 @@ class Fused:
         result = []
         for name in reach:
             node = self.flow.nodes[name]
-            if name not in targets and node.is_call and self.flow.fits(value, name) and not self._is_plain_view(node) \
+            if name not in targets and node.is_call and self.flow.fits(value, name) \
+                    and not (node.is_view and not self._is_part_of_stored(node)) \
                     and self._last_needed(name) < writer:
                 result.append(name)
         return sorted(result, key=lambda name: -self.flow.order[name])
-
-    def _is_plain_view(self, node: Node) -> bool:
-        return node.is_view and not self._is_part_of_stored(node)
 
     def _last_needed(self, name: str) -> int:
         if name in self.last:

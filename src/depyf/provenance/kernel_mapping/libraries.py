@@ -43,9 +43,10 @@ def match_libraries(flow: Flow) -> None:
             flow.node_of[value] = best.name
         for part, (whole, item) in flow.module.parts.items():
             if whole in launch.writes:
-                getter = _getter(flow, best.name, item)
-                if getter:
-                    flow.node_of[part] = getter
+                for user in (flow.nodes[name] for name in flow.users.get(best.name, ())):
+                    if user.target == "operator.getitem" and user.item == item:
+                        flow.node_of[part] = user.name
+                        break
         _arguments(flow, launch, best)
 
 
@@ -86,12 +87,6 @@ def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
         if size is not None and node.type is not None and node.type.shape is not None:
             score += 2.0 if elements(size.sizes) == elements(node.type.shape) else -2.0
     return score, -flow.order[node.name]
-
-
-def _getter(flow: Flow, node: str, item: int) -> str:
-    getters = [flow.nodes[name] for name in flow.users.get(node, ())
-               if flow.nodes[name].target == "operator.getitem"]
-    return next((getter.name for getter in getters if getter.item == item), "")
 
 
 def _arguments(flow: Flow, launch: Launch, node: Node) -> None:

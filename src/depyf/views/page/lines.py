@@ -158,14 +158,8 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
             continue  # `try:` itself does nothing
         end = node.end_lineno or node.lineno
         if inner:
-            end = max(node.lineno, min(item.lineno for item in inner) - 1)
-            if isinstance(node, (ast.If, ast.While)):
-                end = node.test.end_lineno or node.lineno
-            elif isinstance(node, (ast.For, ast.AsyncFor)):
-                end = node.iter.end_lineno or node.lineno
-            elif isinstance(node, (ast.With, ast.AsyncWith)):
-                end = node.items[-1].context_expr.end_lineno or node.lineno
-            elif isinstance(node, ast.Match):
-                end = node.subject.end_lineno or node.lineno
+            head = [value for name in ("test", "iter", "subject") if (value := getattr(node, name, None)) is not None]
+            head += [item.context_expr for item in getattr(node, "items", ())]
+            end = head[-1].end_lineno if head else max(node.lineno, min(item.lineno for item in inner) - 1)
         yield node.lineno, end
         pending += reversed(inner)

@@ -121,7 +121,12 @@ def _names(frame: Frame, expressions: Iterable[str], tensors: Mapping[str, Tenso
     # Where several sizes are in first place, none of them is the batch's.
     has_batch = sum(expression.endswith(".shape[0]") for expression in expressions) == 1
     for expression in expressions:
-        name = _free(wanted.get(expression) or (_usual(expression, tensors) if has_batch else _LETTERS[0]), taken)
+        subject, _, number = expression.rpartition(".shape[")
+        is_batch = has_batch and number == "0]" and len(tensors[subject].size) > 1
+        name = wanted.get(expression) or ("batch" if is_batch else _LETTERS[0])
+        if name in taken and name in ("batch", _LETTERS[0]):
+            name = next((letter for letter in _LETTERS if letter not in taken), name)
+        name = free_name(name, taken, first=2)
         taken.add(name)
         yield expression, name
 
@@ -227,21 +232,6 @@ def _range_of(expression: str, conditions: Iterable[Condition]) -> Interval:
     while high in excluded:
         high -= 1
     return Interval(low, high)
-
-
-def _usual(expression: str, tensors: Mapping[str, Tensor]) -> str:
-    subject, _, number = expression.rpartition(".shape[")
-    return "batch" if number == "0]" and len(tensors[subject].size) > 1 else _LETTERS[0]
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    if wanted not in taken:
-        return wanted
-    if wanted == _LETTERS[0] or wanted == "batch":
-        for letter in _LETTERS:
-            if letter not in taken:
-                return letter
-    return free_name(wanted, taken, first=2)
 
 
 def _tree(frame: Frame) -> ast.Module:
