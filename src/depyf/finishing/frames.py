@@ -13,7 +13,7 @@ from ..bytecode.code import CO_VARARGS, CO_VARKEYWORDS, Code
 from ..records.model import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
 from ..torch_text.global_names import is_resume, plain_name
 
-if TYPE_CHECKING:  # (texts that are kept, and those that the user has, need no decompiler)
+if TYPE_CHECKING:  # (cached texts and the user's own need no decompiler)
     from ..decompiler import Decompiled
 
 
@@ -43,7 +43,7 @@ def readable_alone(text: str) -> str:
 
 
 def code_text(decompiled: Decompiled) -> CodeText:
-    """Return a decompilation as it stands in a record."""
+    """Return the record of a decompilation."""
     return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
 
 

@@ -94,7 +94,7 @@ class CapturedRuns:
 
     @functools.cached_property
     def pieces(self) -> Pieces:
-        """The runs, and parts of runs that stand side by side."""
+        """The runs, and parts of runs that are parallel."""
         return Pieces(self.names, self.nodes, self.runs, self._calls)
 
     @functools.cached_property
@@ -308,7 +308,7 @@ class _Placement:
         known = self.runs.run_of[self.runs.positions[recomputed]] if recomputed is not None else -1
         place = known if known in candidates else self._place(node, candidates, taken, needed)
         self._last = self._places[node.name] = place
-        # Saved values are reshaped at the end of a forward graph: what does not stand together is not in order.
+        # Saved values are reshaped at the end of a forward graph: what is not consecutive is not in order.
         if place != self._before:
             self._before, self._chunk = place, self._chunk + 1
         self.groups.setdefault((place, backward, 0 if backward else self._chunk), []).append(node)
@@ -344,7 +344,7 @@ def _align_group(
     chosen = {name: runs.positions[known[name]] for known in (saved, aligned) for node in nodes for name in node.inputs
               if name in known and runs.positions[known[name]] in positions}
     asked = {runs.operations[position] for position in positions}
-    # What a backward graph computes once more stands where it is needed, in no order.
+    # What a backward graph recomputes is where it is needed, in no order.
     in_order = _within(fit, positions, nodes) if backward or not saved else []
     for number, node in enumerate(nodes):
         givers = [chosen[name] for name in node.inputs if name in chosen]
@@ -353,7 +353,7 @@ def _align_group(
             chosen[node.name], result[node.name] = recomputed, runs.names[recomputed]
             continue
         position = in_order[number] if in_order else _best(fit, positions, node, givers)
-        # What fits nothing, or was moved behind other work, goes with the value that it takes.
+        # What fits nothing, or was moved after other work, goes with the value that it takes.
         giver = givers[0] if givers else position
         if giver != position:
             operation = plain_operation(node)
@@ -415,7 +415,7 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
                 top, where = best[column], column
             row.append(top + score)
             steps.append(where)
-            if where < column:  # (what lies behind is come to by leaving this one out)
+            if where < column:  # (a later one is reached by skipping this one)
                 top -= _SKIP_COST
         best = row
         came.append(steps)
@@ -434,7 +434,7 @@ def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequ
 
     Of ``add, neg, exp`` the ``neg`` may end a norm or begin an activation; after the ``add`` only its value crosses.
     """
-    crossing = [0] * (len(nodes) + 1)  # values that go over each cut: made before it, taken behind it
+    crossing = [0] * (len(nodes) + 1)  # values across each cut: computed before it, used after it
     made = {node.name: number for number, node in enumerate(nodes)}
     last = {name: number for number, node in enumerate(nodes) for name in node.inputs if name in made}
     for name, taken in last.items():
@@ -443,19 +443,19 @@ def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequ
     for cut in range(1, len(crossing)):
         crossing[cut] += crossing[cut - 1]
     for at in range(1, len(nodes)):
-        before, behind = chosen[at - 1], chosen[at]
-        if before == behind:
+        before, after = chosen[at - 1], chosen[at]
+        if before == after:
             continue
         first, end = at, at
         while first > 1 and chosen[first - 1] == before == chosen[first - 2] and (
-                scores[first - 1][before] == scores[first - 1][behind]):
+                scores[first - 1][before] == scores[first - 1][after]):
             first -= 1
-        while end < len(nodes) - 1 and chosen[end] == behind == chosen[end + 1] and (
-                scores[end][before] == scores[end][behind]):
+        while end < len(nodes) - 1 and chosen[end] == after == chosen[end + 1] and (
+                scores[end][before] == scores[end][after]):
             end += 1
         cut = min(range(first, end + 1), key=lambda each: (crossing[each], abs(each - at)))
         for number in range(min(cut, at), max(cut, at)):
-            chosen[number] = behind if cut < at else before
+            chosen[number] = after if cut < at else before
 
 
 class _Fit:

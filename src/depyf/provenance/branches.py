@@ -41,7 +41,7 @@ class Pieces:
         parts: by run, the pieces of each of its parallel parts; one part where there are none.
         calls: by bit, the calls that the piece was made in.
         moving: the pieces that only reshape or convert a value, as later stages do elsewhere or not at all.
-        before, behind: the pieces with all that any of them takes values of; with all that take values of any of them.
+        before, after: the pieces with all that any of them takes values of; with all that take values of any of them.
         runs_of: the runs that any of the pieces is in.
         are_in_a_row: no two of the pieces are parallel.
     """
@@ -76,9 +76,9 @@ class Pieces:
                 self.parts[-1].append(mask)
             self.in_run.append(sum(self.parts[-1]))
         self._before = self._ancestors(names, nodes, takes)
-        self._behind = _turned(self._before)
+        self._after = _transposed(self._before)
         self.before = functools.cache(functools.partial(_united, self._before))
-        self.behind = functools.cache(functools.partial(_united, self._behind))
+        self.after = functools.cache(functools.partial(_united, self._after))
         self.runs_of = functools.cache(self._runs_with)
         self.are_in_a_row = functools.cache(lambda pieces: not self.beside(pieces, pieces))
 
@@ -108,13 +108,13 @@ class Pieces:
                 all_of = seen
         return result
 
-    def behind_readers(self, node: Node, arguments: Mapping[str, int]) -> int:
+    def after_readers(self, node: Node, arguments: Mapping[str, int]) -> int:
         """Return the pieces after each that alone reads an argument which a node takes; all where it takes none."""
         mask = -1
         for name in node.inputs:
             reading = arguments.get(name, 0)
             if reading and reading & (reading - 1) == 0:
-                mask &= self.behind(reading)
+                mask &= self.after(reading)
         return mask
 
     def _runs_with(self, pieces: int) -> Set[int]:
@@ -125,14 +125,14 @@ class Pieces:
         result = 0
         for number in _bits(pieces):
             bit = 1 << number
-            result |= self.in_run[self._run_of[number]] & self.behind(bit) if bit & self.moving else bit
+            result |= self.in_run[self._run_of[number]] & self.after(bit) if bit & self.moving else bit
         return result
 
     def beside(self, some: int, pieces: int) -> int:
         """Return which of the pieces are parallel to any of some: neither takes a value of the other."""
         result = 0
         for number in _bits(some):
-            result |= pieces & ~(self._before[number] | self._behind[number])
+            result |= pieces & ~(self._before[number] | self._after[number])
         return result
 
     def in_other_calls(self, piece: int, pieces: int) -> int:
@@ -196,7 +196,7 @@ def _common(paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return first[:length]
 
 
-def _turned(rows: Sequence[int]) -> list[int]:
+def _transposed(rows: Sequence[int]) -> list[int]:
     """Return the transposed square of bits: bit ``i`` of the ``k``-th is bit ``k`` of the ``i``-th row.
 
     (As text, which is cut in steps: of a large model it has some millions of bits.)
@@ -254,13 +254,13 @@ class _Flow:
                 gradients[node.inputs[0]] = gradients.get(node.inputs[0], 0) | gradients[node.name]
         self.back = {node.name for node in graph.nodes if node.op == "placeholder" and is_gradient(node.name)}
         self.left: dict[str, int] = {}
-        self.torn: set[str] = set()  # what flows leaves nothing
+        self.contradictory: set[str] = set()  # what flows leaves nothing
         #: Sums of gradients: what flows back from several pieces is added up, and is of none of them alone.
         #: (``False``: with a product, which is of one of them.)
         self.sums: dict[str, bool] = {}
         self.until: dict[str, int] = {}  # for gradients, the pieces that may take them
         self.since: dict[str, int] = {}  # and those that may give them
-        #: For values that are no gradients, the pieces that may take them: those behind what alone reads an argument
+        #: For values that are no gradients, the pieces that may take them: those after what alone reads an argument
         #: that the value is made of. (Where the value was made says less: what several make is computed once.)
         self.takers = dict(known.saved)
         for node in self.nodes:
@@ -269,7 +269,7 @@ class _Flow:
                 operation = last_name(node.target)
                 if operation in _SUMS and len(self.back.intersection(node.inputs)) > 1:
                     self.sums[node.name] = operation == "add"
-            takers = pieces.behind_readers(node, arguments)
+            takers = pieces.after_readers(node, arguments)
             for name in node.inputs:
                 takers &= self.takers.get(name, -1)
             if node.name not in self.back:
@@ -279,7 +279,7 @@ class _Flow:
                 self.left[node.name] = mask
                 for reading in (*(arguments.get(name, 0) for name in node.inputs), gradients.get(node.name, 0)):
                     near = pieces.near(reading)
-                    self._narrow(node.name, near if near & self.left[node.name] else pieces.behind(reading))
+                    self._narrow(node.name, near if near & self.left[node.name] else pieces.after(reading))
                 self._narrow(node.name, takers)
         self.line = dict(self.left)
         self.users: dict[str, list[str]] = {}
@@ -299,18 +299,18 @@ class _Flow:
                 break
         for node in self.nodes:
             # (A constant is of what takes it first, also where an earlier line takes the same one.)
-            if node.name in self.torn or self.sums.get(node.name) or not node.inputs:
+            if node.name in self.contradictory or self.sums.get(node.name) or not node.inputs:
                 both = self._of_all(node) if node.name in self.back else self._of_first_user(node)
-                if both & self.left.get(node.name, 0) and node.name not in self.torn:
+                if both & self.left.get(node.name, 0) and node.name not in self.contradictory:
                     self.left[node.name] &= both
                 else:
                     self.left[node.name] = both or self.line.get(node.name, 0)
         for node in reversed(self.nodes):
             if node.name in self.back and node.is_view:
-                self.left[node.name] = self._of_turned(node)
+                self.left[node.name] = self._of_reshaped(node)
         return {name: mask for name, mask in self.left.items() if mask}
 
-    def _of_turned(self, node: Node) -> int:
+    def _of_reshaped(self, node: Node) -> int:
         """Return the pieces of a reshaped gradient: a product begins with transposing the one that it takes."""
         own = self.left.get(node.name, 0)
         taking = own if not self.pieces.moving & own else 0
@@ -330,7 +330,7 @@ class _Flow:
         """Return the pieces of the first user of a value that is computed once for several."""
         line = self.line.get(node.name, 0)
         return next((self.left[name] & line for name in self.users.get(node.name, ())
-                     if name not in self.torn and self.left.get(name, 0) & line), 0)
+                     if name not in self.contradictory and self.left.get(name, 0) & line), 0)
 
     def _by_inputs(self, node: Node) -> None:
         if node.name not in self.back:
@@ -340,15 +340,15 @@ class _Flow:
             until &= self.until.get(name, -1)
         if node.name not in self.sums:
             self._narrow(node.name, until)
-            if node.name in self.left and node.name not in self.torn:
+            if node.name in self.left and node.name not in self.contradictory:
                 until = self.pieces.before(self.left[node.name])
         self.until[node.name] = until
 
     def _of_inputs(self, node: Node) -> None:
-        own = self.left.get(node.name, 0) if node.name not in self.torn else 0
+        own = self.left.get(node.name, 0) if node.name not in self.contradictory else 0
         since = self.since.get(node.name, -1)
         if own and node.name not in self.sums:
-            since = self.pieces.behind(own)
+            since = self.pieces.after(own)
         for name in node.inputs:
             if name in self.back:
                 self.since[name] = self.since.get(name, -1) & since
@@ -358,12 +358,12 @@ class _Flow:
 
     def _narrow(self, name: str, mask: int) -> None:
         """Remove the pieces of a node that are not in the mask; 0 says nothing."""
-        if mask and name in self.left and name not in self.torn:
+        if mask and name in self.left and name not in self.contradictory:
             left = self.left[name] & mask
             if left:
                 self.left[name] = left
             else:
-                self.torn.add(name)
+                self.contradictory.add(name)
 
 
 def possible_pieces(pieces: Pieces, graph: Graph, own: Callable[[Node], int], known: Known) -> Possible:

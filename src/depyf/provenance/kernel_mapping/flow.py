@@ -74,7 +74,7 @@ class Flow:
         seen = 0
         while seen < 50 and self.nodes[name].is_view and self.nodes[name].inputs:
             inner = self.nodes[name].inputs[0]
-            if self.nodes[inner].op != "call_function" or inner in self.launched or self.is_held(inner):
+            if self.nodes[inner].op != "call_function" or inner in self.launched or self.of_library(inner):
                 break
             name, seen = inner, seen + 1
         return name
@@ -86,7 +86,7 @@ class Flow:
             return size is None
         return elements(size.sizes) == elements(kind.shape) and (not size.dtype or size.dtype == kind.dtype)
 
-    def is_held(self, name: str) -> bool:
+    def of_library(self, name: str) -> bool:
         """Return whether a node is a part of the results of a library's kernel."""
         node = self.nodes[name]
         return bool(node.target == "operator.getitem" and node.inputs and node.inputs[0] in self.launched)
@@ -113,7 +113,7 @@ class Flow:
             node = self.nodes[name]
             if current is not None and bare_name(node.target) in SCATTERS and node.inputs:
                 base = self.without_views(node.inputs[0])
-                if self.nodes[base].op == "call_function" and base not in self.launched and not self.is_held(base):
+                if self.nodes[base].op == "call_function" and base not in self.launched and not self.of_library(base):
                     name = base
                     self.node_of.setdefault(current, base)
 

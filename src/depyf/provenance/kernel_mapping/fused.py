@@ -59,9 +59,9 @@ class Fused:
             self._moves(index, launch)
             return set()
         chosen: dict[int, str] = {}
-        # (A scatter adds to what its memory held.)
-        held = [self.flow.module.continues.get(value) for value in launch.writes]
-        perhaps = {self.flow.node_of[value] for value in (*launch.perhaps, *held) if value in self.flow.node_of}
+        # (A scatter adds to the previous contents of its memory.)
+        before = [self.flow.module.continues.get(value) for value in launch.writes]
+        perhaps = {self.flow.node_of[value] for value in (*launch.perhaps, *before) if value in self.flow.node_of}
         needs = self._needs(targets, known | perhaps)
         if unknown:
             chosen, needs = self._choose(targets, known, perhaps, unknown[:_OPEN], needs)
@@ -110,7 +110,8 @@ class Fused:
             if node.op == "get_attr" or node.op == "placeholder" and node.type is not None and node.type.shape is None:
                 computable[name] = True  # (a size is a number, which every kernel may have)
                 continue
-            if node.op == "placeholder" or name in self.flow.launched and name not in first or self.flow.is_held(name):
+            if node.op == "placeholder" or self.flow.of_library(name) or (
+                    name in self.flow.launched and name not in first):
                 computable[name] = False
                 if node.type is None or node.type.shape is not None:
                     lacking.add(name)

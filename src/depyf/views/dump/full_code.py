@@ -49,7 +49,7 @@ from .guards.versions import (
     signature,
     versions,
 )
-from .guards.whole import helpers, stands
+from .guards.whole import helpers, occurs
 
 PREAMBLE = '''\
 """Result of torch.compile for {name}.
@@ -102,7 +102,7 @@ def full_code(
     if needed:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
     body = "\n\n\n".join(parts).rstrip()
-    used = [f"import {name}\n" for name in ("math", "re") if stands(rf"{name}\.", r"\w.", body)]
+    used = [f"import {name}\n" for name in ("math", "re") if occurs(rf"{name}\.", r"\w.", body)]
     head = PREAMBLE.format(
         name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
         more=f"{_NESTED}\n" * ("__nested_resume_fns" in body)

@@ -24,8 +24,8 @@ from .data import FORMAT, run_data
 from .run import Json, ranks_head, run_head
 
 FILE = PAGE
-#: A page that takes longer is left to ``depyf report``. (The records tell, not a clock: identical runs have the same
-#: files.)
+#: A page that takes longer is left to ``depyf report``. (By the records, not a clock: identical runs have the
+#: same files.)
 SECONDS, SECONDS_A_CHARACTER = 2.0, 1.5e-6
 #: Characters of a page's data after which further runs are left out.
 LARGEST = 6_000_000

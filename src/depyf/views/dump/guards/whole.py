@@ -270,17 +270,17 @@ _DEFINED = {
 
 def helpers(text: str) -> str:
     """Return the definitions of the helpers that a text calls; empty if it calls none."""
-    parts = [source for name, source in _DEFINED.items() if f"{name}(" in text and stands(f"{name}\\(", r"\w", text)]
+    parts = [source for name, source in _DEFINED.items() if f"{name}(" in text and occurs(f"{name}\\(", r"\w", text)]
     # (The word is another one where the program has the name itself; the notes say which.)
     parts += [_NEW.replace("new", word, 1) for word in sorted(set(_MAKES.findall(text))) if f"def {word}(" not in text]
-    others = [name for name in _MEANINGS if f"{name}(" in text and stands(f"{name}\\(", r"\w", text)]
+    others = [name for name in _MEANINGS if f"{name}(" in text and occurs(f"{name}\\(", r"\w", text)]
     if others:
         parts.append(_BY_TORCH + "\n\n" + "\n".join(
             f"{name} = _checked_by_torch  # {_MEANINGS[name]}" for name in others) + "\n")
     return "\n\n".join(parts)
 
 
-def stands(form: str, not_before: str, text: str) -> bool:
+def occurs(form: str, not_before: str, text: str) -> bool:
     """Return whether a form of fixed length is in a text, after none of some characters.
 
     The look-behind comes last: a pattern that begins with letters is searched for much faster.
@@ -290,12 +290,12 @@ def stands(form: str, not_before: str, text: str) -> bool:
 
 def imports(text: str) -> str:
     """Return the imports that a text with its helpers needs."""
-    needed = [name for name in ("math", "re", "torch") if stands(rf"{name}\.", r"\w.", text)]
+    needed = [name for name in ("math", "re", "torch") if occurs(rf"{name}\.", r"\w.", text)]
     lines = [f"import {name}" for name in needed]
     if "torch" in needed:
         lines = [*lines[:-1], *([""] if len(lines) > 1 else []), lines[-1]]
     names = [name for name, form in (("device", r"device\("), ("inf", r"inf\b(?!\()"), ("nan", r"nan\b(?!\()"))
-             if stands(form, r"\w.'\"", text)]
+             if occurs(form, r"\w.'\"", text)]
     if "utils_device." in text:
         lines.append("import torch.utils._device as utils_device")
     if names:
