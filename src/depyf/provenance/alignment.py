@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ..model.graph import Graph, Node, argument_index, is_gradient
 from ..model.operations import plain_name
-from .branches import Known, Pieces, Possible, possible_pieces
+from .branches import Pieces, Possible, possible_pieces
 from .decompositions import BACKWARD, FORWARD
 
 _Line = tuple[str, int, str]
@@ -110,13 +110,13 @@ class CapturedRuns:
         return result
 
     @functools.cached_property
-    def given_shapes(self) -> list[tuple[str, ...] | None]:
-        """The shapes of what captured nodes give."""
+    def result_shapes(self) -> list[tuple[str, ...] | None]:
+        """The shapes of the results of captured nodes."""
         return [None if node.type is None else node.type.shape for node in self.nodes]
 
     @functools.cached_property
-    def taken_shapes(self) -> list[frozenset[tuple[str, ...] | None]]:
-        """The shapes of what captured nodes take."""
+    def input_shapes(self) -> list[frozenset[tuple[str, ...] | None]]:
+        """The shapes of the inputs of captured nodes."""
         result = []
         for name, node in zip(self.names, self.nodes):
             prefix = "".join(name.rpartition(".")[:2])
@@ -259,9 +259,9 @@ class _Placement:
         if any(is_gradient(name) for name in arguments) and len(graph.results) == len(runs.placeholders):
             for name, argument in zip(graph.results, runs.placeholders):
                 gradients[name] = gradients.get(name, 0) | runs.reading.get(argument, 0)
-        return possible_pieces(runs.pieces, graph, self._line_pieces, Known(
-            {node.name: takers[node.name] for node in graph.nodes if node.op == "placeholder" and node.name in takers},
-            arguments, gradients))
+        saved = {node.name: takers[node.name] for node in graph.nodes
+                 if node.op == "placeholder" and node.name in takers}
+        return possible_pieces(runs.pieces, graph, self._line_pieces, saved, arguments, gradients)
 
     def _line_pieces(self, node: Node) -> int:
         known = self._pieces_at.get(id(node.location))
@@ -484,7 +484,7 @@ class _Fit:
         scores = []
         for position in positions:
             same_shape = shape is not None and (
-                shape in runs.taken_shapes[position] if self.backward else runs.given_shapes[position] == shape)
+                shape in runs.input_shapes[position] if self.backward else runs.result_shapes[position] == shape)
             rank = None if shape is None else len(shape)
             ours = runs.operations[position]
             if ours == operation in _OF_TWO and not self.backward and len(node.inputs) < len(

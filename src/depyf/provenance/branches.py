@@ -14,7 +14,7 @@ A piece is one bit, a set of pieces is a number.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..model.graph import Graph, Node, is_gradient
@@ -79,7 +79,7 @@ class Pieces:
         self._after = _transposed(self._before)
         self.before = functools.cache(functools.partial(_united, self._before))
         self.after = functools.cache(functools.partial(_united, self._after))
-        self.runs_of = functools.cache(self._runs_with)
+        self.runs_of = functools.cache(lambda pieces: {self._run_of[number] for number in _bits(pieces)})
         self.are_in_a_row = functools.cache(lambda pieces: not self.beside(pieces, pieces))
 
     def _ancestors(self, names: Sequence[str], nodes: Sequence[Node], takes: Sequence[Sequence[int]]) -> list[int]:
@@ -116,9 +116,6 @@ class Pieces:
             if reading and reading & (reading - 1) == 0:
                 mask &= self.after(reading)
         return mask
-
-    def _runs_with(self, pieces: int) -> Set[int]:
-        return {self._run_of[number] for number in _bits(pieces)}
 
     def near(self, pieces: int) -> int:
         """Return the pieces that compute with what these read: themselves, or others of their runs after a view."""
@@ -225,27 +222,16 @@ class Possible(NamedTuple):
     takers: dict[str, int]
 
 
-class Known(NamedTuple):
-    """The known values of a later stage.
-
-    Attributes:
-        saved: for values that the graph takes, the pieces that may take them, too.
-        arguments: for arguments that the graph takes, the pieces that read them.
-        gradients: for nodes that compute gradients of arguments, the pieces that read these.
-    """
-
-    saved: Mapping[str, int]
-    arguments: Mapping[str, int]
-    gradients: Mapping[str, int]
-
-
 class _Flow:
     """The state of :func:`possible_pieces`."""
 
-    def __init__(self, pieces: Pieces, graph: Graph, own: Callable[[Node], int], known: Known) -> None:
+    def __init__(
+        self, pieces: Pieces, graph: Graph, own: Callable[[Node], int], saved: Mapping[str, int],
+        arguments: Mapping[str, int], gradients: Mapping[str, int],
+    ) -> None:
         self.pieces = pieces
         self.nodes = [node for node in graph.nodes if node.is_call or node.op == "get_attr"]
-        arguments, gradients = dict(known.arguments), dict(known.gradients)
+        arguments, gradients = dict(arguments), dict(gradients)
         for node in self.nodes:
             if node.is_view and node.inputs[:1] and node.inputs[0] in arguments:
                 arguments[node.name] = arguments[node.inputs[0]]
@@ -262,7 +248,7 @@ class _Flow:
         self.since: dict[str, int] = {}  # and those that may give them
         #: For values that are no gradients, the pieces that may take them: those after what alone reads an argument
         #: that the value is made of. (Where the value was made says less: what several make is computed once.)
-        self.takers = dict(known.saved)
+        self.takers = dict(saved)
         for node in self.nodes:
             if not self.back.isdisjoint(node.inputs):
                 self.back.add(node.name)
@@ -366,14 +352,19 @@ class _Flow:
                 self.contradictory.add(name)
 
 
-def possible_pieces(pieces: Pieces, graph: Graph, own: Callable[[Node], int], known: Known) -> Possible:
+def possible_pieces(
+    pieces: Pieces, graph: Graph, own: Callable[[Node], int], saved: Mapping[str, int], arguments: Mapping[str, int],
+    gradients: Mapping[str, int],
+) -> Possible:
     """Return the pieces that the nodes of a later stage may be of.
 
     Args:
         pieces: those of the captured graph.
         graph: the later stage.
         own: returns the pieces of a node's line; 0 for none.
-        known: values of the later stage.
+        saved: for values that the graph takes, the pieces that may take them, too.
+        arguments: for arguments that the graph takes, the pieces that read them.
+        gradients: for nodes that compute gradients of arguments, the pieces that read these.
     """
-    flow = _Flow(pieces, graph, own, known)
+    flow = _Flow(pieces, graph, own, saved, arguments, gradients)
     return Possible(flow.result(), flow.takers)
