@@ -7,6 +7,7 @@ state. What repeats from layer to layer is written once.
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -39,20 +40,16 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     frame = version.frame
     resumed = resumed_function(frame.code_name)
     title = f"{frame.title or frame.name}{f' from line {resumed[1]} on' if resumed else ''}"
-    head = f'"""All conditions of version {version.label} of {title}.\n\n'
+    head = f"All conditions of version {version.label} of {title}.\n\n"
     if version.failed:
-        head = "\n".join([f'"""Conditions of compilation {version.label} of {title}, which failed.', "", *(
+        head = "\n".join([f"Conditions of compilation {version.label} of {title}, which failed.", "", *(
             line for text in no_version(version.compilation) for line in prose(text, "", "  ")), "", ""])
     head += "A comment after a condition says which line made torch ask for it.\n" if files else ""
     head += "Files:\n" + "".join(shortened) if shortened else ""
     body = f"{function}\n\n{helpers(function)}".rstrip() + "\n"
     body += "".join(f"{line}\n" for line in ["", "", *below]) if below else ""
-    return (f'{_escaped(head.rstrip())}\n"""\n\nfrom __future__ import annotations\n\n{imports(body)}\n\n{body}')
-
-
-def _escaped(text: str) -> str:
-    opening, body = text[:3], text[3:]
-    return opening + body.replace("\\", "\\\\").replace('"', "'")
+    head = head.rstrip().replace("\\", "\\\\").replace('"', "'")
+    return (f'"""{head}\n"""\n\nfrom __future__ import annotations\n\n{imports(body)}\n\n{body}')
 
 
 def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
@@ -77,7 +74,9 @@ def _function(version: Version) -> list[Line]:
         return [*lines, *failed, ("    return False", None)]
     if not version.conditions:
         return [*lines, ("    # torch gave no guards", None), ("    return True", None)]
-    lines += [(f'    """{_counts(version)}"""', None), *failed]
+    number, conditions = len(version.entry.guards), len(version.conditions)
+    more = f" (Torch has {number} guards, of which some say the same.)" if number != conditions else ""
+    lines += [(f'    """{count(conditions, "condition")}.{more}"""', None), *failed]
     if version.why_dead:
         lines += [(line, None) for line in comment(f"dead: {version.why_dead}", 4, 2)]
     lines.append(("    return (", None))
@@ -88,24 +87,14 @@ def _function(version: Version) -> list[Line]:
     return [*lines, ("    )", None)]
 
 
-def _counts(version: Version) -> str:
-    guards, conditions = len(version.entry.guards), len(version.conditions)
-    more = f" (Torch has {guards} guards, of which some say the same.)" if guards != conditions else ""
-    return f"{count(conditions, 'condition')}.{more}"
-
-
 def definition(name: str, parameters: str) -> list[str]:
     """Return ``def name(parameters):``, on several lines where it is long."""
     line = f"def {name}({parameters}):"
     if len(line) <= WIDTH:
         return [line]
-    lines, row = [f"def {name}("], ""
-    for parameter in parameters.split(", "):
-        if len(row) + len(parameter) + 6 > WIDTH:
-            lines.append(f"    {row.rstrip()}")
-            row = ""
-        row += f"{parameter}, "
-    return [*lines, f"    {row.rstrip()}", "):"]
+    rows = textwrap.wrap(f"{parameters},", WIDTH, initial_indent="    ", subsequent_indent="    ",
+                         break_long_words=False, break_on_hyphens=False)
+    return [f"def {name}(", *rows, "):"]
 
 
 @cached
