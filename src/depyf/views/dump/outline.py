@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...model.graph import Graph, Node
@@ -279,38 +279,34 @@ def operations(nodes: Sequence[Node]) -> str:
 
 def _folded(names: Sequence[str]) -> list[tuple[str, int]]:
     """Return words for operations, repeated rows once, each with the number of operations that it means."""
-    numbers: dict[str, int] = {}
-    likes = [numbers.setdefault(name, len(numbers)) for name in names]
     result: list[tuple[str, int]] = []
-    at = 0
-    while at < len(names):
-        length, times = repeated(likes, at, _LONGEST)
-        if times == 1:
-            result.append((names[at], 1))
+    for at, length, times in repeated_rows(names, _LONGEST):
+        if length > 1:
+            row = ", ".join(word for word, _ in _folded(names[at : at + length]))
+            result.append((f"({row}) x{times}", length * times))
         else:
-            row = names[at : at + length]
-            inner = ", ".join(word for word, _ in _folded(row)) if length > 1 else row[0]
-            result.append((f"({inner}) x{times}" if length > 1 else f"{inner} x{times}", length * times))
-        at += length * times
+            result.append((f"{names[at]} x{times}" if times > 1 else names[at], times))
     return result
 
 
-def repeated(likes: Sequence[int], at: int, longest: int) -> tuple[int, int]:
-    """Return the row that begins there and repeats over most entries: ``(length, times)``; ``(1, 1)`` if none does.
+def repeated_rows(keys: Sequence[Hashable], longest: int) -> Iterator[tuple[int, int, int]]:
+    """Yield ``(begin, length, times)`` of rows that repeat, and ``(begin, 1, 1)`` of other entries.
 
-    Args:
-        likes: numbers, the same for entries that are alike.
-        at: where the row begins.
-        longest: the maximal length of a row.
+    Of the rows that begin at an entry, the one that covers most entries is taken; ``longest`` is their maximal length.
     """
-    best = (1, 1)
-    for length in range(1, min(longest, (len(likes) - at) // 2) + 1):
-        row, times = likes[at : at + length], 1
-        while likes[at + times * length : at + (times + 1) * length] == row:
-            times += 1
-        if times > 1 and length * (times - 1) > best[0] * (best[1] - 1):
-            best = length, times
-    return best
+    numbers: dict[Hashable, int] = {}
+    likes = [numbers.setdefault(key, len(numbers)) for key in keys]
+    at = 0
+    while at < len(likes):
+        best = (1, 1)
+        for length in range(1, min(longest, (len(likes) - at) // 2) + 1):
+            row, times = likes[at : at + length], 1
+            while likes[at + times * length : at + (times + 1) * length] == row:
+                times += 1
+            if times > 1 and length * (times - 1) > best[0] * (best[1] - 1):
+                best = length, times
+        yield at, *best
+        at += best[0] * best[1]
 
 
 def _joined(words: Sequence[tuple[str, int]]) -> str:
