@@ -33,10 +33,10 @@ def dump_src(fn: Any, module: ModuleType | dict[str, Any] | None = None) -> str:
         TypeError: ``fn`` is nothing that can be compiled.
         ValueError: it has not been compiled (call it first).
     """
-    from .views.dump.full_code import all_graphs, full_code
+    from .views.dump.full_code import full_code
 
     capture = _live(fn, module, "dump_src")
-    return full_code(capture.functions[0], all_graphs(capture.graphs), capture.compilations)
+    return full_code(capture.functions[0], {graph.name: graph for graph in capture.graphs}, capture.compilations)
 
 
 def interactive(what: Any, *args: Any, height: int | None = None, **kwargs: Any) -> View:

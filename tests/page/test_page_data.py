@@ -20,11 +20,28 @@ from depyf.views.dump.directory import Directory
 from depyf.views.dump.files import write_views
 from depyf.views.markdown import spans
 from depyf.views.page import assemble as building
-from depyf.views.page.data import run_data, shares
+from depyf.views.page.data import run_data
 from depyf.views.page.functions import failed
 from depyf.views.page.lines import BREAK, FOLDED, GRAPH, PYTHON, UNKNOWN, UNREACHED, Statuses
 
 DUMPS = ("toy", "decoder", "training", "shapes", "ranks", "large")
+
+
+def shares(run):
+    """Return the numbers of operations and kernel calls, and of those that lead somewhere.
+
+    ``(operations of graphs, those that lead to a place, calls of kernels, those that lead to operations)``.
+    """
+    nodes = leading = calls = known = 0
+    for document in run["docs"]:
+        if document["kind"] == "graph":
+            rows = list(zip(*[iter(document["nodes"])] * 5))
+            nodes += sum(row[4] for row in rows)
+            leading += sum(row[4] and row[1] >= 0 for row in rows)
+        elif document["kind"] == "kernel":
+            calls += len(document["calls"])
+            known += sum(bool(call[5]) for call in document["calls"])
+    return nodes, leading, calls, known
 
 
 # --- links ----------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from ..bytecode.code import CO_VARARGS, CO_VARKEYWORDS, Code
 from ..records.model import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
 from ..torch_text.global_names import is_resume, plain_name
 
-if TYPE_CHECKING:  # (texts that are kept, and those that the user has, need no decompiler)
+if TYPE_CHECKING:  # (cached texts and the user's own need no decompiler)
     from ..decompiler import Decompiled
 
 
 class Meaning(NamedTuple):
-    """The function that the user means by a frame.
+    """The user's function of a frame.
 
     Attributes:
         name: in the user's words.
@@ -31,29 +31,24 @@ class Meaning(NamedTuple):
     wrappers: tuple[tuple[str, Code], ...] = ()
 
     def record(self) -> UserFunction:
-        """Return it as it stands in a record."""
-        return UserFunction(self.name, location(self.code), tuple(
+        """Return its record."""
+        location = SourceLocation(self.code.filename, self.code.firstlineno, self.code.name)
+        return UserFunction(self.name, location, tuple(
             SourceLocation(code.filename, code.firstlineno, name) for name, code in self.wrappers))
 
 
 def readable_alone(text: str) -> str:
-    """Write ``global`` for ``nonlocal`` in the text of a function, so that it is valid alone.
-
-    A captured variable that is assigned needs ``nonlocal``, which is not valid outside of its function.
-    """
+    """Write ``global`` for ``nonlocal`` in the text of a function, so that it is valid alone."""
     return re.sub(r"(?m)^    nonlocal (.*)$", r"    global \1  # nonlocal: captured from the enclosing function", text)
 
 
 def code_text(decompiled: Decompiled) -> CodeText:
-    """Return a decompilation as it stands in a record."""
+    """Return the record of a decompilation."""
     return CodeText(readable_alone(decompiled.text), decompiled.fidelity.value, decompiled.note)
 
 
 def _laid_out(decompiled: Decompiled) -> Decompiled:
-    """Return a decompilation with its text in lines that fit a screen.
-
-    For texts that nothing is linked to: their lines do not count.
-    """
+    """Return a decompilation with its text in lines that fit a screen (nothing is linked to these lines)."""
     from ..decompiler.emit.layout import WIDTH, laid_out
 
     if max(map(len, decompiled.text.splitlines()), default=0) <= WIDTH:
@@ -63,11 +58,6 @@ def _laid_out(decompiled: Decompiled) -> Decompiled:
     return replace(decompiled, text=text) if same else decompiled
 
 
-def location(code: Code) -> SourceLocation:
-    """Return the place where the source of a code object begins."""
-    return SourceLocation(code.filename, code.firstlineno, code.name)
-
-
 def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Meaning) -> Frame:
     """Make the record of a frame's function: its own source text, or decompiled where it has none.
 
@@ -75,7 +65,7 @@ def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Me
         code: what torch compiled.
         name: by which texts call it.
         entries: its versions.
-        meant: the function that the user means by it.
+        meant: the user's function.
     """
     resumes = is_resume(code.name)
     text = "" if resumes else source_text(meant.code)
@@ -111,8 +101,7 @@ def source_text(code: Code) -> str:
 def _named_like_its_function(code: Code) -> Code:
     """Give a resume function the qualified name of the user's function.
 
-    What is defined inside of it has that in its own (``f.<locals>.<lambda>``), and no source under another name could
-    say so.
+    What is defined in it has that in its own (``f.<locals>.<lambda>``).
     """
     if code.version < (3, 11):  # names of functions are constants where they are made
         return code
@@ -121,7 +110,7 @@ def _named_like_its_function(code: Code) -> Code:
 
 
 def _signature(code: Code) -> str:
-    """Parameters as they stand in a ``def``."""
+    """Return the parameters as a ``def`` has them."""
     names = list(code.varnames)
     parts: list[str] = []
     for index in range(code.argcount):

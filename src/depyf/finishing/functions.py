@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
@@ -20,7 +20,6 @@ from ..records.model import (
     Capture,
     CompiledFunction,
     CompiledGraph,
-    CompileId,
     EndOfRecording,
     Frame,
     Guard,
@@ -48,7 +47,7 @@ def finished(
     """Return a run with its functions, whose texts are written now.
 
     Args:
-        capture: what was recorded; as it is, if nothing is to be written.
+        capture: what was recorded; returned as it is, if nothing is to be written.
         attempt: runs each part; what fails is left out.
         progress: called with what is being made.
     """
@@ -65,33 +64,21 @@ def finished(
     whole = replace(capture, functions=(*capture.functions, *functions), graphs=graphs, unwritten=None)
     if recorded is None:
         return whole
-    return replace(whole, sources=attempt(lambda: (*capture.sources, *_sources(whole)), ()))
+    known = {source.path for source in capture.sources}
+    return replace(whole, sources=attempt(
+        lambda: (*capture.sources, *(each for each in collect(whole) if each.path not in known)), ()))
 
 
 def _legal(graph: CompiledGraph) -> CompiledGraph:
-    """Return a graph whose texts are Python, but for what a backend showed that is not."""
+    """Return a graph whose stages are legal Python, where they are Python at all."""
     return replace(graph, stages=tuple(
         replace(stage, text=legal_graph(stage.text)) if stage.is_python else stage for stage in graph.stages))
-
-
-def _sources(capture: Capture) -> Iterable[records.SourceFile]:
-    """Return the user's files that a run names, but for those that it holds."""
-    known = {source.path for source in capture.sources}
-    return (each for each in collect(capture) if each.path not in known)
 
 
 def _version(capture: Capture) -> tuple[int, int]:
     """Return the version of Python that a run took place in."""
     major, minor, *_ = (*capture.environment.get("python", "").split("."), "", "")
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
-
-
-@dataclass(frozen=True)
-class _Version:
-    """A bytecode with what was made of it."""
-
-    bytecode: Bytecode
-    text: TransformedCode
 
 
 class Functions:
@@ -180,32 +167,25 @@ class Functions:
         """Return the name by which texts call a function; resume functions go by the name that calls them."""
         if self._of.get(key):
             return self._of[key][0].function_name
-        if is_resume(code.name):
-            return next((resume.shown for each in self._unwritten.bytecodes for resume in each.resumes
-                         if resume.code == key[0]), function_identifier(meant.name))
-        return function_identifier(meant.name)
+        shown = [resume.shown for each in self._unwritten.bytecodes for resume in each.resumes if resume.code == key[0]]
+        return shown[0] if shown and is_resume(code.name) else function_identifier(meant.name)
 
     def _entry(self, bytecode: Bytecode, tried: int | None) -> CacheEntry:
-        return CacheEntry(
-            bytecode.compile_id, self._read_guards(bytecode.compile_id), self._text(bytecode), bytecode.graph_names,
-            tuple(resume.shown for resume in bytecode.resumes), tried=tried)
-
-    def _read_guards(self, ids: CompileId) -> tuple[Guard, ...]:
-        text = self._guards.get(ids.key, "")
+        text = self._guards.get(bytecode.compile_id.key, "")
         guards: tuple[Guard, ...] | None = self._attempt(lambda: self._guard_reader.read(text), None)
-        return unread_guards(text) if guards is None else guards
-
-    def _text(self, bytecode: Bytecode) -> TransformedCode:
         written = self._texts.of(bytecode)
-        return TransformedCode(
+        transformed = TransformedCode(
             bytecode.compile_id, bytecode.function_name, written.source, written.exact, written.arguments,
             bytecode.file)
+        return CacheEntry(
+            bytecode.compile_id, unread_guards(text) if guards is None else guards, transformed, bytecode.graph_names,
+            tuple(resume.shown for resume in bytecode.resumes), tried=tried)
 
     def _code(self, number: int) -> Code:
         """Return a code object by its number.
 
         Raises:
-            ValueError: the records hold none of that number, or it cannot be read.
+            ValueError: the records have none of that number, or it cannot be read.
         """
         if number not in self._codes:
             if number not in self._packed:
@@ -216,7 +196,7 @@ class Functions:
     def _continued(
         self, broken: Bytecode, name: str, resume: Code, given: Sequence[str],
     ) -> tuple[tuple[str, ...], Branch | None]:
-        """Return the expressions of the values on the stack that a resume function takes, and the branch it continues.
+        """Return the expressions of the stack values that a resume function takes, and the branch it continues.
 
         Args:
             broken: the function that broke.
@@ -228,7 +208,7 @@ class Functions:
         if traced is None or not traced.resumes.get(name):
             return (), None
 
-        def found() -> tuple[tuple[str, ...], Branch | None]:
+        def stack_and_branch() -> tuple[tuple[str, ...], Branch | None]:
             code = unpacked(traced.code, self._version)
             after = resumed_function(resume.name)
             branch = branch_condition(code, traced.resumes[name], after[1]) if after else None
@@ -236,7 +216,7 @@ class Functions:
             return stack, Branch(*branch) if branch else None
 
         nothing: tuple[tuple[str, ...], Branch | None] = (), None
-        return self._attempt(found, nothing)
+        return self._attempt(stack_and_branch, nothing)
 
 
 # --- the branch that a resume function continues -----------------------------------------------------
@@ -269,7 +249,7 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
     blocks = build(canonicalise(code)).blocks
     wanted = _reached(blocks, offset)
     places = positions(code)
-    ways: set[tuple[str, bool]] = set()
+    branches: set[tuple[str, bool]] = set()
     for block in blocks.values():
         tested = next((op for op in reversed(block.ops) if op.kind != "COPY"), None) if block.end == BRANCH else None
         if tested is None:
@@ -277,21 +257,22 @@ def branch_condition(code: Code, resume_name: str, line: int) -> tuple[str, bool
         place = places[tested.offset // 2]
         if place is None or not place.line <= line <= place.end_line:
             continue
-        ways |= {(_condition(code.filename, place), held) for successor, held in zip(block.successors, (True, False))
-                 if successor == wanted}
-    return ways.pop() if len(ways) == 1 and all(text for text, _ in ways) else None
+        branches |= {(_condition(code.filename, place), held)
+                     for successor, held in zip(block.successors, (True, False)) if successor == wanted}
+    return branches.pop() if len(branches) == 1 and all(text for text, _ in branches) else None
 
 
 def _reached(blocks: Mapping[int, Block], offset: int) -> int | None:
     """Return the block that begins where code continues, or that it continues in.
 
-    ``None`` where that says nothing, as several edges lead to the block that it continues in.
+    ``None`` where several edges lead to the block that it continues in.
     """
-    at, block = max(((first, number) for number, block in blocks.items() if 0 <= (first := _first(block)) <= offset),
+    offsets = {number: _offsets(block) for number, block in blocks.items()}
+    at, block = max(((first, number) for number, (first, _) in offsets.items() if 0 <= first <= offset),
                     default=(-1, None))
-    if block is None or at != offset and _last(blocks[block]) < offset:
+    if block is None or at != offset and offsets[block][1] < offset:
         # (What begins a block may be left out of it.)
-        return min(((first, number) for number, block in blocks.items() if (first := _first(block)) >= offset),
+        return min(((first, number) for number, (first, _) in offsets.items() if first >= offset),
                    default=(-1, None))[1]
     return block if at == offset or sum(each.successors.count(block) for each in blocks.values()) == 1 else None
 
@@ -303,13 +284,7 @@ def _condition(filename: str, place: Position) -> str:
     return "" if isinstance(node, ast.Compare) and len(node.ops) > 1 else text
 
 
-def _last(block: Block) -> int:
-    """Return the offset of a block's last operation; -1 where it has none."""
-    op = block.end_op or (block.ops[-1] if block.ops else None)
-    return op.offset if op is not None else -1
-
-
-def _first(block: Block) -> int:
-    """Return the offset of a block's first operation; -1 where it has none."""
-    op = block.ops[0] if block.ops else block.end_op
-    return op.offset if op is not None else -1
+def _offsets(block: Block) -> tuple[int, int]:
+    """Return the offsets of a block's first and last operation; -1 where it has none."""
+    ops = [*block.ops, *([block.end_op] if block.end_op is not None else [])]
+    return (ops[0].offset, ops[-1].offset) if ops else (-1, -1)

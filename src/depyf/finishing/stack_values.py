@@ -1,4 +1,4 @@
-"""The values that lie on the stack at a graph break, as expressions of the user's.
+"""The values on the stack at a graph break, as expressions of the user's program.
 
 A resume function takes them as ``___stack0``, ``___stack1``, ... For ``self.log.append(y.sum().item())``, which breaks
 at ``.item()``, they are the method that is about to be called and the result of the break::
@@ -6,10 +6,9 @@ at ``.item()``, they are the method that is about to be called and the result of
     offset  instruction            stack
        ...  LOAD_METHOD append     self.log.append
        ...  CALL item              self.log.append, y.sum().item()
-       184  CALL                   <- goes on here: ___stack0 and ___stack1 are these two
+       184  CALL                   <- continues here: ___stack0 and ___stack1 are these two
 
-The operation that pushed a value has a place in the source (``co_positions``, Python 3.11 and later): that is the
-expression.
+Each value is the expression at the source position (``co_positions``, Python 3.11 and later) of what pushed it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ..cfg.graph import BRANCH, FOR_ITER, JUMP, Block, Cfg, build
 from ..reading import source_lines
 from ..torch_text.global_names import offset_in
 
-#: By offset of the operation that pushed a value; ``None`` where that depends on the way there.
+#: The offsets of the operations that pushed the values; ``None`` where that depends on the path taken.
 _Stack = tuple[int | None, ...]
 #: An argument of a resume function that is a value from the stack.
 _GIVEN = re.compile(r"___stack(\d+)")
@@ -43,7 +42,7 @@ def expressions_on_stack(code: Code, resume_name: str, given: Sequence[str] = ()
         given: of a resume function that broke, the expressions of the values that it took from the stack itself.
 
     Returns:
-        ``""`` for a value whose expression is not known; nothing where none is.
+        ``""`` for an unknown value; nothing where all are unknown.
     """
     offset = offset_in(resume_name)
     if offset is None or code.version < (3, 11):
@@ -64,8 +63,9 @@ def expressions_on_stack(code: Code, resume_name: str, given: Sequence[str] = ()
 
 def _stack_at(graph: Cfg, offset: int) -> _Stack:
     """Return the stack before the first operation from an offset on."""
-    wanted, number = min(((op.offset, block.id) for block in graph.blocks.values() for op in _all_ops(block)
-                          if op.offset >= offset), default=(-1, -1))
+    wanted, number = min(((op.offset, block.id) for block in graph.blocks.values()
+                          for op in (*block.ops, block.end_op) if op is not None and op.offset >= offset),
+                         default=(-1, -1))
     stacks = _stacks(graph)
     if number not in stacks:
         return ()
@@ -80,7 +80,7 @@ def _stack_at(graph: Cfg, offset: int) -> _Stack:
 
 
 def _stacks(graph: Cfg) -> dict[int, _Stack]:
-    """Return the stack at the beginning of each block that the entry leads to."""
+    """Return the stack at the beginning of each block that is reachable from the entry."""
     stacks: dict[int, _Stack] = {graph.entry: ()}
     pending = [graph.entry]
     while pending:
@@ -108,7 +108,7 @@ def _stack_after_break(graph: Cfg, block: Block, stacks: Mapping[int, _Stack]) -
 
 
 def _only_loads(block: Block) -> bool:
-    """Return whether a block ends with an operation at which no graph breaks, and then goes on."""
+    """Return whether a block ends with an operation at which no graph breaks, and then jumps."""
     return block.end == JUMP and bool(block.ops) and block.ops[-1].kind in (CONST, LOAD_FAST)
 
 
@@ -124,10 +124,6 @@ def _at_end(block: Block, stacks: Mapping[int, _Stack]) -> list[int | None]:
     for op in block.ops:
         _apply(op, stack)
     return stack
-
-
-def _all_ops(block: Block) -> list[Op]:
-    return [*block.ops, block.end_op] if block.end_op is not None else block.ops
 
 
 def _apply(op: Op, stack: list[int | None]) -> None:

@@ -1,8 +1,8 @@
 """Texts of transformed code; where there are many, worker processes make them.
 
-A worker is a Python that sees nothing of the program: isolated (``-I -S``, so neither the working directory nor
-``PYTHONPATH`` is on its path), in a session of its own, without the program's open files. It gets records and returns
-texts, both pickled, and is joined before :meth:`Texts.make` returns.
+A worker is isolated from the program: ``-I -S`` (neither the working directory nor ``PYTHONPATH`` is on its path), in a
+new session, without the program's open files. It gets records and returns texts, both pickled, and is joined before
+:meth:`Texts.make` returns.
 """
 
 from __future__ import annotations
@@ -41,11 +41,7 @@ _WORKER = "import sys; sys.path.append(sys.argv[1]); from depyf.finishing.texts 
 
 
 class Written(NamedTuple):
-    """The text of transformed code.
-
-    Attributes:
-        source, exact, arguments: as of :class:`~depyf.records.model.TransformedCode`.
-    """
+    """The text of transformed code; attributes as of :class:`~depyf.records.model.TransformedCode`."""
 
     source: CodeText
     exact: CodeText | None
@@ -79,14 +75,13 @@ class Texts:
         Raises:
             ValueError: a name in the record is no identifier, or the code cannot be read.
         """
-        made = self._made.get(id(bytecode))
-        if made is not None:
-            return made
+        if id(bytecode) in self._made:
+            return self._made[id(bytecode)]
         self._count()
         return _written(bytecode, _code_of(bytecode, self._version), self._unsimplified, self._attempt)
 
     def make(self, bytecodes: Sequence[Bytecode]) -> None:
-        """Have workers make the texts, where that is worth it. :meth:`of` makes those that they do not."""
+        """Have workers make the texts, where that is worth it; :meth:`of` makes those that they do not."""
         sizes = {id(each): len(code.bytecode) for each in bytecodes
                  if (code := guarded_call(lambda: _code_of(each, self._version), None, _ignore)) is not None}
         # (The longest first, so that no worker is left with one at the end.)
@@ -127,7 +122,7 @@ def available_workers() -> int:
     """Return how many workers this process can start: its share of the processors.
 
     None on Windows, where the program handles the end of child processes and would notice, or where the executable of
-    this process may be another program than Python (a frozen application, a server that embeds Python).
+    this process may not be Python (a frozen application, a server that embeds Python).
     """
     executable = os.path.basename(sys.executable or "").lower()
     if os.name != "posix" or getattr(sys, "frozen", False) or not re.fullmatch(r"(python|pypy)[\d.]*t?d?", executable):
@@ -185,7 +180,7 @@ def work() -> None:
 
 # --- decompiling transformed code --------------------------------------------------------------------
 def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Decompiled:
-    """Decompile what Dynamo made; where an error of ours prevents that, return a text that says so.
+    """Decompile what Dynamo made; where an internal error prevents that, return a text that says so.
 
     Args:
         bytecode: the record.
@@ -210,7 +205,7 @@ def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Deco
 
 
 def not_decompiled(name: str, code: Any, error: Exception) -> Decompiled:
-    """Return the text of code that could not be decompiled: its bytecode. The compilation is shown either way."""
+    """Return the text of code that could not be decompiled: its bytecode."""
     lines = "".join(f"    # {line}\n" for line in _listing(code))
     text = f"def {name}(*args, **kwargs):\n    # not decompiled; its bytecode:\n{lines}    ...\n"
     note = f"not decompiled: {type(error).__name__}: {error}"
@@ -218,7 +213,6 @@ def not_decompiled(name: str, code: Any, error: Exception) -> Decompiled:
 
 
 def _listing(code: Code) -> list[str]:
-    """Return the instructions of code, a line each, as far as they can be read."""
     try:
         return [f"{each.offset:6} {each.opname:30} {each.arg}" for each in decode(code)]
     except Unreadable:

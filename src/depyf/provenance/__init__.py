@@ -1,12 +1,11 @@
-"""Provenance: user line, captured node, node of a later stage, kernel; what became of what, from records alone.
+"""Provenance: user line, captured node, node of a later stage, kernel, and back, from records alone.
 
     y = torch.relu(self.linear(x))      model.py:12, the user's line
     relu                                captured graph            torch says the line of each node
     addmm, relu                         post-grad graph           alignment.py: aligned with the captured nodes
     cpp_fused_addmm_relu_0(...)         generated module          kernel_mapping: which of its calls computes which node
 
-In come a graph's stages and kernels as records hold them, out comes a :class:`~.graph_provenance.Provenance` that
-answers in both directions. ``alignment`` matches the nodes of two stages, ``kernel_mapping`` calls of kernels and
-nodes; ``cached_lines`` relocates lines of graphs that torch's cache held; ``sources`` and ``definitions`` find the
-user's files.
+:class:`~.graph_provenance.Provenance` answers in both directions, from a graph's stages and kernels. ``alignment``
+matches the nodes of two stages, ``kernel_mapping`` calls of kernels and nodes; ``cached_lines`` relocates lines of
+graphs from torch's cache; ``sources`` finds the user's files.
 """

@@ -1,10 +1,9 @@
 """The captured node of each node of a later stage, found by lines and by the order in which nodes are computed.
 
-1. Captured nodes that stand together and have one user line are a *run*. A line that each layer passes has a run in
-   each. A node belongs to a run of its line that its inputs allow: what computes forward cannot stand before the runs
-   of its inputs, and takes the first one from there; what computes a gradient cannot stand behind those of the
-   gradients that it takes, nor before those of the saved values, and takes the last one up to there. Runs and parts of
-   runs that stand side by side are told apart by what else flows (:mod:`.branches`), or not at all.
+1. Consecutive captured nodes of one user line are a *run*. A line that each layer executes has a run in each. A node
+   belongs to a run of its line that its inputs allow: a forward node to the first one from the runs of its inputs on; a
+   node that computes a gradient to the last one up to the runs of the gradients that it takes, not before those of the
+   saved values. Parallel runs and parts of runs are distinguished by data flow (:mod:`.branches`), or not at all.
 2. Within a run, the nodes (for gradients, in reverse) are aligned with the captured nodes in order, so that names of
    operations, shapes and parameters fit best.
 """
@@ -18,7 +17,7 @@ from typing import NamedTuple
 
 from ..model.graph import Graph, Node, argument_index, is_gradient
 from ..model.operations import plain_name
-from .branches import Known, Pieces, Possible, possible_pieces
+from .branches import Pieces, Possible, possible_pieces
 from .decompositions import BACKWARD, FORWARD
 
 _Line = tuple[str, int, str]
@@ -65,29 +64,29 @@ class CapturedRuns:
 
         Args:
             graph: the captured one, or one within it.
-            prefix: what the names of its nodes begin with in records.
-            outermost: for its placeholders, those of the captured graph that they are given.
+            prefix: of the names of its nodes in records.
+            outermost: its placeholders -> those of the captured graph that are passed for them.
         """
         inner = {sub.name: sub for sub in graph.subgraphs}
-        holding = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
+        readers = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
         for node in graph.nodes:
             self.types[prefix + node.name] = node.type.shape if node.type is not None else None
             if not node.is_call and node.op != "get_attr":
                 continue
-            held = inner.get(node.target) if node.op == "get_attr" else None
-            if held is not None:
+            subgraph = inner.get(node.target) if node.op == "get_attr" else None
+            if subgraph is not None:
                 del inner[node.target]
-                given = _given(graph, node.name, held, holding)
-                self._flatten(held, f"{prefix}{held.name}.", {
-                    name: outermost[value] for name, value in given.items() if value in outermost})
+                passed = _passed(graph, node.name, subgraph, readers)
+                self._flatten(subgraph, f"{prefix}{subgraph.name}.", {
+                    name: outermost[value] for name, value in passed.items() if value in outermost})
             elif node.is_call:
                 taken = [outermost[name] for name in node.inputs if name in outermost]
-                graphs = [name for name in node.inputs if name in holding]
+                graphs = [name for name in node.inputs if name in readers]
                 if not graphs:
                     for name in taken:
                         self.users.setdefault(name, []).append(len(self.nodes))
-                elif not all(_given(graph, name, sub, holding) for name in graphs for sub in graph.subgraphs
-                             if sub.name == holding[name]):
+                elif not all(_passed(graph, name, sub, readers) for name in graphs for sub in graph.subgraphs
+                             if sub.name == readers[name]):
                     self._lost.update(taken)
                 self.positions[prefix + node.name] = len(self.nodes)
                 self.names.append(prefix + node.name)
@@ -95,7 +94,7 @@ class CapturedRuns:
 
     @functools.cached_property
     def pieces(self) -> Pieces:
-        """The runs, and parts of runs that stand side by side."""
+        """The runs, and parts of runs that are parallel."""
         return Pieces(self.names, self.nodes, self.runs, self._calls)
 
     @functools.cached_property
@@ -111,13 +110,13 @@ class CapturedRuns:
         return result
 
     @functools.cached_property
-    def given_shapes(self) -> list[tuple[str, ...] | None]:
-        """The shapes of what captured nodes give."""
+    def result_shapes(self) -> list[tuple[str, ...] | None]:
+        """The shapes of the results of captured nodes."""
         return [None if node.type is None else node.type.shape for node in self.nodes]
 
     @functools.cached_property
-    def taken_shapes(self) -> list[frozenset[tuple[str, ...] | None]]:
-        """The shapes of what captured nodes take."""
+    def input_shapes(self) -> list[frozenset[tuple[str, ...] | None]]:
+        """The shapes of the inputs of captured nodes."""
         result = []
         for name, node in zip(self.names, self.nodes):
             prefix = "".join(name.rpartition(".")[:2])
@@ -125,36 +124,33 @@ class CapturedRuns:
         return result
 
     def parameter(self, name: str) -> str:
-        """Return the captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``.
-
-        ``""`` for anything else.
-        """
+        """Return the captured placeholder that AOTAutograd calls ``primals_3`` or ``arg2_1``; else ``""``."""
         index = argument_index(name)
         return self.placeholders[index] if index is not None and 0 <= index < len(self.placeholders) else ""
 
 
-def _given(graph: Graph, name: str, held: Graph, holding: Mapping[str, str]) -> dict[str, str]:
-    """Return what the placeholders of an inner graph are given by the call that runs it; nothing where it is not clear.
+def _passed(graph: Graph, name: str, inner: Graph, readers: Mapping[str, str]) -> dict[str, str]:
+    """Return what the call of an inner graph passes for its placeholders; nothing where that is not clear.
 
     Args:
-        graph: that holds it.
+        graph: that contains it.
         name: of the node that names it there.
-        held: the inner graph.
-        holding: all such nodes.
+        inner: the inner graph.
+        readers: all nodes that name inner graphs, with their names.
     """
     call = next((node for node in graph.nodes if node.is_call and name in node.inputs), None)
-    values = [value for value in call.inputs if value not in holding] if call is not None else []
-    names = [node.name for node in held.nodes if node.op == "placeholder"]
+    values = [value for value in call.inputs if value not in readers] if call is not None else []
+    names = [node.name for node in inner.nodes if node.op == "placeholder"]
     return dict(zip(names, values)) if len(names) == len(values) else {}
 
 
 class Alignment(NamedTuple):
-    """What is found of the nodes of a later stage.
+    """The alignment of a later stage.
 
     Attributes:
-        captured: the captured node of each.
-        within: for nodes that compute gradients, and of which it is not told which of several modules of one line they
-            are of: the call that all of these were made in, -1 for none. They have no captured node.
+        captured: the captured node of each node.
+        within: for nodes that compute gradients of one of several parallel module calls, unknown which: the call that
+            contains all of these, -1 for none. They have no captured node.
         takers: for values that are no gradients, the pieces of the captured graph that may take them.
     """
 
@@ -175,10 +171,10 @@ def align(
     Args:
         runs: the captured graph.
         graph: of the later stage.
-        forward: for a backward graph: what was found of the forward graph, which names saved values as this one does.
-        trusted: ``Node.backward`` tells what computes a gradient. It does not in a backward graph: torch's
-            partitioner marks all nodes of one, those that it only computes once more among them
-            (torch/_functorch/partitioners.py of 2.15, ``autograd_backward``).
+        forward: for a backward graph: the alignment of the forward graph, which names saved values as this one does.
+        trusted: ``Node.backward`` says what computes a gradient. It does not in a backward graph: torch's partitioner
+            marks all nodes of one, also recomputed ones (torch/_functorch/partitioners.py of 2.15,
+            ``autograd_backward``).
     """
     saved = forward.captured
     placed = _Placement(runs, forward, trusted, graph)
@@ -206,7 +202,7 @@ def _align_run(
     runs: CapturedRuns, place: int, nodes: Sequence[Node], fit: _Fit, saved: Mapping[str, str],
     aligned: Mapping[str, str],
 ) -> dict[str, str]:
-    """Align nodes that belong to one run: of parts that stand side by side, those of each in order."""
+    """Align nodes that belong to one run; of parallel parts, those of each in order."""
     parts, of = runs.pieces.parts[place], runs.pieces.of
     if len(parts) < 2:
         return _align_group(runs, runs.runs[place], nodes, fit, saved, aligned)
@@ -222,25 +218,21 @@ def _align_run(
 
 
 def _undecided(runs: CapturedRuns, captured: str, possible: int) -> int:
-    """Return the pieces, in modules side by side, of which none but the order speaks for the one that was found.
-
-    0 where it is decided.
-    """
+    """Return the pieces, in parallel module calls, between which only the order of nodes decided; else 0."""
     piece = runs.pieces.of[runs.positions[captured]]
     others = runs.pieces.in_other_calls(piece, possible)
     return others | piece if others else 0
 
 
 class _Placement:
-    """The run of captured nodes that each node of a later stage belongs to, found by its line and by what it takes.
+    """The run of captured nodes that each node of a later stage belongs to, found by its line and its inputs.
 
-    Args:
-        runs, forward, trusted, graph: as of :func:`align`.
+    Arguments as of :func:`align`.
 
     Attributes:
-        groups: nodes by their run, by whether they compute gradients, and, where they do not, by which stand together.
-        possible: what pieces the nodes may be of.
-        gradients: what computes gradients, and those that the graph is given.
+        groups: nodes by their run, by whether they compute gradients, and, where they do not, by consecutive chunk.
+        possible: the pieces that the nodes may be of.
+        gradients: nodes that compute gradients, and placeholders that are gradients.
     """
 
     def __init__(self, runs: CapturedRuns, forward: Alignment, trusted: bool, graph: Graph) -> None:
@@ -257,7 +249,7 @@ class _Placement:
         self.possible = self._possible_pieces(graph, forward.takers)
 
     def _possible_pieces(self, graph: Graph, takers: Mapping[str, int]) -> Possible:
-        """Return the pieces that each node may be of; nothing where those of each line stand in a row."""
+        """Return the pieces that each node may be of; nothing where no line has parallel pieces."""
         runs = self.runs
         if all(runs.pieces.are_in_a_row(self._line_pieces(node)) for node in graph.nodes if node.is_call):
             return Possible({}, {})
@@ -267,12 +259,11 @@ class _Placement:
         if any(is_gradient(name) for name in arguments) and len(graph.results) == len(runs.placeholders):
             for name, argument in zip(graph.results, runs.placeholders):
                 gradients[name] = gradients.get(name, 0) | runs.reading.get(argument, 0)
-        return possible_pieces(runs.pieces, graph, self._line_pieces, Known(
-            {node.name: takers[node.name] for node in graph.nodes if node.op == "placeholder" and node.name in takers},
-            arguments, gradients))
+        saved = {node.name: takers[node.name] for node in graph.nodes
+                 if node.op == "placeholder" and node.name in takers}
+        return possible_pieces(runs.pieces, graph, self._line_pieces, saved, arguments, gradients)
 
     def _line_pieces(self, node: Node) -> int:
-        """Return the pieces of a node's line."""
         known = self._pieces_at.get(id(node.location))
         if known is None:
             known = 0
@@ -283,16 +274,12 @@ class _Placement:
 
     def add(self, node: Node) -> None:
         """Place the next node of the graph."""
-        if node.op == "placeholder":
-            self._add_argument(node)
-        elif node.is_call or node.op == "get_attr":
+        if node.is_call or node.op == "get_attr":
             self._add_call(node)
-
-    def _add_argument(self, node: Node) -> None:
-        if is_gradient(node.name):
+        elif node.op == "placeholder" and is_gradient(node.name):
             self.gradients.add(node.name)
             self._places[node.name] = len(self.runs.runs)
-        elif node.name in self.saved:
+        elif node.op == "placeholder" and node.name in self.saved:
             self._places[node.name] = self.runs.run_of[self.runs.positions[self.saved[node.name]]]
 
     def _add_call(self, node: Node) -> None:
@@ -321,13 +308,12 @@ class _Placement:
         known = self.runs.run_of[self.runs.positions[recomputed]] if recomputed is not None else -1
         place = known if known in candidates else self._place(node, candidates, taken, needed)
         self._last = self._places[node.name] = place
-        # Saved values are reshaped at the end of a forward graph: what does not stand together is not in order.
+        # Saved values are reshaped at the end of a forward graph: what is not consecutive is not in order.
         if place != self._before:
             self._before, self._chunk = place, self._chunk + 1
         self.groups.setdefault((place, backward, 0 if backward else self._chunk), []).append(node)
 
     def _candidates(self, node: Node) -> Sequence[int]:
-        """Return the runs of a node's line."""
         known = self._runs_at.get(id(node.location))  # (which nodes share)
         if known is None:
             line = line_of(node)
@@ -335,7 +321,7 @@ class _Placement:
         return known
 
     def _place(self, node: Node, candidates: Sequence[int], taken: Sequence[int], needed: Sequence[int]) -> int:
-        """Return the run of its line that a node fits: before the gradients that it takes, behind all else."""
+        """Return the run of its line that a node fits: before the gradients that it takes, after all else."""
         if taken:
             return _last_between(candidates, max(needed, default=0), min(taken))
         if needed:
@@ -352,17 +338,13 @@ def _align_group(
     runs: CapturedRuns, positions: Sequence[int], nodes: Sequence[Node], fit: _Fit, saved: Mapping[str, str],
     aligned: Mapping[str, str],
 ) -> dict[str, str]:
-    """Align nodes that belong to one run, or to parts of it.
-
-    Args:
-        aligned: those of other runs that were found before.
-    """
+    """Align nodes of one run, or of parts of it; ``aligned`` are nodes of other runs."""
     backward, shapes = fit.backward, fit.shapes
     result: dict[str, str] = {}
     chosen = {name: runs.positions[known[name]] for known in (saved, aligned) for node in nodes for name in node.inputs
               if name in known and runs.positions[known[name]] in positions}
     asked = {runs.operations[position] for position in positions}
-    # What a backward graph computes once more stands where it is needed, in no order.
+    # What a backward graph recomputes is where it is needed, in no order.
     in_order = _within(fit, positions, nodes) if backward or not saved else []
     for number, node in enumerate(nodes):
         givers = [chosen[name] for name in node.inputs if name in chosen]
@@ -371,23 +353,20 @@ def _align_group(
             chosen[node.name], result[node.name] = recomputed, runs.names[recomputed]
             continue
         position = in_order[number] if in_order else _best(fit, positions, node, givers)
-        # What fits nothing, or was moved behind other work, goes with the value that it takes.
+        # What fits nothing, or was moved after other work, goes with the value that it takes.
         giver = givers[0] if givers else position
         if giver != position:
             operation = plain_operation(node)
             turned = operation in _RESHAPES and operation not in asked and not (
                 # (A product begins with turning the gradient that it takes.)
                 backward and operation in BACKWARD.get(runs.operations[position], ()))
-            if _is_item(node, shapes) or turned or not fit.of(node, [position])[0]:
+            # (An item of several results.)
+            item = operation == "getitem" and shapes.get(node.inputs[0] if node.inputs else "", ()) is None
+            if item or turned or not fit.of(node, [position])[0]:
                 position = giver
         chosen[node.name] = position
         result[node.name] = runs.names[position]
     return result
-
-
-def _is_item(node: Node, shapes: Mapping[str, tuple[str, ...] | None]) -> bool:
-    """Return whether a node only takes one of several results out of what gave them all."""
-    return plain_operation(node) == "getitem" and shapes.get(node.inputs[0] if node.inputs else "", ()) is None
 
 
 def _first_from(runs: Sequence[int], begin: int) -> int:
@@ -413,14 +392,14 @@ _PAIRS = 250_000
 
 
 def _best(fit: _Fit, positions: Sequence[int], node: Node, givers: Sequence[int]) -> int:
-    """Return the captured node that fits best; of those that fit as well, the next one behind what gave its values."""
+    """Return the captured node that fits best; of equals, the next one after what computed its inputs."""
     scores = dict(zip(positions, fit.of(node, positions)))
     giver = max(givers, default=positions[0])
     return max(positions, key=lambda position: (scores[position], position >= giver, -abs(position - giver)))
 
 
 def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[int]:
-    """For each node the captured node of the run, in order; for gradients from the end."""
+    """Return the captured node for each node, in order; for gradients in reverse."""
     order = list(reversed(positions)) if fit.backward else list(positions)
     if len(order) == 1:
         return order * len(nodes)
@@ -436,7 +415,7 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
                 top, where = best[column], column
             row.append(top + score)
             steps.append(where)
-            if where < column:  # (what lies behind is come to by leaving this one out)
+            if where < column:  # (a later one is reached by skipping this one)
                 top -= _SKIP_COST
         best = row
         came.append(steps)
@@ -451,11 +430,11 @@ def _within(fit: _Fit, positions: Sequence[int], nodes: Sequence[Node]) -> list[
 
 
 def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequence[Sequence[float]]) -> None:
-    """Move the nodes that fit two neighbours as well, so that the fewest values go from one to the other.
+    """Move the nodes that fit two neighbours equally, so that the fewest values cross from one to the other.
 
-    Of ``add, neg, exp`` the ``neg`` may end a norm or begin an activation; behind the ``add`` only its value goes on.
+    Of ``add, neg, exp`` the ``neg`` may end a norm or begin an activation; after the ``add`` only its value crosses.
     """
-    crossing = [0] * (len(nodes) + 1)  # values that go over each cut: made before it, taken behind it
+    crossing = [0] * (len(nodes) + 1)  # values across each cut: computed before it, used after it
     made = {node.name: number for number, node in enumerate(nodes)}
     last = {name: number for number, node in enumerate(nodes) for name in node.inputs if name in made}
     for name, taken in last.items():
@@ -464,31 +443,30 @@ def _cut_at_fewest_values(nodes: Sequence[Node], chosen: list[int], scores: Sequ
     for cut in range(1, len(crossing)):
         crossing[cut] += crossing[cut - 1]
     for at in range(1, len(nodes)):
-        before, behind = chosen[at - 1], chosen[at]
-        if before == behind:
+        before, after = chosen[at - 1], chosen[at]
+        if before == after:
             continue
         first, end = at, at
         while first > 1 and chosen[first - 1] == before == chosen[first - 2] and (
-                scores[first - 1][before] == scores[first - 1][behind]):
+                scores[first - 1][before] == scores[first - 1][after]):
             first -= 1
-        while end < len(nodes) - 1 and chosen[end] == behind == chosen[end + 1] and (
-                scores[end][before] == scores[end][behind]):
+        while end < len(nodes) - 1 and chosen[end] == after == chosen[end + 1] and (
+                scores[end][before] == scores[end][after]):
             end += 1
         cut = min(range(first, end + 1), key=lambda each: (crossing[each], abs(each - at)))
         for number in range(min(cut, at), max(cut, at)):
-            chosen[number] = behind if cut < at else before
+            chosen[number] = after if cut < at else before
 
 
 class _Fit:
-    """How well nodes of a later stage fit captured ones.
+    """Scores how well nodes of a later stage fit captured ones.
 
     Args:
         runs: the captured graph.
         backward: the nodes compute gradients.
         shapes: of the nodes of the later stage, by name.
         possible: for a node, the pieces that it may be of, where something is known.
-        prepares: they compute no gradient, but stand in a graph of gradients: what is computed once more, or what a
-            gradient is then multiplied with.
+        prepares: they compute no gradient, but are in a graph of gradients: recomputed, or factors of gradients.
     """
 
     def __init__(
@@ -506,7 +484,7 @@ class _Fit:
         scores = []
         for position in positions:
             same_shape = shape is not None and (
-                shape in runs.taken_shapes[position] if self.backward else runs.given_shapes[position] == shape)
+                shape in runs.input_shapes[position] if self.backward else runs.result_shapes[position] == shape)
             rank = None if shape is None else len(shape)
             ours = runs.operations[position]
             if ours == operation in _OF_TWO and not self.backward and len(node.inputs) < len(
@@ -528,12 +506,10 @@ def _likeness(ours: str, theirs: str, backward: bool, same_shape: bool, rank: in
     """Return how well an operation of a later stage fits a captured one.
 
     Args:
-        ours: the captured operation.
-        theirs: that of the later stage.
+        ours, theirs: the captured operation, that of the later stage.
         backward: it computes a gradient.
-        same_shape: it gives a value of the same shape; of a gradient: of the shape of a value that the captured one
-            takes.
-        rank: dimensions of the value that it gives, where they are known.
+        same_shape: its value has the shape of the captured value; a gradient, of a value that the captured one takes.
+        rank: dimensions of its value, where they are known.
     """
     score = 1.0 if same_shape else 0.0
     if theirs == "reshape" and ours != "reshape":

@@ -1,21 +1,20 @@
-"""Calls of one module's lines that stand side by side: of ``q(x) @ v(x)`` neither takes what the other one gives.
+"""Parallel module calls on one line: of ``q(x) @ v(x)`` neither takes a value of the other one.
 
-A line of such modules is passed by both, and the order of a later stage does not tell which of them a node is of. What
-flows does: of values that one of them is known to give, the other one takes none. Captured nodes that stand together
-and have one user line are a *piece*; each is one by itself where the line calls several modules. For each node of a
-later stage the pieces of its line are found that it may be of:
+The order of a later stage does not say which of them a node is of; data flow does. Consecutive captured nodes of one
+user line are a *piece*; each is one by itself where the line calls several modules. For each node of a later stage the
+pieces of its line are found that it may be of:
 
-1. What takes a value that is made of an argument of the graph is of a piece that reads this, or of one behind that; so
-   is what gives the argument's gradient.
-2. What takes a gradient is of the piece that this is of, or of one before that.
+1. What takes a value made of an argument of the graph is of a piece that reads this, or of a later one; so is what
+   computes the argument's gradient.
+2. What takes a gradient is of the piece that this is of, or of an earlier one.
 
-Pieces are bits of numbers, sets of them are numbers.
+A piece is one bit, a set of pieces is a number.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..model.graph import Graph, Node, is_gradient
@@ -33,18 +32,18 @@ class Pieces:
 
     Args:
         names, nodes: captured nodes in order; names of those in inner graphs begin with the name of the graph.
-        runs: positions of nodes that stand together and have one line.
+        runs: positions of consecutive nodes of one line.
         calls: for the name of a node the calls of modules that it was made in, outermost first.
 
     Attributes:
         of: by position, the piece as a number with one bit; 0 for a node that has no line.
         in_run: by run, all of its pieces.
-        parts: by run, the pieces of each of its parts that stand side by side; one where there are none.
+        parts: by run, the pieces of each of its parallel parts; one part where there are none.
         calls: by bit, the calls that the piece was made in.
-        moving: the pieces that only give a value in another form, as later stages do elsewhere or not at all.
-        before, behind: the pieces with all that any of them takes values of; with all that take values of any of them.
+        moving: the pieces that only reshape or convert a value, as later stages do elsewhere or not at all.
+        before, after: the pieces with all that any of them takes values of; with all that take values of any of them.
         runs_of: the runs that any of the pieces is in.
-        are_in_a_row: no two of the pieces are side by side.
+        are_in_a_row: no two of the pieces are parallel.
     """
 
     def __init__(
@@ -77,16 +76,16 @@ class Pieces:
                 self.parts[-1].append(mask)
             self.in_run.append(sum(self.parts[-1]))
         self._before = self._ancestors(names, nodes, takes)
-        self._behind = _turned(self._before)
+        self._after = _transposed(self._before)
         self.before = functools.cache(functools.partial(_united, self._before))
-        self.behind = functools.cache(functools.partial(_united, self._behind))
-        self.runs_of = functools.cache(self._runs_with)
+        self.after = functools.cache(functools.partial(_united, self._after))
+        self.runs_of = functools.cache(lambda pieces: {self._run_of[number] for number in _bits(pieces)})
         self.are_in_a_row = functools.cache(lambda pieces: not self.beside(pieces, pieces))
 
     def _ancestors(self, names: Sequence[str], nodes: Sequence[Node], takes: Sequence[Sequence[int]]) -> list[int]:
-        """Return for each piece itself and those that it takes values of, as far as that can be told.
+        """Return for each piece itself and those that it takes values of, as far as that is known.
 
-        What is changed in place is taken by all that follows, and so is what an inner graph is given and gives.
+        All that follows takes what is changed in place, and what an inner graph is called with and returns.
         """
         result = [1 << number for number in range(len(self.calls))]
         flows = [0] * len(nodes)  # what a node takes values of
@@ -109,35 +108,32 @@ class Pieces:
                 all_of = seen
         return result
 
-    def behind_readers(self, node: Node, arguments: Mapping[str, int]) -> int:
-        """Return the pieces behind each that alone reads an argument which a node takes; all where it takes none."""
+    def after_readers(self, node: Node, arguments: Mapping[str, int]) -> int:
+        """Return the pieces after each that alone reads an argument which a node takes; all where it takes none."""
         mask = -1
         for name in node.inputs:
             reading = arguments.get(name, 0)
             if reading and reading & (reading - 1) == 0:
-                mask &= self.behind(reading)
+                mask &= self.after(reading)
         return mask
 
-    def _runs_with(self, pieces: int) -> Set[int]:
-        return {self._run_of[number] for number in _bits(pieces)}
-
     def near(self, pieces: int) -> int:
-        """Return the pieces that compute with what these read: themselves, or others of their runs behind a view."""
+        """Return the pieces that compute with what these read: themselves, or others of their runs after a view."""
         result = 0
         for number in _bits(pieces):
             bit = 1 << number
-            result |= self.in_run[self._run_of[number]] & self.behind(bit) if bit & self.moving else bit
+            result |= self.in_run[self._run_of[number]] & self.after(bit) if bit & self.moving else bit
         return result
 
     def beside(self, some: int, pieces: int) -> int:
-        """Return which of the pieces stand beside any of some: neither takes a value of the other."""
+        """Return which of the pieces are parallel to any of some: neither takes a value of the other."""
         result = 0
         for number in _bits(some):
-            result |= pieces & ~(self._before[number] | self._behind[number])
+            result |= pieces & ~(self._before[number] | self._after[number])
         return result
 
     def in_other_calls(self, piece: int, pieces: int) -> int:
-        """Return which of the pieces stand beside one, and are of calls of modules beside its own."""
+        """Return which of the pieces are parallel to one, and of calls of modules beside its own."""
         own = self.calls[piece.bit_length() - 1]
         result = 0
         for number in _bits(self.beside(piece, pieces)):
@@ -152,7 +148,6 @@ class Pieces:
 
 
 def _united(of: Sequence[int], pieces: int) -> int:
-    """Return all of what the pieces have."""
     result = 0
     for number in _bits(pieces):
         result |= of[number]
@@ -167,7 +162,7 @@ def _positions(name: str, node: Node, positions: Mapping[str, int]) -> Iterator[
 def _parts(
     run: Sequence[int], takes: Sequence[Sequence[int]], calls: Sequence[tuple[int, ...]]
 ) -> list[Sequence[int]]:
-    """Return the parts of a run, by the modules called in it; the run as a whole where these stand in a row."""
+    """Return the parts of a run, by the modules called in it; the run as a whole where these are sequential."""
     depth = len(_common(calls))
     parts: list[list[int]] = []
     last: int | None = None
@@ -190,7 +185,7 @@ def _parts(
 
 
 def _common(paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return what paths begin with."""
+    """Return the common beginning of paths."""
     if not paths:
         return ()
     first, last = min(paths), max(paths)
@@ -198,8 +193,8 @@ def _common(paths: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return first[:length]
 
 
-def _turned(rows: Sequence[int]) -> list[int]:
-    """Return the columns of a square of bits: bit ``i`` of the ``k``-th is bit ``k`` of the ``i``-th row.
+def _transposed(rows: Sequence[int]) -> list[int]:
+    """Return the transposed square of bits: bit ``i`` of the ``k``-th is bit ``k`` of the ``i``-th row.
 
     (As text, which is cut in steps: of a large model it has some millions of bits.)
     """
@@ -215,24 +210,11 @@ def _bits(pieces: int) -> Iterator[int]:
         pieces ^= lowest
 
 
-def possible_pieces(pieces: Pieces, graph: Graph, own: Callable[[Node], int], known: Known) -> Possible:
-    """Return the pieces that the nodes of a later stage may be of.
-
-    Args:
-        pieces: those of the captured graph.
-        graph: the later stage.
-        own: the pieces of a node's line; 0 for none.
-        known: what is known from the first.
-    """
-    flow = _Flow(pieces, graph, own, known)
-    return Possible(flow.result(), flow.takers)
-
-
 class Possible(NamedTuple):
-    """What may be of nodes of a later stage.
+    """The pieces that nodes of a later stage may be of.
 
     Attributes:
-        pieces: for a node, those that it may be of. None is said of a node of which nothing is known.
+        pieces: for a node, those that it may be of; none for a node of which nothing is known.
         takers: for a value that is no gradient, the pieces that may take it.
     """
 
@@ -240,27 +222,16 @@ class Possible(NamedTuple):
     takers: dict[str, int]
 
 
-class Known(NamedTuple):
-    """What is known of the values of a later stage.
-
-    Attributes:
-        saved: for values that the graph takes, the pieces that may take them, too.
-        arguments: for arguments that the graph takes, the pieces that read them.
-        gradients: for nodes that give gradients of arguments, the pieces that read these.
-    """
-
-    saved: Mapping[str, int]
-    arguments: Mapping[str, int]
-    gradients: Mapping[str, int]
-
-
 class _Flow:
-    """What :func:`possible_pieces` finds, while it looks."""
+    """The state of :func:`possible_pieces`."""
 
-    def __init__(self, pieces: Pieces, graph: Graph, own: Callable[[Node], int], known: Known) -> None:
+    def __init__(
+        self, pieces: Pieces, graph: Graph, own: Callable[[Node], int], saved: Mapping[str, int],
+        arguments: Mapping[str, int], gradients: Mapping[str, int],
+    ) -> None:
         self.pieces = pieces
         self.nodes = [node for node in graph.nodes if node.is_call or node.op == "get_attr"]
-        arguments, gradients = dict(known.arguments), dict(known.gradients)
+        arguments, gradients = dict(arguments), dict(gradients)
         for node in self.nodes:
             if node.is_view and node.inputs[:1] and node.inputs[0] in arguments:
                 arguments[node.name] = arguments[node.inputs[0]]
@@ -269,22 +240,22 @@ class _Flow:
                 gradients[node.inputs[0]] = gradients.get(node.inputs[0], 0) | gradients[node.name]
         self.back = {node.name for node in graph.nodes if node.op == "placeholder" and is_gradient(node.name)}
         self.left: dict[str, int] = {}
-        self.torn: set[str] = set()  # what flows leaves nothing
+        self.contradictory: set[str] = set()  # what flows leaves nothing
         #: Sums of gradients: what flows back from several pieces is added up, and is of none of them alone.
         #: (``False``: with a product, which is of one of them.)
         self.sums: dict[str, bool] = {}
         self.until: dict[str, int] = {}  # for gradients, the pieces that may take them
         self.since: dict[str, int] = {}  # and those that may give them
-        #: For values that are no gradients, the pieces that may take them: those behind what alone reads an argument
+        #: For values that are no gradients, the pieces that may take them: those after what alone reads an argument
         #: that the value is made of. (Where the value was made says less: what several make is computed once.)
-        self.takers = dict(known.saved)
+        self.takers = dict(saved)
         for node in self.nodes:
             if not self.back.isdisjoint(node.inputs):
                 self.back.add(node.name)
                 operation = last_name(node.target)
                 if operation in _SUMS and len(self.back.intersection(node.inputs)) > 1:
                     self.sums[node.name] = operation == "add"
-            takers = pieces.behind_readers(node, arguments)
+            takers = pieces.after_readers(node, arguments)
             for name in node.inputs:
                 takers &= self.takers.get(name, -1)
             if node.name not in self.back:
@@ -294,7 +265,7 @@ class _Flow:
                 self.left[node.name] = mask
                 for reading in (*(arguments.get(name, 0) for name in node.inputs), gradients.get(node.name, 0)):
                     near = pieces.near(reading)
-                    self._narrow(node.name, near if near & self.left[node.name] else pieces.behind(reading))
+                    self._narrow(node.name, near if near & self.left[node.name] else pieces.after(reading))
                 self._narrow(node.name, takers)
         self.line = dict(self.left)
         self.users: dict[str, list[str]] = {}
@@ -303,7 +274,7 @@ class _Flow:
                 self.users.setdefault(name, []).append(node.name)
 
     def result(self) -> dict[str, int]:
-        """Return the pieces that are left of each node's line."""
+        """Return the remaining pieces of each node's line."""
         for _ in range(3):
             before = dict(self.left)
             for node in self.nodes:
@@ -314,19 +285,19 @@ class _Flow:
                 break
         for node in self.nodes:
             # (A constant is of what takes it first, also where an earlier line takes the same one.)
-            if node.name in self.torn or self.sums.get(node.name) or not node.inputs:
+            if node.name in self.contradictory or self.sums.get(node.name) or not node.inputs:
                 both = self._of_all(node) if node.name in self.back else self._of_first_user(node)
-                if both & self.left.get(node.name, 0) and node.name not in self.torn:
+                if both & self.left.get(node.name, 0) and node.name not in self.contradictory:
                     self.left[node.name] &= both
                 else:
                     self.left[node.name] = both or self.line.get(node.name, 0)
         for node in reversed(self.nodes):
             if node.name in self.back and node.is_view:
-                self.left[node.name] = self._of_turned(node)
+                self.left[node.name] = self._of_reshaped(node)
         return {name: mask for name, mask in self.left.items() if mask}
 
-    def _of_turned(self, node: Node) -> int:
-        """Return the pieces of a gradient in another shape: a product begins with turning the one that it takes."""
+    def _of_reshaped(self, node: Node) -> int:
+        """Return the pieces of a reshaped gradient: a product begins with transposing the one that it takes."""
         own = self.left.get(node.name, 0)
         taking = own if not self.pieces.moving & own else 0
         for name in self.users.get(node.name, ()):
@@ -334,7 +305,7 @@ class _Flow:
         return taking or own
 
     def _of_all(self, node: Node) -> int:
-        """Return the pieces of the gradients that a sum takes: what flows back from two pieces is of neither alone."""
+        """Return the pieces of the gradients that a sum takes: it is of none of them alone."""
         result = 0
         for name in node.inputs:
             if name in self.back:
@@ -342,10 +313,10 @@ class _Flow:
         return result
 
     def _of_first_user(self, node: Node) -> int:
-        """Return the pieces of what is the first to take a value that is computed once for several."""
+        """Return the pieces of the first user of a value that is computed once for several."""
         line = self.line.get(node.name, 0)
         return next((self.left[name] & line for name in self.users.get(node.name, ())
-                     if name not in self.torn and self.left.get(name, 0) & line), 0)
+                     if name not in self.contradictory and self.left.get(name, 0) & line), 0)
 
     def _by_inputs(self, node: Node) -> None:
         if node.name not in self.back:
@@ -355,15 +326,15 @@ class _Flow:
             until &= self.until.get(name, -1)
         if node.name not in self.sums:
             self._narrow(node.name, until)
-            if node.name in self.left and node.name not in self.torn:
+            if node.name in self.left and node.name not in self.contradictory:
                 until = self.pieces.before(self.left[node.name])
         self.until[node.name] = until
 
     def _of_inputs(self, node: Node) -> None:
-        own = self.left.get(node.name, 0) if node.name not in self.torn else 0
+        own = self.left.get(node.name, 0) if node.name not in self.contradictory else 0
         since = self.since.get(node.name, -1)
         if own and node.name not in self.sums:
-            since = self.pieces.behind(own)
+            since = self.pieces.after(own)
         for name in node.inputs:
             if name in self.back:
                 self.since[name] = self.since.get(name, -1) & since
@@ -372,10 +343,28 @@ class _Flow:
                 self._narrow(name, self.pieces.before(own))
 
     def _narrow(self, name: str, mask: int) -> None:
-        """Leave of a node's pieces those in the mask; 0 says nothing."""
-        if mask and name in self.left and name not in self.torn:
+        """Remove the pieces of a node that are not in the mask; 0 says nothing."""
+        if mask and name in self.left and name not in self.contradictory:
             left = self.left[name] & mask
             if left:
                 self.left[name] = left
             else:
-                self.torn.add(name)
+                self.contradictory.add(name)
+
+
+def possible_pieces(
+    pieces: Pieces, graph: Graph, own: Callable[[Node], int], saved: Mapping[str, int], arguments: Mapping[str, int],
+    gradients: Mapping[str, int],
+) -> Possible:
+    """Return the pieces that the nodes of a later stage may be of.
+
+    Args:
+        pieces: those of the captured graph.
+        graph: the later stage.
+        own: returns the pieces of a node's line; 0 for none.
+        saved: for values that the graph takes, the pieces that may take them, too.
+        arguments: for arguments that the graph takes, the pieces that read them.
+        gradients: for nodes that compute gradients of arguments, the pieces that read these.
+    """
+    flow = _Flow(pieces, graph, own, saved, arguments, gradients)
+    return Possible(flow.result(), flow.takers)

@@ -1,8 +1,8 @@
-"""Lines of a graph that torch's cache held.
+"""Lines of a graph from torch's cache.
 
-The key of an entry of AOTAutograd's and Inductor's caches is what a graph computes, not where that is written. An entry
-that another program made, or this one before it was edited (a cell of a notebook is another file after each change),
-holds graphs whose comments name the lines of then. What was captured now says where the same lines are.
+The key of an entry of AOTAutograd's and Inductor's caches is what a graph computes, not where that is written. The
+comments in an entry of another program, or of this one before it was edited (a notebook cell is another file after each
+change), name the lines of then. What was captured now says where the same lines are.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ..records.model import SourceLocation
 def relocated(graph: Graph, captured: Graph) -> Graph:
     """Return the graph, with the lines that the captured graph has for the same text in the same function.
 
-    A stage is taken as one of a cache entry if it names none of the captured graph's lines, one of them with another
-    text, or the text of one at another line of the file. A line of such a stage that has no counterpart is dropped: no
-    line is better than a wrong one.
+    A stage is from a cache entry if it names none of the captured graph's lines, one of them with another text, or the
+    text of one at another line of the file. Its lines without a counterpart are dropped: no line is better than a wrong
+    one.
     """
     home = _locations(captured)
     own = _locations(graph)

@@ -1,7 +1,7 @@
-"""What operations become in ATen, as far as their names do not tell: forward, and for the gradient.
+"""The ATen operations that an operation becomes, where their names do not say it: forward, and for the gradient.
 
-Taken from graphs of ``aot_autograd``, one operation each, with inductor's decompositions (of torch 2.13) and without.
-That an operation becomes one of its own name is not listed.
+From graphs of ``aot_autograd``, one operation each, with Inductor's decompositions (of torch 2.13) and without. An
+operation of the same name is not listed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The origin of a node of a graph: user line -> captured node -> node of a later stage -> kernel, and back.
 
 Torch's print of a later stage names the user's line of each node, not the captured node. The captured node, and with
-it the module, is *inferred* here from the text alone, so that it is the same from a cold compile, from a warm cache,
-from records read elsewhere and from a log of ``TORCH_TRACE`` (:mod:`.alignment`).
-
-Which kernel computes a node says :mod:`depyf.provenance.kernel_mapping`.
+it the module, is *inferred* from the text alone (:mod:`.alignment`), so that it is the same from a cold compile, a warm
+cache, records read elsewhere and a log of ``TORCH_TRACE``. :mod:`depyf.provenance.kernel_mapping` says which kernel
+computes a node.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ class Origin(NamedTuple):
     """The origin of a node of a stage, as far as it is known.
 
     Attributes:
-        captured: name of the captured node; ``""`` if none fits. Nodes of a graph within the graph are named with
-            its name: ``"wrap_body_0.linear"``.
+        captured: name of the captured node; ``""`` if none fits. Names in an inner graph begin with the name of that:
+            ``"wrap_body_0.linear"``.
         module: index of the module call in ``GraphStage.modules`` of the captured graph; -1: none.
         location: the user's line: the node's own or, where torch names none, that of the nearest node which gives
             or takes its value; of a node without values (``_set_grad_enabled``), that of the node before it.
@@ -59,6 +58,11 @@ class StageNodes:
     graph: Graph
     origins: dict[str, Origin] = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        """Return how kernels name the stage: ``"AFTER_POST_GRAD.0"``."""
+        return f"{self.record.stage}.{self.record.index}"
+
     def nodes(self) -> Iterator[tuple[str, Node]]:
         """Return all nodes with their names in records, those of inner graphs too."""
         return self.graph.named_nodes()
@@ -74,7 +78,7 @@ _TAKES_GRADIENTS = "_functorch.eager_transforms._autograd_grad"
 
 
 class Provenance:
-    """The stages of a graph, tied together.
+    """The stages of a graph with the origins of their nodes.
 
     Args:
         graph: the record; of its stages only the texts, and ``modules`` and ``callers`` of the captured one are used.
@@ -83,7 +87,7 @@ class Provenance:
         stages: in the order of the record.
         captured: the captured one, if there is one.
         modules: calls of modules while it was captured.
-        callers: the user's line of captured nodes of which torch names a line of its own.
+        callers: the user's lines of captured nodes for which torch names a line of its own code.
     """
 
     def __init__(self, graph: CompiledGraph) -> None:
@@ -116,16 +120,13 @@ class Provenance:
         return tuple(reversed(path))
 
     def parameter(self, name: str) -> str:
-        """Return the captured placeholder that a later stage calls ``primals_3`` or ``arg2_1``.
-
-        ``""`` for anything else.
-        """
+        """Return the captured placeholder that a later stage calls ``primals_3`` or ``arg2_1``; ``""`` for others."""
         return self._runs.parameter(name)
 
     def is_argument(self, name: str) -> bool:
-        """Return whether an input of a stage is a gradient, or comes with a call: no parameter or buffer of a module.
+        """Return whether an input of a stage is a gradient or a call argument, not of a module.
 
-        Of a saved value, which a backward graph takes, it is not told.
+        False for a saved value, which a backward graph takes.
         """
         return is_gradient(name) or (self.parameter(name) or name) in self._arguments
 
@@ -137,21 +138,6 @@ class Provenance:
         return frozenset(name for name, given in zip(placeholders, self.graph.inputs)
                          if given.source and not _OF_MODULE.search(given.source))
 
-    def descendants(self, captured: str) -> Iterator[tuple[StageNodes, str]]:
-        """Yield nodes of later stages that come from a captured node."""
-        for stage in self.stages:
-            if stage is not self.captured:
-                for name, origin in stage.origins.items():
-                    if origin.captured == captured:
-                        yield stage, name
-
-    def at(self, filename: str, line: int) -> Iterator[tuple[StageNodes, str]]:
-        """Yield nodes of any stage that a line of the user's made."""
-        for stage in self.stages:
-            for name, origin in stage.origins.items():
-                if origin.location is not None and (origin.location.filename, origin.location.line) == (filename, line):
-                    yield stage, name
-
     # --- kernels ----------------------------------------------------------------------------------
     @functools.cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -159,11 +145,11 @@ class Provenance:
         if all(kernel.calls for kernel in self.graph.kernels):
             return self.graph.kernels
         return graph_kernels(self.graph, {
-            _key(stage): {name: origin.captured for name, origin in stage.origins.items()} for stage in self.stages})
+            stage.key: {name: origin.captured for name, origin in stage.origins.items()} for stage in self.stages})
 
     def kernel_stage(self, kernel: Kernel) -> StageNodes | None:
         """Return the graph that a module was generated from."""
-        return next((stage for stage in self.stages if _key(stage) == kernel.stage), None)
+        return next((stage for stage in self.stages if stage.key == kernel.stage), None)
 
     def nodes_of(self, kernel: Kernel, call: KernelCall) -> Iterator[tuple[StageNodes, str]]:
         """Yield the nodes that a call computes, of the graph that the module was generated from."""
@@ -174,7 +160,7 @@ class Provenance:
                     yield stage, name
 
     def kernels_of(self, stage: StageNodes, name: str) -> Iterator[tuple[Kernel, KernelCall]]:
-        """Return the calls that compute a node of any stage; a cheap operation may be done in several."""
+        """Return the calls that compute a node of any stage; several may compute a cheap one."""
         for kernel in self.kernels:
             generated = self.kernel_stage(kernel)
             if generated is not None:
@@ -186,8 +172,8 @@ class Provenance:
     def counterparts(self, stage: StageNodes, name: str, other: StageNodes) -> tuple[str, ...]:
         """Return the counterparts of a node in another stage.
 
-        That is the node itself where passes kept it, else those of the same captured node; none where the one stage is
-        forward and the other backward.
+        That is the node itself where passes kept it, else those of the same captured node; none between a forward and a
+        backward stage.
         """
         if stage is other:
             return (name,)
@@ -215,18 +201,18 @@ class Provenance:
         return tuple(result.values())
 
     def user_line(self, stage: StageNodes, name: str, node: Node) -> SourceLocation | None:
-        """Return the line that torch prints of a node, or the user's line behind it where it prints one of its own."""
+        """Return the line that torch prints for a node, or the user's line that called it where that is torch's own."""
         origin = stage.origins.get(name)
         return (self.callers.get(origin.captured) if origin is not None else None) or node.location
 
     def kernels_at(self, filename: str, line: int) -> Iterator[tuple[Kernel, KernelCall]]:
-        """Return the calls that compute something of a line of the user's."""
+        """Return the calls that compute something of a line of the user's program."""
         for kernel in self.kernels:
             for call in kernel.calls:
                 if any((place.filename, place.line) == (filename, line) for place in self.lines_of(kernel, call)):
                     yield kernel, call
 
-    # --- what ties the stages ---------------------------------------------------------------------
+    # --- alignment of the stages ------------------------------------------------------------------
     def _calls(self) -> dict[str, tuple[int, ...]]:
         """Return for each captured node the calls of modules that it was made in, outermost first."""
         paths: dict[int, tuple[int, ...]] = {}
@@ -236,10 +222,9 @@ class Provenance:
 
     @functools.cached_property
     def _gradients_of_several_lines(self) -> frozenset[str]:
-        """The captured nodes of a line of torch's that takes gradients for several lines of the user's.
+        """The captured nodes of a line of torch that takes gradients for several of the user's lines.
 
-        What ``torch.func.grad`` does there becomes any number of operations, so nothing tells where those for the next
-        line begin.
+        What ``torch.func.grad`` does there becomes any number of operations: the next line may begin anywhere.
         """
         by_place: dict[tuple[str, int], dict[str, SourceLocation]] = {}
         unclear: set[tuple[str, int]] = set()
@@ -277,15 +262,8 @@ class Provenance:
                     self.callers.get(captured) or node.location or locations.get(name))
 
 
-def _key(stage: StageNodes) -> str:
-    return f"{stage.record.stage}.{stage.record.index}"
-
-
 def _locations(graph: Graph) -> dict[str, SourceLocation]:
-    """Return a line for each call node that has none.
-
-    It is that of the first input that has one, else of the first node that uses it.
-    """
+    """Return a line for each call node that has none: that of its first input with one, else of its first user."""
     known = {node.name: node.location for node in graph.nodes if node.location is not None}
     result: dict[str, SourceLocation] = {}
     for node in graph.nodes:
@@ -299,6 +277,3 @@ def _locations(graph: Graph) -> dict[str, SourceLocation]:
                 if name not in known:
                     result[name] = known[name] = known[node.name]
     return result
-
-
-# --- alignment ------------------------------------------------------------------------------------

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import os
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from ..model.graph_text import locations
 from ..reading import source_lines
 from ..records.model import Capture, SourceFile, SourceLocation
-from .definitions import only_parts
 
-#: A longer file is not kept: nobody wrote it.
+#: A longer file is left out: nobody wrote it.
 LONGEST = 2_000_000
-#: Characters of a file that is kept whole.
+#: A file of so many characters is recorded whole.
 WHOLE = 20_000
 
 
@@ -42,36 +42,57 @@ def files_named(capture: Capture) -> dict[str, bool]:
 def collect(capture: Capture, read: Callable[[str], Sequence[str]] = source_lines) -> tuple[SourceFile, ...]:
     """Return the texts of the files that a capture names.
 
-    Of a long file that no compiled function is in, the functions that were traced, at their places.
+    Of a long file that no compiled function is in, functions of which no line was traced have no bodies.
 
     Args:
         capture: the run.
-        read: gives the lines of a file with their ends, or none. (It knows cells of notebooks too.)
+        read: returns the lines of a file with their ends, or none; also of a notebook's cell.
     """
     result = []
     traced: dict[str, set[int]] = {}
+    broken: dict[str, set[int]] = {}
     for compilation in capture.compilations:
         for each in compilation.traced:
             traced.setdefault(each.filename, set()).update(each.lines)
+        for place in (place for graph_break in compilation.breaks for place in graph_break.stack):
+            broken.setdefault(place.filename, set()).add(place.line)
     for path, has_frame in files_named(capture).items():
         if not has_frame and _is_library(path):
             continue
         text = "".join(read(path))
-        if not has_frame and path in traced and len(text) > WHOLE:
-            text = only_parts(text, sorted(traced[path] | _broken_at(capture, path)))
+        if not has_frame and path in traced and WHOLE < len(text) <= LONGEST:
+            text = only_traced(text, traced[path] | broken.get(path, set()))
         if text and len(text) <= LONGEST:
             result.append(SourceFile(path, text))
     return tuple(result)
 
 
-def _broken_at(capture: Capture, path: str) -> set[int]:
-    """Return the lines of a file at which graphs broke."""
-    return {place.line for compilation in capture.compilations for broken in compilation.breaks
-            for place in broken.stack if place.filename == path}
+def only_traced(text: str, lines: Collection[int]) -> str:
+    """Return the text of a file without the bodies of functions and methods that have none of the lines.
+
+    The other lines stay at their places. A text that this Python cannot read is returned as it is.
+    """
+    try:
+        pending: list[ast.stmt] = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    texts = text.split("\n")
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.ClassDef):
+            pending += node.body
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            inner, last = node.body[0], node.end_lineno or node.lineno
+            first = min([inner.lineno, *(each.lineno for each in getattr(inner, "decorator_list", ()))])
+            indent = texts[first - 1][: inner.col_offset]
+            if not indent.strip() and not any(node.lineno <= line <= last for line in lines):
+                texts[first - 1 : last] = [f"{indent}...  # (lines {first} to {last}: nothing of them was traced)",
+                                           *[""] * (last - first)]
+    return "\n".join(texts)
 
 
 def _is_library(path: str) -> bool:
-    """Return whether a path is of torch's own file or of one of the standard library."""
+    """Return whether a path is in torch or in the standard library."""
     torch, packages, library = _folders()
     return path.startswith(torch) or path.startswith(library) and not path.startswith(packages)
 
@@ -91,8 +112,7 @@ def of_capture(
 ) -> tuple[SourceFile, ...]:
     """Return the files of a capture: those recorded.
 
-    Else those that are read, where the lines that are known agree; else what the records hold of them, at its place,
-    with nothing between.
+    Else those that are read, where the known lines agree; else what the records have of them, at its place.
 
     Args:
         capture: the run.
@@ -101,7 +121,7 @@ def of_capture(
     """
     recorded = {source.path: source for source in capture.sources}
     known: dict[str, dict[int, str]] = {}
-    for place in (*_places(capture), *_graph_places(capture)):
+    for place in _places(capture):
         if place.text and place.line > 0:
             known.setdefault(place.filename, {}).setdefault(place.line, place.text)
     result = []
@@ -141,9 +161,6 @@ def _places(capture: Capture) -> Iterator[SourceLocation]:
             if frame.original_is_user_text:
                 first = next((line for line in frame.original.text.splitlines() if line.strip()), "")
                 yield SourceLocation(frame.location.filename, frame.location.line, text=first)
-
-
-def _graph_places(capture: Capture) -> Iterator[SourceLocation]:
     for graph in capture.graphs:
         for stage in graph.stages[:1]:
             yield from locations(stage.text)

@@ -1,11 +1,11 @@
 """Calls of kernels in a generated module -> the nodes of the graph that they compute.
 
 Torch says it in comments above Triton kernels, for their first call. For the rest, C++ kernels among them, it is
-*inferred* from the graph after Inductor's passes and from what flows in the generated module:
+*inferred* from the graph after Inductor's passes and from the data flow in the generated module:
 
 1. Calls of library kernels are nodes of the graph (``libraries``).
-2. Each value of the module that such a call takes or gives, and each result, is thereby a node (``flow``).
-3. A fused kernel computes what lies between the nodes of the values that it writes and reads (``fused``).
+2. Each argument and result of such a call, and each result of the module, is thereby a node (``flow``).
+3. A fused kernel computes what is between the nodes of the values that it writes and reads (``fused``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...model.graph import Graph
 from ...model.graph_text import read_graph
 from ...model.operations import bare_name
 from ...records.model import CompiledGraph, GraphStage, Kernel, KernelCall
-from ...torch_text.generated import Launch, Module, read_module
+from ...torch_text.generated import Module, read_module
 from . import libraries
 from .flow import Flow
 from .fused import Fused
@@ -50,10 +50,7 @@ def graph_kernels(graph: CompiledGraph, captured_of: Mapping[str, Mapping[str, s
 
 
 def _stage_of(module: Module, graphs: Sequence[Graph], taken: set[int]) -> int | None:
-    """Return the graph whose inputs are the module's arguments.
-
-    Of several the first that no other module was made of.
-    """
+    """Return the graph whose inputs are the module's arguments; of several the first that no other module took."""
     names = list(module.arguments)
     best = None
     for index, graph in enumerate(graphs):
@@ -105,22 +102,15 @@ def assign(
             computed[index] = libraries.with_views(flow, stored, computed[index])
     result = []
     for index, launch in enumerate(module.launches):
-        named = _named_nodes(flow, launch, index)
+        definition = launch.definition if index in flow.first else None  # (torch names nodes for the first call only)
+        named = {name for name in definition.nodes if name in flow.nodes} if definition is not None else set()
         nodes = named or computed[index] or fused.moved.get(index, set())
         result.append((tuple(sorted(nodes, key=lambda name: flow.order.get(name, 0))), not named))
     return result
 
 
-def _named_nodes(flow: Flow, launch: Launch, index: int) -> set[str]:
-    """Return the nodes that torch itself names for a call: for the first one of a kernel, above the kernel."""
-    definition = launch.definition
-    if definition is None or index not in flow.first:
-        return set()
-    return {name for name in definition.nodes if name in flow.nodes}
-
-
 def _returned(flow: Flow) -> None:
-    """Results are nodes."""
+    """Note that results are nodes."""
     for values, name in zip(flow.module.results, flow.results):
         for value in values[:1]:
             if value not in flow.node_of and name in flow.nodes:
@@ -132,7 +122,7 @@ def _returned(flow: Flow) -> None:
 
 
 def _mutated(flow: Flow) -> None:
-    """Give ``copy_`` to an input to the kernel that writes to it."""
+    """Assign ``copy_`` to an input to the kernel that writes to it."""
     copies: dict[str, list[str]] = {}
     for node in flow.graph.nodes:
         if node.is_call and bare_name(node.target) == "copy" and node.inputs:

@@ -70,11 +70,11 @@ class Flow:
         return name
 
     def without_views(self, name: str) -> str:
-        """Return the node that is stored where a node is a view of it; not what a library's kernel gives."""
+        """Return the stored node that a node is a view of; not past what a library's kernel computes."""
         seen = 0
         while seen < 50 and self.nodes[name].is_view and self.nodes[name].inputs:
             inner = self.nodes[name].inputs[0]
-            if self.nodes[inner].op != "call_function" or inner in self.launched or self.is_held(inner):
+            if self.nodes[inner].op != "call_function" or inner in self.launched or self.of_library(inner):
                 break
             name, seen = inner, seen + 1
         return name
@@ -86,8 +86,8 @@ class Flow:
             return size is None
         return elements(size.sizes) == elements(kind.shape) and (not size.dtype or size.dtype == kind.dtype)
 
-    def is_held(self, name: str) -> bool:
-        """Return whether a node is one that a library's kernel gives (a part of its results)."""
+    def of_library(self, name: str) -> bool:
+        """Return whether a node is a part of the results of a library's kernel."""
         node = self.nodes[name]
         return bool(node.target == "operator.getitem" and node.inputs and node.inputs[0] in self.launched)
 
@@ -103,7 +103,7 @@ class Flow:
     def computes(self, value: int, name: str) -> None:
         """Note that a kernel which writes a value computes the node; so do those that wrote parts of it before.
 
-        What a scatter adds to was laid out before: by a kernel that computes the scatter's first argument.
+        The base of a scatter was written before, by a kernel that computes the scatter's first argument.
         """
         current: int | None = value
         while current is not None and current in self.writer:
@@ -113,7 +113,7 @@ class Flow:
             node = self.nodes[name]
             if current is not None and bare_name(node.target) in SCATTERS and node.inputs:
                 base = self.without_views(node.inputs[0])
-                if self.nodes[base].op == "call_function" and base not in self.launched and not self.is_held(base):
+                if self.nodes[base].op == "call_function" and base not in self.launched and not self.of_library(base):
                     name = base
                     self.node_of.setdefault(current, base)
 

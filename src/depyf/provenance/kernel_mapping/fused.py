@@ -1,7 +1,7 @@
-"""Fused kernels -> what they compute: what lies between the nodes of the values that one writes and reads.
+"""Fused kernels -> what they compute: the nodes between those of the values that one writes and reads.
 
-A value that only fused kernels read may be any node of its size: the one is taken with which the kernel's inputs are
-just those that its nodes need.
+A value that only fused kernels read may be any node of its size: the one is taken with which the nodes of the kernel
+need just its inputs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Fused:
         self.last: dict[str, int] = {}  # of a node: the last library call that it needs
 
     def computed(self, index: int) -> set[str]:
-        """Return the nodes that a call of a fused kernel computes; those after it are known by then."""
+        """Return the nodes that a call of a fused kernel computes; later calls must have been asked for before."""
         launch = self.flow.module.launches[index]
         targets = set(self.flow.targets.get(index, ()))
         known = {self.flow.node_of[value] for value in launch.reads if value in self.flow.node_of}
@@ -59,9 +59,9 @@ class Fused:
             self._moves(index, launch)
             return set()
         chosen: dict[int, str] = {}
-        # (A scatter adds to what its memory held.)
-        held = [self.flow.module.continues.get(value) for value in launch.writes]
-        perhaps = {self.flow.node_of[value] for value in (*launch.perhaps, *held) if value in self.flow.node_of}
+        # (A scatter adds to the previous contents of its memory.)
+        before = [self.flow.module.continues.get(value) for value in launch.writes]
+        perhaps = {self.flow.node_of[value] for value in (*launch.perhaps, *before) if value in self.flow.node_of}
         needs = self._needs(targets, known | perhaps)
         if unknown:
             chosen, needs = self._choose(targets, known, perhaps, unknown[:_OPEN], needs)
@@ -70,13 +70,13 @@ class Fused:
             self.flow.computes(value, name)
         for value in unknown:
             if value not in chosen:
-                # A part of a reduction, or of what nothing tells: its kernel computes what this one does.
+                # A part of a reduction, or something unknown: its kernel computes what this one does.
                 inner = {name for name in needs.nodes if bare_name(self.flow.nodes[name].target) in STORED}
                 self.flow.targets.setdefault(self.flow.writer[value], set()).update(inner or targets)
         return needs.nodes
 
     def _moves(self, index: int, launch: Launch) -> None:
-        """Take note of a kernel that writes nothing new: it lays a value out for the kernels that read it."""
+        """Note a kernel that only copies a value, for the kernels that read it."""
         for value in launch.writes:
             for reader in self.flow.readers.get(value, ()):
                 names = [name for name, at in self.flow.launched.items() if at == reader]
@@ -110,7 +110,8 @@ class Fused:
             if node.op == "get_attr" or node.op == "placeholder" and node.type is not None and node.type.shape is None:
                 computable[name] = True  # (a size is a number, which every kernel may have)
                 continue
-            if node.op == "placeholder" or name in self.flow.launched and name not in first or self.flow.is_held(name):
+            if node.op == "placeholder" or self.flow.of_library(name) or (
+                    name in self.flow.launched and name not in first):
                 computable[name] = False
                 if node.type is None or node.type.shape is not None:
                     lacking.add(name)
@@ -123,10 +124,7 @@ class Fused:
     def _choose(
         self, targets: set[str], known: set[str], perhaps: set[str], unknown: Sequence[int], start: _Needs
     ) -> tuple[dict[int, str], _Needs]:
-        """Choose nodes for the values that fused kernels hand each other.
-
-        One value after the other, then each once more.
-        """
+        """Choose nodes for the values between fused kernels, one after the other, then each once more."""
         chosen: dict[int, str] = {}
         best = start
         tries = 0
@@ -155,10 +153,7 @@ class Fused:
     def _score(
         self, value: int, name: str, needs: _Needs, known: set[str], others: set[str]
     ) -> tuple[float, ...]:
-        """Return how well a node fits, the smaller the better.
-
-        Values that are not there, values that are not used, then what speaks for a node.
-        """
+        """Return how well a node fits, the smaller the better: missing values, unused values, then other evidence."""
         unused = sum(node not in needs.used for node in (*known, *others, name)
                      if self.flow.nodes[node].op != "placeholder" or self.flow.nodes[node].type is not None)
         node = self.flow.nodes[name]
@@ -190,13 +185,11 @@ class Fused:
         result = []
         for name in reach:
             node = self.flow.nodes[name]
-            if name not in targets and node.is_call and self.flow.fits(value, name) and not self._is_plain_view(node) \
+            if name not in targets and node.is_call and self.flow.fits(value, name) \
+                    and not (node.is_view and not self._is_part_of_stored(node)) \
                     and self._last_needed(name) < writer:
                 result.append(name)
         return sorted(result, key=lambda name: -self.flow.order[name])
-
-    def _is_plain_view(self, node: Node) -> bool:
-        return node.is_view and not self._is_part_of_stored(node)
 
     def _last_needed(self, name: str) -> int:
         if name in self.last:

@@ -1,7 +1,4 @@
-"""Calls of library kernels -> nodes.
-
-The operation, the inputs that are known, the shape of the result and the source nodes that torch names tell which.
-"""
+"""Calls of library kernels -> nodes, by operation, known inputs, shape of the result, and torch's source nodes."""
 
 from __future__ import annotations
 
@@ -46,14 +43,15 @@ def match_libraries(flow: Flow) -> None:
             flow.node_of[value] = best.name
         for part, (whole, item) in flow.module.parts.items():
             if whole in launch.writes:
-                getter = _getter(flow, best.name, item)
-                if getter:
-                    flow.node_of[part] = getter
+                for user in (flow.nodes[name] for name in flow.users.get(best.name, ())):
+                    if user.target == "operator.getitem" and user.item == item:
+                        flow.node_of[part] = user.name
+                        break
         _arguments(flow, launch, best)
 
 
 def _own_names(launch: Launch) -> list[str]:
-    """Return the operations that the name of a library's call may stand for."""
+    """Return the operations that the name of a library's call may mean."""
     if launch.definition is not None:
         return ["triton_kernel_wrapper_mutation", "triton_kernel_wrapper_functional"]
     parts = launch.name.split(".")
@@ -91,14 +89,7 @@ def _agreement(flow: Flow, launch: Launch, node: Node) -> tuple[float, int]:
     return score, -flow.order[node.name]
 
 
-def _getter(flow: Flow, node: str, item: int) -> str:
-    getters = [flow.nodes[name] for name in flow.users.get(node, ())
-               if flow.nodes[name].target == "operator.getitem"]
-    return next((getter.name for getter in getters if getter.item == item), "")
-
-
 def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
-    """Match the arguments of a library's kernel to the inputs of its node, in order."""
     wanted = list(dict.fromkeys(node.inputs))
     values = list(launch.reads)
     for value in list(values):
@@ -116,7 +107,7 @@ def _arguments(flow: Flow, launch: Launch, node: Node) -> None:
 
 
 def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
-    """Return the views that a library's kernel takes, and the parts of what it gives."""
+    """Return the nodes with the views that a library's kernel takes, and the parts of its results."""
     result = set(nodes)
     for name in nodes:
         pending = list(flow.nodes[name].inputs)
@@ -127,11 +118,11 @@ def with_views(flow: Flow, stored: set[str], nodes: set[str]) -> set[str]:
                     and inner not in stored:
                 result.add(inner)
                 pending += node.inputs[:1]
-        result.update(user for user in flow.users.get(name, ()) if flow.is_held(user))
+        result.update(user for user in flow.users.get(name, ()) if flow.of_library(user))
     return result
 
 
 def _is_users(launch: Launch) -> bool:
-    """Return whether a call is of a Triton kernel that the user wrote, which keeps its name."""
+    """Return whether a call is of the user's own Triton kernel, which keeps its name."""
     definition = launch.definition
     return definition is not None and definition.kind == "Triton" and not definition.name.startswith("triton_")

@@ -1,4 +1,4 @@
-"""The directory of one run: what must be there while the run goes on, as running code names it."""
+"""The directory of a run, with the files that running code names."""
 
 from __future__ import annotations
 
@@ -38,12 +38,7 @@ class Directory(Folder):
     def graph(
         self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...], failed: Sequence[str] = (),
     ) -> None:
-        """Write a stage.
-
-        Args:
-            inputs: of the captured graph.
-            failed: as of :func:`graph_file`.
-        """
+        """Write a stage; arguments as of :func:`graph_file`."""
         self.write(stage.file, graph_file(graph, stage, inputs, failed).text)
 
     def kernel(self, kernel: Kernel) -> None:
@@ -58,11 +53,11 @@ class Directory(Folder):
 
         Args:
             code: its record.
-            function: that the user means.
+            function: the user's function.
             breaks: where its graph ends before the function does.
             branch: the branch that it continues.
             failed: sentences on the error with which its compilation failed (:func:`.formatting.no_version`), and on
-                what it does wrong.
+                wrong results.
             stack: the expressions of the values that it takes from the stack.
         """
         header = transformed_header(code, function, breaks, branch, failed, stack)
@@ -81,10 +76,7 @@ class Directory(Folder):
 
 
 def _portable(value: Any) -> Any:
-    """Return the constant as ``marshal`` can write it.
-
-    Dynamo puts objects into code, which become their ``repr``.
-    """
+    """Return a constant as ``marshal`` can write it; objects that Dynamo puts into code become their ``repr``."""
     if isinstance(value, CodeType):
         return value.replace(co_consts=tuple(map(_portable, value.co_consts)))
     if type(value) in (tuple, frozenset):
@@ -97,7 +89,7 @@ def _portable(value: Any) -> Any:
 
 
 def how_faithful(fidelity: str, note: str) -> list[str]:
-    """Return the lines on fidelity in the head of a text: what it means, with the conditions; then the other notes."""
+    """Return the lines on fidelity in the head of a text: its meaning, with the conditions; then the other notes."""
     notes = sorted(notes_of(note))
     conditions = [part.removeprefix("if ") for part in notes if part.startswith("if ")]
     text = f"fidelity: {fidelity} - {MEANINGS.get(fidelity, '')}"

@@ -1,8 +1,7 @@
-"""Every file of a dump that is made of records alone: at the end of a run, and again from ``records.jsonl``."""
+"""All files of a dump that are made of records alone: at the end of a run, and again from ``records.jsonl``."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ from ..markdown import plain
 from ..remembered import remembered
 from .directory import Directory
 from .folder import NOTES
-from .full_code import all_graphs, full_code, name_of
+from .full_code import full_code, name_of
 from .graph_file import graph_file
 from .guards.versions import by_compile_id, guards_name, in_order, nearest, versions
 from .guards.whole import guards_file
@@ -32,13 +31,11 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """No progress is shown."""
+    """Show no progress."""
 
 
 def write_artefacts(capture: Capture, directory: Directory) -> Capture:
-    """Write the texts of a run that was recorded: graphs, kernels, transformed code.
-
-    (While a run goes on they are written one by one.)
+    """Write the texts of a recorded run: graphs, kernels, transformed code; a session writes them one by one.
 
     Returns:
         The capture with the names of the files.
@@ -73,12 +70,8 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
 
 
 def _on_graph(graph: CompiledGraph, known: Mapping[tuple[int, int, int], Compilation]) -> list[str]:
-    """Return the sentences on a graph that no code calls: its compilation failed, or was of no frame."""
+    """Return sentences on a graph that no code calls: its compilation failed, or was of no frame."""
     return [*map(plain, by_call(graph)), *never_called(known.get(graph.compile_id.key))]
-
-
-def _name(path: str | None) -> str:
-    return os.path.basename(path) if path else ""
 
 
 @remembered()
@@ -91,8 +84,8 @@ def write_views(
     Args:
         capture: the run; its artefacts are written already, and their records name the files.
         directory: where they are.
-        report: called with an error of ours, which costs the file that it concerns.
-        notes: more than those of the capture.
+        report: called with an internal error, which costs the file that it concerns.
+        notes: additional ones.
         clean: remove the files of graphs that no compiled function calls.
         page: write ``index.html``; ``None``: unless that takes long (:func:`depyf.page.is_large`).
         progress: called with what is being written (see :data:`Progress`).
@@ -130,8 +123,9 @@ def write_views(
         guarded_call(lambda: directory.write(store.FILE, "".join(store.lines(final))), None, noted)
     wanted = not pages.is_large(final) if page is None else page
     progress("the page" if wanted else "the index", 0, 1)
-    shown = guarded_call(lambda: _name(directory.write(pages.FILE, pages.build(final, provenances=known))), "", noted) \
-        if wanted else ""
+    path = guarded_call(lambda: directory.write(pages.FILE, pages.build(final, provenances=known)), None, noted) \
+        if wanted else None
+    shown = pages.FILE if path else ""
     later = page is None and not wanted
     guarded_call(lambda: directory.write(index.FILE, stamped(
         index.index(final, notes_file, shown, later), directory.path)), None, noted)
@@ -160,7 +154,7 @@ def _with_full_code(
     capture: Capture, directory: Directory, report: Callable[[Exception], None], progress: Progress
 ) -> Capture:
     """Return the capture with a file of full code for each function."""
-    graphs = all_graphs(capture.graphs)
+    graphs = {graph.name: graph for graph in capture.graphs}
     names = FunctionNames()
     functions = []
     for done, function in enumerate(capture.functions):
@@ -178,7 +172,7 @@ def _with_full_code(
 def _with_guards(function: CompiledFunction, directory: Directory) -> CompiledFunction:
     """Return the function with names for the files of guards.
 
-    (Before any view asks for the versions of its frames, as they are made once for a frame.)
+    (Before any view asks for the versions of its frames, which are made once for a frame.)
     """
     frames = []
     for frame in function.frames:
@@ -208,10 +202,8 @@ def _with_outlines(
 ) -> CompiledGraph:
     """Write an outline beside the file of each stage in which modules are called, and of each generated module.
 
-    What was found of the graph's nodes is left in ``known``.
-
     Returns:
-        The graph with the calls of its kernels and the names of the outlines.
+        The graph with the calls of its kernels and the names of the outlines; its provenance is put into ``known``.
     """
     modules = any(stage.modules for stage in graph.stages)
     if not modules and not graph.kernels:
@@ -245,8 +237,8 @@ def _with_outlines(
 def _without_wild(capture: Capture, directory: Directory) -> Capture:
     """Remove the files of graphs that no compiled function calls, as a backend's experiments; their records stay.
 
-    Those of a compilation that failed stay: what the backend was given shows why. So do those of one that went on when
-    the block ended, and those of which torch compiled no frame.
+    Files of a failed compilation stay (what the backend was called with shows why), of one that went on when the block
+    ended, and of compilations without a frame.
     """
     kept = {each.compile_id.key for each in capture.compilations if each.outcome in WITHOUT_CODE}
     called = {n for f in capture.functions for fr in f.frames for e in fr.entries for n in e.graph_names}

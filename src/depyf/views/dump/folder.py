@@ -1,7 +1,7 @@
-"""A folder that texts are written to, whatever becomes of it.
+"""A folder that texts are written to.
 
-A file that cannot be written (disk full, directory removed) costs that file, and :meth:`Folder.say_missing` names it.
-Files are written under another name first and moved into place, so that a killed program leaves no half file.
+A file that cannot be written (disk full, directory removed) is left out, and :meth:`Folder.say_missing` names it. Files
+are written under another name first and renamed, so that a killed program leaves no partial file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Folder:
     def write(self, name: str, text: str | bytes) -> str | None:
         """Write a file and return its path; ``None`` if that failed.
 
-        Records that somebody sent may name any file: only one in this folder is written.
+        Records from elsewhere may name any file: only one in this folder is written.
         """
         if not is_plain_name(name):
             self._failed(ascii(name), OSError(errno.EINVAL, "not the name of a file in it"))
@@ -82,7 +82,7 @@ class Folder:
         return path
 
     def remove(self, name: str) -> None:
-        """Remove a file that was written, if that can be done."""
+        """Remove a written file, if that is possible."""
         if not is_plain_name(name):
             return
         try:
@@ -100,7 +100,7 @@ class Folder:
             self.lost[name] = error.strerror or str(error)
 
     def say_missing(self, remedy: str = "") -> None:
-        """Say in one line which files could not be written, why, and what to do; nothing where all are there.
+        """Print in one line which files could not be written, why, and what to do; nothing where all are there.
 
         Args:
             remedy: what to do; empty: it depends on whether the records of the run are in this folder.
@@ -121,7 +121,7 @@ NOTHING = "Nothing was compiled: no function under `torch.compile` was called wh
 
 
 def versions(environment: Mapping[str, str]) -> str:
-    """Return what the run took place in, as one phrase, for Markdown."""
+    """Return the environment of a run as one phrase, for Markdown."""
     return prose(versions_and_rank(environment))
 
 

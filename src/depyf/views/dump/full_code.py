@@ -2,7 +2,7 @@
 
 For the function and each of its resume functions: the original, and for each compiled version what a call must satisfy,
 the graph and the transformed code; then the dispatching function, which does what torch does when the function is
-called. Definitions that only the machine needs stand last.
+called. Helpers are last.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
@@ -35,11 +34,22 @@ from ..formatting import (
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
+from .graph_view import GraphView
 from .guards.call import call_guards
 from .guards.layers import Item, fold, unfolded
 from .guards.sizes import symbol_table
-from .guards.versions import MOST_LINES, Version, as_comment, by_compile_id, deciding, nearest, of_some, versions
-from .guards.whole import helpers, stands
+from .guards.versions import (
+    MOST_LINES,
+    Version,
+    as_comment,
+    by_compile_id,
+    deciding,
+    nearest,
+    of_some,
+    signature,
+    versions,
+)
+from .guards.whole import helpers, occurs
 
 PREAMBLE = '''\
 """Result of torch.compile for {name}.
@@ -82,7 +92,7 @@ def full_code(
     title = function.frames[0].title or function.name
     lacks = "".join(f"\n{textwrap.fill(remark, WIDTH)}\n" for remark in remarks(notes))
     parts: list[str] = []
-    shown: dict[str, ShownGraph] = {}
+    shown: dict[str, GraphView] = {}
     known, pieces = by_compile_id(compilations), pieces_of(graphs.values())
     lost = [each for each in compilations if each.outcome != "compiled"]
     for frame in function.frames:
@@ -92,44 +102,25 @@ def full_code(
     if needed:
         parts.append(_heading("what the code above calls") + f"\n\n\n{needed}")
     body = "\n\n\n".join(parts).rstrip()
-    used = [f"import {name}\n" for name in ("math", "re") if stands(rf"{name}\.", r"\w.", body)]
+    used = [f"import {name}\n" for name in ("math", "re") if occurs(rf"{name}\.", r"\w.", body)]
     head = PREAMBLE.format(
         name=title.replace("\\", "\\\\").replace('"', "'"), lacks=lacks,
         more=f"{_NESTED}\n" * ("__nested_resume_fns" in body)
-        + f"{_LIKE}\n" * any(each.like for each in shown.values()),
+        + f"{_LIKE}\n" * ("\n# the statements of " in body),
         imports="".join([*used, "\n" * bool(used)]))
     return f"{head.rstrip()}\n\n\n{body}\n"
 
 
 def _drawing(name: str) -> str:
-    """Return a function of torch's that draws random numbers, which is not recorded, without its body."""
+    """Return the stub of a torch function that draws random numbers, which is not recorded."""
     text = textwrap.fill(f"{global_names.MEANING[0].upper()}{global_names.MEANING[1:]}.", WIDTH - 8,
                          subsequent_indent="    ")
     return f'def {name}():\n    """{text}"""\n    ...  # what it calls is not recorded\n'
 
 
-@dataclass(frozen=True)
-class ShownGraph:
-    """A graph as it stands in the full code.
-
-    Attributes:
-        statements: of it (:attr:`.graph_view.GraphView.statements`).
-        writes: the arguments that it writes to, in the user's words.
-        may_write: those that it may write to.
-        own_writes: tensors that it holds itself and writes to, by torch's names.
-        like: it is shown by what differs from a graph above it.
-    """
-
-    statements: Sequence[str] = ()
-    writes: tuple[str, ...] = ()
-    may_write: tuple[str, ...] = ()
-    own_writes: tuple[str, ...] = ()
-    like: bool = False
-
-
 def _frame(
     frame: Frame, compiled: Sequence[Version], graphs: Mapping[str, CompiledGraph],
-    pieces: Mapping[str, Sequence[CompiledGraph]], shown: dict[str, ShownGraph], lost: Sequence[Compilation],
+    pieces: Mapping[str, Sequence[CompiledGraph]], shown: dict[str, GraphView], lost: Sequence[Compilation],
 ) -> str:
     name = legal_identifier(frame.name)
     resumed = resumed_function(frame.code_name)
@@ -197,7 +188,7 @@ def _original(frame: Frame) -> str:
 
 
 def _called(frame: Frame) -> str:
-    """Return the name of the original function in the full code: what its text defines."""
+    """Return the name of the original function in the full code."""
     text = textwrap.dedent(frame.original.text)
     function = _function_in(text) if frame.original_is_user_text else None
     return function.name if function is not None else legal_identifier(frame.name)
@@ -213,13 +204,13 @@ def _function_in(text: str) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
 
 
 def _graph(
-    name: str, graph: CompiledGraph | None, pieces: Sequence[CompiledGraph], shown: dict[str, ShownGraph],
+    name: str, graph: CompiledGraph | None, pieces: Sequence[CompiledGraph], shown: dict[str, GraphView],
     version: Version,
 ) -> str:
     """Return a graph as a function; one that is nearly equal to a graph above it by what differs."""
     captured = next((s for s in graph.stages if s.stage == "Captured_Graph"), None) if graph else None
     if graph is None or captured is None:
-        shown[name] = ShownGraph()
+        shown[name] = GraphView("")
         return (f"def {legal_identifier(name)}(*args):\n"
                 f"    ...  # the captured graph is not available")
     stages = [f"{legal_identifier(name)}.{s.stage}.{s.index}.py" for s in graph.stages if not s.internal]
@@ -233,7 +224,7 @@ def _graph(
             *(f"#   {s}" for s in stages), *symbol_table(captured.text, version.compilation, version.sizes)]
     view = stage_view(captured, graph.inputs)
     like = like_before(view.statements, {other: graph.statements for other, graph in shown.items()})
-    shown[name] = ShownGraph(view.statements, view.writes, view.may_write, view.own_writes, bool(like))
+    shown[name] = view
     if like:
         file = graph_file(name, captured, graph.inputs, never_called(version.compilation))
         return "\n".join([*head, like, _stub(name, view.parameters, file)])
@@ -253,8 +244,8 @@ def _stub(name: str, parameters: Sequence[str], file: GraphFile) -> str:
     return "\n".join([*broken(head[0], 0)] if len(head) == 1 else head) + f"\n    ...  # the whole of it: {place}"
 
 
-def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, ShownGraph]) -> str:
-    """Return the transformed code with its notes; those of an earlier version are not said again."""
+def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[str, GraphView]) -> str:
+    """Return the transformed code with its notes; those of an earlier version are not repeated."""
     code = version.entry.transformed.source
     head = [f"# transformed code of {version.label}, which failed (so it is never called): {code.fidelity}"
             if version.failed else f"# transformed code of version {version.label}: {code.fidelity}"]
@@ -269,10 +260,10 @@ def _transformed(version: Version, compiled: Sequence[Version], shown: Mapping[s
     return "\n".join([*head, _with_writes(code.text.rstrip(), shown)])
 
 
-def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
+def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
     """Return transformed code with a comment above each call of a graph that writes to its arguments."""
     writes = {legal_identifier(name): graph for name, graph in shown.items()
-              if graph.writes or graph.may_write or graph.own_writes}
+              if graph.writes or graph.own_writes}
     if not any(f"{name}(" in text for name in writes):
         return text
     try:
@@ -280,18 +271,15 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return text
     above: dict[int, list[str]] = {}
-    for each in ast.walk(tree):
-        if isinstance(each, ast.stmt) and not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            for node in _expressions(each):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
-                    graph = writes[node.func.id]
-                    above.setdefault(each.lineno, []).extend(
-                        f"{node.func.id} {does} {some(list(_by_layer(names)), WRITES)}"
-                        for does, names in (("writes to", graph.writes), ("may write to", graph.may_write)) if names)
-                    if graph.own_writes:
-                        above[each.lineno].append(
-                            f"{node.func.id} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
-                            + some(list(_first_of_alike(graph.own_writes)), WRITES))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in writes:
+            name, graph = node.func.id, writes[node.func.id]
+            on_call = above.setdefault(node.lineno, [])
+            if graph.writes:
+                on_call.append(f"{name} writes to {some(list(_by_layer(graph.writes)), WRITES)}")
+            if graph.own_writes:
+                on_call.append(f"{name} writes to {count(len(graph.own_writes), 'tensor')} that it holds itself: "
+                               + some(list(_first_of_alike(graph.own_writes)), WRITES))
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip())
@@ -302,7 +290,7 @@ def _with_writes(text: str, shown: Mapping[str, ShownGraph]) -> str:
 
 
 def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
-    """Yield the first of the names that differ in numbers alone, with how many there are."""
+    """Yield the first of the names that differ in numbers alone, with how many others there are."""
     alike: dict[str, list[str]] = {}
     for name in names:
         alike.setdefault("".join(each for each in name if not each.isdigit()).rstrip("_"), []).append(name)
@@ -314,15 +302,6 @@ def _by_layer(names: Sequence[str]) -> Iterator[str]:
     """Yield the names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
     for item, loops in unfolded(fold([Item(name, name, (name,)) for name in names])):
         yield item.text + (f" ({loops})" if loops else "")
-
-
-def _expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield the nodes of a statement, those of statements in it left out."""
-    pending: list[ast.AST] = [statement]
-    while pending:
-        node = pending.pop()
-        yield node
-        pending += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
 
 
 def _notes(note: str) -> list[str]:
@@ -364,7 +343,7 @@ def _dispatching(frame: Frame, name: str, compiled: Sequence[Version], lost: Seq
 
 
 def _wrapper_name(frame: Frame) -> str:
-    """Return the name of what torch compiled, where that is a wrapper of the function that the user means."""
+    """Return the name of what torch compiled, where that is a wrapper of the user's function."""
     return function_identifier(frame.wrappers[0].function) if frame.wrappers else ""
 
 
@@ -380,8 +359,8 @@ def _wrapper_stub(frame: Frame) -> str:
 def _with_defaults(frame: Frame) -> str:
     """Return the parameters as the author wrote them, without annotations.
 
-    Defaults that only their module can compute become ``...``; empty if there is no such text, or if a wrapper with
-    parameters of its own is called.
+    Defaults that are no literals become ``...``; empty without such a text, or if a wrapper with other parameters is
+    called.
     """
     function = _function_in(textwrap.dedent(frame.original.text)) if frame.original_is_user_text else None
     if function is None or frame.wrappers:
@@ -410,22 +389,11 @@ def name_of(code: TransformedCode) -> str:
 
 
 def _pass_on(frame: Frame) -> str:
-    """Arguments of the same call, keyword-only and starred ones included."""
-    parts: list[str] = []
-    keyword_only = False
-    for part in (frame.signature or ", ".join(frame.arguments)).split(", "):
-        if part in ("/", ""):
-            continue
-        if part == "*":
-            keyword_only = True
-        elif part.startswith("*"):
-            parts.append(part)
-            keyword_only = not part.startswith("**")
-        else:
-            parts.append(f"{part}={part}" if keyword_only else part)
-    return ", ".join(parts)
-
-
-def all_graphs(graphs: Sequence[CompiledGraph]) -> dict[str, CompiledGraph]:
-    """Return graphs by their names."""
-    return {graph.name: graph for graph in graphs}
+    """Return the arguments that pass the parameters on, keyword-only and starred ones included."""
+    function = _function_in(f"def f({signature(frame)}): ...")
+    if function is None:
+        return ""
+    given = function.args
+    return ", ".join([
+        *(each.arg for each in (*given.posonlyargs, *given.args)), *([f"*{given.vararg.arg}"] if given.vararg else []),
+        *(f"{each.arg}={each.arg}" for each in given.kwonlyargs), *([f"**{given.kwarg.arg}"] if given.kwarg else [])])

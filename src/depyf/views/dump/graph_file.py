@@ -20,7 +20,7 @@ class GraphFile:
     """A file of a graph.
 
     Attributes:
-        title: what the graph is.
+        title: of the graph.
         view: of its text.
         text: the file.
         first_line: at which the view begins.
@@ -32,7 +32,7 @@ class GraphFile:
     first_line: int
 
     def line(self, line: int) -> int:
-        """Return the line of the file that shows what stands on a line of torch's text; 0 where none does."""
+        """Return the line of the file for a line of torch's text; 0 where there is none."""
         number = self.view.line(line)
         return number and number + self.first_line - 1
 
@@ -51,9 +51,9 @@ def graph_file(
     ids = f", compilation {stage.compile_id}" if stage.compile_id else ""
     name = f"{graph}: {title(stage)}{ids}"
     view = stage_view(stage, inputs)
-    told = [line for sentence in failed for line in wrapping.comment(sentence, 0, 2)]
+    errors = [line for sentence in failed for line in wrapping.comment(sentence, 0, 2)]
     tables = [*_symbols_table(view), *sizes_table(view), *files_table(view), _IMPORTS] if stage.is_python else ["", ""]
-    head = "\n".join([f"# {name}", *told, *tables])
+    head = "\n".join([f"# {name}", *errors, *tables])
     return GraphFile(name, view, head + view.text, head.count("\n") + 1)
 
 
@@ -78,9 +78,9 @@ def files_table(view: GraphView) -> list[str]:
 
 
 def _symbols_table(view: GraphView) -> list[str]:
-    """Return the open sizes that the names of others are explained by, as comments; the parameters have all of them.
+    """Return the open sizes that explain the names of others, as comments; the parameters have all of them.
 
-    (What values they take is decided after the graph is captured: the full code says it.)
+    (Their values are decided after the graph is captured: the full code has them.)
     """
     used = {symbol for _, size in view.sizes for symbol in SYMBOL.findall(size)}
     return [line for symbol, words in view.symbols if symbol in used

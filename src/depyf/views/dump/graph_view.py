@@ -1,4 +1,4 @@
-"""A graph as its reader wants it, made of torch's print of it.
+"""A graph in readable form, made of torch's print of it.
 
 Torch prints a graph so that it can be run::
 
@@ -10,21 +10,20 @@ Torch prints a graph so that it can be run::
         linear: "f32[2, 8][8, 1]cpu" = torch._C._nn.linear(l_x_, l_self_modules_layers_modules_0_..., None);  l_x_ = ...
         linear[0] = 2;  setitem = linear;  setitem = None
 
-The view of it is the same program, but for these:
+The view of it is the same program with these changes:
 
-* each parameter is on its own line, under a name made of what the user calls it, which a comment says; the
-  assignments that give it another name are gone; one that the graph writes to is marked ``written to`` (``may be
-  written to`` where that depends on what torch does not print);
-* what lets go of values (``linear = None``) is gone, as are names that nothing reads. What runs still lets go of them
-  where torch does (:mod:`depyf.link.releases`);
+* each parameter is on its own line, under a name made of the user's expression for it, which a comment has; the
+  assignments that rename it are gone; one that the graph writes to is marked ``written to``;
+* what deletes values (``linear = None``) is gone, as are names that nothing reads. Running code still deletes them
+where
+  torch does (:mod:`depyf.link.releases`);
 * subscripts have ``a:b`` and ``...``, for ``slice(a, b, None)`` and ``Ellipsis`` (:mod:`.subscripts`);
-* a statement that sets a mode says so in words; that torch knows no line of the user's for it says nothing;
-* the paths of the user's files are said once, at the head, as are sizes that are computed of others
-  (:mod:`.size_names`);
+* a statement that sets a mode has a comment; that torch knows no user line for it has none;
+* paths of files, and sizes that are computed of others (:mod:`.size_names`), are at the head;
 * no line is longer than :data:`.wrapping.WIDTH`.
 
-The full code has it as a function that is called as the transformed code calls it, without the module that torch makes
-of it (:meth:`GraphView.function`)::
+The full code has it as a function that is called as the transformed code calls it (:meth:`GraphView.function`). A graph
+within it is a function above the statements that call it::
 
     def __compiled_fn_1(
         x: "f32[3]",
@@ -37,10 +36,8 @@ of it (:meth:`GraphView.function`)::
         tag_activation_checkpoint = torch.ops.higher_order.tag_activation_checkpoint(wrap_body_0, x)
         return (tag_activation_checkpoint,)
 
-A graph within it is a function above the statements that call it. Anything else that a graph reads of its module (a
-module that an old torch calls, a constant) is read of the function: ``__compiled_fn_1.linear(x)``.
-
-The view is a pure function of the graph and of what the inputs are called. The records have torch's text.
+Anything else that a graph reads of its module (a module that an old torch calls, a constant) is read of the function:
+``__compiled_fn_1.linear(x)``.
 """
 
 from __future__ import annotations
@@ -49,9 +46,8 @@ import ast
 import builtins
 import functools
 import keyword
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
@@ -68,6 +64,7 @@ from ...torch_text.size_names import SYMBOL, in_words, size_names, with_size_nam
 from ...torch_text.subscripts import with_slices
 from ...torch_text.user_expressions import user_expression
 from ...torch_text.wrapping import NOT_PYTHON
+from ..formatting import short_names
 from .graph_writes import written_arguments
 
 _SIZE, _STRIDE = re.compile(r"\.size\(\)\[(\d+)\]"), re.compile(r"\.stride\(\)\[(\d+)\]")
@@ -88,10 +85,10 @@ class _Written:
 
     Attributes:
         graph, indent: the graph, and the indentation of its class.
-        role: comments that say what it is for.
+        role: comments on its use.
         signature: the lines of its ``def``.
-        parameters: by the name of each, the line of the signature at which it is, from 0.
-        body: its lines, each with those that it is broken into, and with its node; comments and empty lines have none.
+        parameters: the line of the signature of each, from 0.
+        body: ``(node, its lines)``; comments and empty lines have no node.
         names: new names of its nodes and parameters.
         inner: the graphs within it.
     """
@@ -106,12 +103,7 @@ class _Written:
     inner: list[_Written] = field(default_factory=list)
 
     def module(self, first: int, lines: dict[int, int]) -> list[str]:
-        """Return the graph as torch prints it.
-
-        Args:
-            first: the number of its first line.
-            lines: lines of the view by lines of torch's text; those of the graph are added.
-        """
+        """Return the graph as torch prints it; ``lines`` (of the view, by line of torch's text) are extended."""
         out = [*self.role, f"{' ' * self.indent}class {self.graph.name}(torch.nn.Module):"]
         parameters = {name: first + len(out) + at for name, at in self.parameters.items()}
         lines.update((node.line, parameters[node.target]) for node in self.graph.nodes
@@ -126,7 +118,7 @@ class _Written:
         return out
 
     def function(self, name: str) -> list[str]:
-        """Return the graph as a function of a name: graphs within it are functions above what calls them."""
+        """Return the graph as a function of a name: graphs within it are functions above their callers."""
         cut = self.indent + 4
         signature = [line[cut:] for line in self.signature if line.strip() != "self,"]
         signature[0] = signature[0].replace("def forward(self, ", "def forward(").replace("(self)", "()").replace(
@@ -169,7 +161,7 @@ class _Written:
         return [*signature, *body, *paragraph]
 
     def statements(self) -> Iterator[str]:
-        """Yield what the graph computes, statement by statement, without types and comments; then graphs within it."""
+        """Yield the statements without types and comments; then those of graphs within it."""
         functions = {each.graph.name for each in self.inner}
         for node, _ in self.body:
             if node is not None and not (node.op == "get_attr" and node.target in functions):
@@ -188,14 +180,13 @@ class GraphView:
 
     Attributes:
         text: the view.
-        files: ``(name in the text, path)`` of the user's files, in the order in which they come.
+        files: ``(name in the text, path)`` of the user's files, in order.
         names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
-        may_write: those that it may write to.
         own_writes: attributes of the graph's module that it writes to, by torch's names: an optimizer's parameters.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
-        symbols: what the open sizes among the inputs are, in the user's words: ``("s53", "x.shape[2]")``.
+        symbols: the open sizes among the inputs, in the user's words: ``("s53", "x.shape[2]")``.
     """
 
     text: str
@@ -203,7 +194,6 @@ class GraphView:
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
-    may_write: tuple[str, ...] = ()
     own_writes: tuple[str, ...] = ()
     sizes: tuple[tuple[str, str], ...] = ()
     symbols: tuple[tuple[str, str], ...] = ()
@@ -215,17 +205,13 @@ class GraphView:
         return self._lines.get(line, 0)
 
     def function(self, name: str) -> str:
-        """Return the graph as a function; as a comment where torch printed no Python.
-
-        Args:
-            name: of the graph.
-        """
+        """Return the graph as a function of a name; as a comment where torch printed no Python."""
         return "\n".join(self._written.function(legal_identifier(name)) if self._written is not None else [
             f"# {line}" for line in self.text.strip("\n").splitlines()])
 
     @functools.cached_property
     def statements(self) -> Sequence[str]:
-        """What the graph computes, statement by statement, without types and comments."""
+        """The statements of the graph, without types and comments."""
         return [*self._written.statements()] if self._written is not None else []
 
 
@@ -233,16 +219,13 @@ class GraphView:
 def graph_view(
     text: str, inputs: tuple[GraphInput, ...] = (), captured: bool = True, callers: tuple[Caller, ...] = ()
 ) -> GraphView:
-    """Return the view of a graph.
+    """Return the view of a graph; torch's text as it is where it is no graph.
 
     Args:
         text: torch's print of it, ``GraphStage.text``.
         inputs: those of the captured graph.
         captured: this is that graph; a later stage keeps torch's names, and has the user's beside its parameters.
-        callers: the lines of the user's for which torch prints places in its own code.
-
-    Returns:
-        The view; torch's text as it is where it is no graph.
+        callers: the user's lines for which torch prints places in its own code.
     """
     graph = read_graph(text)
     if not graph.is_module:
@@ -267,7 +250,7 @@ def _commented(view: GraphView, head: str) -> GraphView:
 
 
 def parameter_words(name: str, inputs: Sequence[GraphInput]) -> str:
-    """Return what the user calls a parameter of a graph, as its view names it; ``""`` where that is not known."""
+    """Return the user's expression for a parameter of a graph, as its view names it; else ``""``."""
     view = _View(Graph(""), inputs, False)
     return view.primal(name) or next((words for words in view.words if words and _identifier(words) == name), "")
 
@@ -284,28 +267,29 @@ class _View:
         self.sizes = tuple((name, in_words(size)) for size, name in sizes.items())
         self.callers = {node: caller.location for caller in callers for node in caller.nodes}
         self.called_from: SourceLocation | None = None  # of the place that was written last
-        self.files = _short_names(dict.fromkeys([
-            *(node.location.filename for node in _in_order(graph) if node.location is not None),
-            *(caller.location.filename for caller in callers)]))
-        self.words = [_words(given.source) if given.source else "" for given in inputs]
+        self.files = short_names([
+            *(node.location.filename for _, node in graph.named_nodes() if node.location is not None),
+            *(caller.location.filename for caller in callers)])
+        # (``input_ids.shape[1]`` of ``L['input_ids'].size()[1]``)
+        self.words = [_STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(given.source)))
+                      if given.source else "" for given in inputs]
         self.words_by_name = {given.name: words for given, words in zip(inputs, self.words)}
         self.names: dict[str, str] = {}
         self.parameters: tuple[str, ...] = ()
         self.symbols = {given.name: words for given, words in zip(inputs, self.words)  # what open sizes are
                         if words and SYMBOL.fullmatch(given.name)}
-        self.written: dict[str, bool] = {}
+        self.written: Sequence[str] = ()
         self.argument_words: dict[str, str] = {}
 
     def view(self, end: str) -> GraphView:
         written = self.write(self.graph, "", 0, {}, [])
         lines: dict[int, int] = {}
         text = "\n".join(written.module(1, lines)) + end
-        writes = {certain: tuple(words for name, words in self.argument_words.items()
-                                 if self.written.get(name) is certain) for certain in (True, False)}
-        own = tuple(name for name, certain in self.written.items() if certain and name not in self.argument_words)
+        writes = tuple(words for name, words in self.argument_words.items() if name in self.written)
+        own = tuple(name for name in self.written if name not in self.argument_words)
         return GraphView(
             text, tuple((short, path) for path, short in self.files.items()), self.names, self.parameters,
-            writes[True], writes[False], own, self.sizes, tuple(self.symbols.items()), lines, written)
+            writes, own, self.sizes, tuple(self.symbols.items()), lines, written)
 
     def write(
         self, graph: Graph, prefix: str, indent: int, outer: Mapping[str, str], role: Sequence[str],
@@ -314,10 +298,10 @@ class _View:
 
         Args:
             graph: the graph, or one within it.
-            prefix: that of its nodes' names in records.
+            prefix: of its nodes' names in records.
             indent: of its class.
-            outer: what is renamed in the outermost graph; inner graphs have the same names.
-            role: comments that say what it is for.
+            outer: new names in the outermost graph, which inner graphs use.
+            role: comments on its use.
         """
         written = _Written(graph, indent, role)
         other = {node.target: node.name for node in graph.nodes if node.op == "placeholder" and not node.value
@@ -336,13 +320,13 @@ class _View:
 
     # --- signatures -------------------------------------------------------------------------------
     def signature(self, written: _Written, shown: Mapping[str, str], is_inner: bool) -> None:
-        """Write the signature of a graph: a line for each parameter, with its type and what it is."""
+        """Write the signature of a graph: a line for each parameter, with its type and meaning."""
         graph, indent = written.graph, " " * (written.indent + 4)
         if [given.text for given in graph.inputs] in ([], ["args_list"]):
             written.signature = [f"{indent}def forward({', '.join(['self', *(each.text for each in graph.inputs)])}):"]
         else:
             written.signature = [f"{indent}def forward(", f"{indent}    self,"]
-            changes = {} if is_inner else written_arguments(graph)
+            changes: Sequence[str] = () if is_inner else written_arguments(graph)
             for given in graph.inputs:
                 written.parameters[given.name] = len(written.signature)
                 written.signature += self.parameter(given, shown[given.name], changes, is_inner, written.indent + 8)
@@ -351,12 +335,11 @@ class _View:
                 self.written, self.parameters = changes, tuple(shown[given.name] for given in graph.inputs)
 
     def parameter(
-        self, given: Input, shown: str, written: Mapping[str, bool], is_inner: bool, indent: int
+        self, given: Input, shown: str, written: Sequence[str], is_inner: bool, indent: int
     ) -> list[str]:
-        """Return the lines of a parameter that gets a name."""
         label = self.label(given, shown, is_inner)
         words = label or shown
-        notes = [label, ("written to" if written[given.name] else "may be written to") if given.name in written else ""]
+        notes = [label, "written to" if given.name in written else ""]
         size = given.type.number if given.type is not None else ""
         if size:
             if words != size:
@@ -377,8 +360,9 @@ class _View:
 
         Args:
             graph: the graph.
-            other: the names of the parameters' nodes, where they are others.
-            outer, is_inner: as of :meth:`write`.
+            other: the names of the parameters' nodes, where they differ.
+            outer: as of :meth:`write`.
+            is_inner: it is within another graph.
         """
         shown = {given.name: given.name for given in graph.inputs}
         wanted: Mapping[str, str] = {}
@@ -405,7 +389,7 @@ class _View:
         return "" if words == shown else words
 
     def primal(self, name: str) -> str:
-        """Return the user's words for ``primals_3`` or ``arg2_1``; ``""`` for anything else."""
+        """Return the user's words for ``primals_3`` or ``arg2_1``; else ``""``."""
         index = argument_index(name)
         return self.input(index) if index is not None else ""
 
@@ -415,7 +399,6 @@ class _View:
         return self.words[index] or self.inputs[index].name
 
     def words_of(self, value: AotValue) -> str:
-        """Return the role of a value in words."""
         match value:
             case AotValue(kind="PlainAOTInput", index=int(index)):
                 return self.input(index) or value.text
@@ -429,7 +412,7 @@ class _View:
 
     # --- bodies -----------------------------------------------------------------------------------
     def body(self, written: _Written, prefix: str) -> None:
-        """Write the statements of a graph, under comments on where they come from."""
+        """Write the statements of a graph, under comments on their places."""
         graph, indent, lines = written.graph, written.indent + 8, written.body
         nodes = [node for node in graph.nodes if node.op != "placeholder" or node.value or node.statement]
         place: object = ()  # (no comment has said anything yet)
@@ -444,14 +427,14 @@ class _View:
 
     @staticmethod
     def add_comment(body: list[tuple[Node | None, Sequence[str]]], comment: Sequence[str]) -> None:
-        """Write a comment, or the end of what a comment is on, below an empty line."""
+        """Write a comment, or an empty line where the scope of the last one ends."""
         if body and not body[-1][1][-1].lstrip().startswith("#"):
             body.append((None, [""]))
         if comment:
             body.append((None, comment))
 
     def role(self, role: str, caller: Node, prefix: str, indent: int) -> list[str]:
-        """Return a comment that says what a graph within the graph is, and the line of the node that calls it."""
+        """Return a comment on the use of a graph within the graph, with the line of the node that calls it."""
         place = self.callers.get(prefix + caller.name) or caller.location
         return wrapping.comment(role + (f" ({self.files[place.filename]}:{place.line})" if place else ""), indent)
 
@@ -478,7 +461,6 @@ class _View:
             " " * (4 if lead else 2) + text, indent)]
 
     def statement(self, node: Node, names: Mapping[str, str], indent: int) -> list[str]:
-        """Return the lines of a node's statement."""
         binding = f"{node.name}{self.annotation(node.type)}"
         if not node.op:
             return wrapping.wrapped(with_names(with_slices(node.value), names), indent)
@@ -507,11 +489,6 @@ class _View:
         return "" if kind is None else f': "{with_size_names(kind.text, self.size_names)}"'
 
 
-def _in_order(graph: Graph) -> Iterator[Node]:
-    """Yield the nodes of a graph and of those within it."""
-    return (node for _, node in graph.named_nodes())
-
-
 def _types(graph: Graph) -> Iterator[str]:
     """Yield the types in a graph in the order of its text."""
     for _, each in graph.walk():
@@ -520,14 +497,14 @@ def _types(graph: Graph) -> Iterator[str]:
 
 
 def _names(graph: Graph) -> set[str]:
-    """Return the names that the statements of a graph use: of values, and of what they call."""
+    """Return the names that the statements of a graph use: of values, and of the callees."""
     unread = {node.value.partition(" ")[0].rstrip(":") for node in graph.unread}
     return {node.name for node in graph.nodes} | unread | {
         node.target.partition(".")[0] for node in graph.nodes if node.op == "call_function"}
 
 
 def _roles(graph: Graph) -> dict[str, tuple[str, Node]]:
-    """Return for each inner graph, by name, ``(what it is, the node that calls it)``."""
+    """Return for each inner graph, by name, ``(its use, the node that calls it)``."""
     inner = {each.name for each in graph.subgraphs}
     read = {node.name: node.target for node in graph.nodes if node.op == "get_attr" and node.target in inner}
     result: dict[str, tuple[str, Node]] = {}
@@ -541,11 +518,6 @@ def _roles(graph: Graph) -> dict[str, tuple[str, Node]]:
     return result
 
 
-def _words(source: str) -> str:
-    """Return ``input_ids.shape[1]`` for ``L['input_ids'].size()[1]``."""
-    return _STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(source)))
-
-
 def _with_comment(code: str, words: str, indent: int) -> list[str]:
     """Return a line of code and a comment, after it or above it."""
     if not words:
@@ -555,23 +527,8 @@ def _with_comment(code: str, words: str, indent: int) -> list[str]:
     return [*wrapping.comment(words, indent), *wrapping.wrapped(code, indent)]
 
 
-def _short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return each path by as much of its end as no other one has."""
-    result: dict[str, str] = {path: os.path.basename(path) for path in paths}
-    for path, name in list(result.items()):
-        same = [other for other in result if os.path.basename(other) == name]
-        if len(same) > 1:
-            parts = path.replace("\\", "/").split("/")
-            for length in range(2, len(parts) + 1):
-                name = "/".join(parts[-length:])
-                if not any(other != path and other.replace("\\", "/").endswith("/" + name) for other in same):
-                    break
-            result[path] = name
-    return result
-
-
 def _identifier(words: str) -> str:
-    """Return a name made of an expression of the user's: ``layers_0_norm_weight`` of ``self.layers[0].norm.weight``."""
+    """Return a name made of a user's expression: ``layers_0_norm_weight`` of ``self.layers[0].norm.weight``."""
     parts = [part.strip("_") for part in re.split(r"[^A-Za-z0-9_]+", words) if part not in _TORCHS]
     parts = [part for part in parts if part]
     if len(parts) > 1 and (parts[0] == "self" or parts[0] == "kwargs" and not parts[1][0].isdigit()):
@@ -588,7 +545,7 @@ def _guessed(name: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Return a name that is one in source, without the underscores that torch puts around it."""
+    """Return a legal name, without the underscores that torch puts around it."""
     name = name.strip("_") or "value"
     name = f"value_{name}" if name[0].isdigit() else name
     return f"{name}_" if name in _RESERVED else name

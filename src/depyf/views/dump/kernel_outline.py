@@ -11,7 +11,7 @@ from ...model.graph import Node
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Kernel, KernelCall
 from ..markdown import count
-from .outline import LAYER, layer_ranges, operations, repeated
+from .outline import LAYER, layer_ranges, operations, repeated_rows
 
 #: The kind of a library's call.
 _LIBRARY = "extern"
@@ -24,8 +24,8 @@ class _Call:
     """A call.
 
     Attributes:
-        lines: below it: the user's line, the module that it was called in, what is done.
-        copies: it computes nothing, but copies what library calls take or give, mostly into another layout.
+        lines: ``(user's line, module, operations)``.
+        copies: it only copies arguments or results of library calls, mostly into another layout.
     """
 
     call: KernelCall
@@ -44,7 +44,7 @@ def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: S
     Args:
         provenance: its graph.
         kernel: one of ``provenance.kernels``.
-        title: what it is.
+        title: of the outline.
         failed: sentences on the error with which its compilation failed.
     """
     kinds = Counter(call.kind for call in kernel.calls)
@@ -95,42 +95,28 @@ def _lines(provenance: Provenance, kernel: Kernel, call: KernelCall) -> Iterator
 
 
 def _folded(calls: Sequence[_Call]) -> Iterator[str]:
-    """Rows of calls that repeat are written once."""
-    numbers: dict[tuple[str, tuple[tuple[str, str, str], ...]], int] = {}
-    likes = [numbers.setdefault(call.like, len(numbers)) for call in calls]
-    at = 0
-    while at < len(calls):
-        length, times = repeated(likes, at, _LONGEST)
+    """Yield the lines of all calls, repeated rows once."""
+    for at, length, times in repeated_rows([call.like for call in calls], _LONGEST):
         for call in calls[at : at + length]:
             yield from _shown(call)
-        end = at + length * times
         if times > 1:
-            first, last = calls[at + length].call.call_line, calls[end - 1].call.call_line
+            first, last = calls[at + length].call.call_line, calls[at + length * times - 1].call.call_line
             what = "the call above" if length == 1 else f"the {length} calls above"
             layers = _layers([[module for call in calls[at + number * length : at + (number + 1) * length]
                                for _, module, _ in call.lines] for number in range(times)])
             yield f"{first:>6}  ... {what}, {count(times - 1, 'more time')}{layers}, to line {last}"
-        at = end
 
 
 def _layers(rows: Sequence[Sequence[str]]) -> str:
-    """Return ``", for layers.1-31"`` of modules in rows that repeat; ``""`` where they have one module all.
-
-    Args:
-        rows: the modules of each row, in one order.
-    """
+    """Return ``", for layers.1-31"`` of modules in rows that repeat; ``""`` where all have the same module."""
     for modules in zip(*rows):
         paths = {tuple(LAYER.findall(module)) for module in modules}
         if len(paths) > 1:
             # The outermost number that differs is the layer's.
             at = next(index for index, each in enumerate(zip(*paths)) if len(set(each)) > 1)
-            return f", for {layer_ranges([_up_to(module, at) for module in modules[1:]])}"
+            layers = [module[: list(LAYER.finditer(module))[at].end()] for module in modules[1:]]
+            return f", for {layer_ranges(layers)}"
     return ""
-
-
-def _up_to(module: str, number: int) -> str:
-    """Return the path of a module up to one of the numbers in it, which are counted from 0."""
-    return module[: list(LAYER.finditer(module))[number].end()]
 
 
 def _shown(call: _Call) -> Iterator[str]:

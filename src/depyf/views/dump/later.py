@@ -1,4 +1,4 @@
-"""A run of which only records are written: its files are made of them when somebody wants to read them."""
+"""A run of which only records are written; its files are made when they are read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RecordsOnly(Folder):
         return None
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
-        """Refuse: a code object can only be written while there is one.
+        """Refuse: a code object can only be written while it exists.
 
         Raises:
             NotImplementedError: always.
@@ -44,10 +44,10 @@ class RecordsOnly(Folder):
 
 
 def index_of_records(environment: Mapping[str, str]) -> str:
-    """Return the text of ``index.md`` of a run whose files are to be made.
+    """Return the text of ``index.md`` of a run whose files are not made yet.
 
     Args:
-        environment: of this process, in which nothing is written that Markdown would take for markup.
+        environment: of this process; its texts contain no Markdown.
     """
     return (f"{TITLE}\n\nThe run is in `{store.FILE}` ({versions_and_rank(environment)}). The files to read are made "
             "when\nsomebody wants them: in this directory\n\n"

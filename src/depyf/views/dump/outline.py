@@ -1,11 +1,10 @@
-"""A graph's outline: its operations under the modules that they were called in, repeated layers folded."""
+"""The outline of a graph: its operations under the modules that they were called in, repeated layers folded."""
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...model.graph import Graph, Node
@@ -14,13 +13,13 @@ from ...provenance.graph_provenance import Provenance, StageNodes
 from ..markdown import count
 from ..remembered import Same, once
 
-#: What stands for the number of a layer while layers are compared.
+#: Replaces the number of a layer while layers are compared.
 _NUMBER = "#"
-#: Columns for the types of what goes into a module, and of what comes out.
+#: Columns for the types of a module's inputs, and of its results.
 _BORDER = 60
 #: Columns for the operations of a line.
 _ROW = 110
-#: The longest row of operations that is looked for when repeated ones are written once.
+#: The longest row of operations that is folded.
 _LONGEST = 40
 #: The number of a layer in the path of a module.
 LAYER = re.compile(r"(?<![^.])\d+(?=\.|$)")
@@ -44,7 +43,9 @@ class _Block:
 class Line:
     """A line of an outline.
 
-    ``place``: where its module begins in the graph's file; ``first``: where its first operation stands.
+    Attributes:
+        place: where its module begins in the graph's file; 0: no module.
+        first: where its first operation is.
     """
 
     depth: int
@@ -62,11 +63,13 @@ def outline(
     Args:
         provenance: the graph.
         stage: one of its stages.
-        title: what the graph is.
-        shown_line: the line of the graph's file that shows a line of the stage's text.
+        title: of the graph.
+        shown_line: maps a line of the stage's text to the line of the graph's file.
         failed: sentences on the error with which its compilation failed.
     """
-    head = [f"# {title}, by module", *(f"# {sentence}" for sentence in failed), f"# {_counts(stage.graph)}"]
+    inputs, calls, results = counts(stage.graph)
+    head = [f"# {title}, by module", *(f"# {sentence}" for sentence in failed),
+            f"# {count(calls, 'operation')} on {count(inputs, 'input')}, {count(results, 'result')}"]
     if stage is not provenance.captured:
         head.append("# The print of this graph names user lines only: modules are inferred from them and from the "
                     "order.")
@@ -74,7 +77,7 @@ def outline(
                 "(n) counts operations.")
     if _has_gaps(stage.graph):
         head.append("# An operation of which torch names no line is written to the line before it where that goes on "
-                    "behind it.")
+                    "after it.")
     head.append("# On the right: the line of the graph's file at which a module begins (of layers that are alike, the "
                 "first).")
     lines = outline_lines(provenance, stage, shown_line)
@@ -96,7 +99,6 @@ def outline_lines(
 
 
 def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
-    """Return the same with the lines of the stage's text."""
     lines: list[Line] = []
     for prefix, inner in stage.graph.walk():
         if prefix:
@@ -106,16 +108,15 @@ def _outline_lines(provenance: Provenance, stage: StageNodes) -> list[Line]:
 
 
 def _has_gaps(graph: Graph) -> bool:
-    """Return whether torch names no line for an operation behind one for which it does."""
+    """Return whether torch names no line for an operation after one for which it does."""
     located = [node.location is not None for node in graph.nodes if node.is_call]
     return False in located[located.index(True) :] if True in located else False
 
 
-def _counts(graph: Graph) -> str:
-    calls = sum(node.is_call for node in graph.nodes)
-    inputs = sum(node.op == "placeholder" for node in graph.nodes)
-    results = next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0)
-    return f"{count(calls, 'operation')} on {count(inputs, 'input')}, {count(results, 'result')}"
+def counts(graph: Graph) -> tuple[int, int, int]:
+    """Return the numbers of inputs, operations and results."""
+    return (sum(node.op == "placeholder" for node in graph.nodes), sum(node.is_call for node in graph.nodes),
+            next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0))
 
 
 def _graph(
@@ -189,10 +190,7 @@ def _items(
 
 
 def _end_of_line(items: Sequence[_Block | Node], at: int) -> int:
-    """Return where the operations of a line end that begin at a place.
-
-    An operation of which torch names no line belongs to the line around it.
-    """
+    """Return the end of the operations of one line; those without a line belong to the line around them."""
     first = items[at]
     assert isinstance(first, Node)
     place, end = _place(first), at + 1
@@ -214,13 +212,13 @@ def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, s
 
 
 def layer_pattern(path: str) -> str:
-    """Return the path with its last number left out: ``layers.#`` of ``layers.3``."""
+    """Return the path without its last number: ``layers.#`` of ``layers.3``."""
     numbers = list(LAYER.finditer(path))
     return path if not numbers else path[: numbers[-1].start()] + _NUMBER + path[numbers[-1].end() :]
 
 
 def layer_ranges(paths: Sequence[str]) -> str:
-    """Return ``layers.1-31``; ``layers.1, 3, 5-7``, in the order in which they come."""
+    """Return ``layers.1-31`` or ``layers.1, 3, 5-7``, in the order of the paths."""
     numbers = [int(LAYER.findall(path)[-1]) for path in paths]
     spans: list[list[int]] = []
     for number in numbers:
@@ -246,7 +244,7 @@ def _block(
 
 
 def _border(taken: Sequence[Node], given: Sequence[Node]) -> str:
-    """Return the types of what goes in (parameters of modules and saved values left out) and of what comes out."""
+    """Return the types of the inputs (parameters of modules and saved values left out) and of the results."""
     # (Values of one type share it.)
     types = [{id(node.type): node.type for node in nodes if node.type is not None} for nodes in (taken, given)]
     parts = [_first_of(list(dict.fromkeys(kind.short for kind in each.values()))) or "..." for each in types]
@@ -267,16 +265,11 @@ def _first_of(types: Sequence[str]) -> str:
 
 def _place(node: Node) -> str:
     place = node.location
-    return "" if place is None else f"{_name_of(place.filename)}:{place.line}"
-
-
-@functools.lru_cache(1024)
-def _name_of(path: str) -> str:
-    return os.path.basename(path)
+    return "" if place is None else f"{os.path.basename(place.filename)}:{place.line}"
 
 
 def operations(nodes: Sequence[Node]) -> str:
-    """Return ``"view, (mul, add) x2 -> f32[2, 3]"``: the operations in order and what the last of them gives."""
+    """Return ``"view, (mul, add) x2 -> f32[2, 3]"``: the operations in order and the type of the last."""
     names = [shown_name(node.target) if not node.runs else f"{shown_name(node.target)}({shown_name(node.runs)})"
              for node in nodes]
     shown = _joined(_folded(names))
@@ -285,43 +278,39 @@ def operations(nodes: Sequence[Node]) -> str:
 
 
 def _folded(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Return words for operations, rows of them that repeat written once, each with how many operations it says."""
-    numbers: dict[str, int] = {}
-    likes = [numbers.setdefault(name, len(numbers)) for name in names]
+    """Return words for operations, repeated rows once, each with the number of operations that it means."""
     result: list[tuple[str, int]] = []
-    at = 0
-    while at < len(names):
-        length, times = repeated(likes, at, _LONGEST)
-        if times == 1:
-            result.append((names[at], 1))
+    for at, length, times in repeated_rows(names, _LONGEST):
+        if length > 1:
+            row = ", ".join(word for word, _ in _folded(names[at : at + length]))
+            result.append((f"({row}) x{times}", length * times))
         else:
-            row = names[at : at + length]
-            inner = ", ".join(word for word, _ in _folded(row)) if length > 1 else row[0]
-            result.append((f"({inner}) x{times}" if length > 1 else f"{inner} x{times}", length * times))
-        at += length * times
+            result.append((f"{names[at]} x{times}" if times > 1 else names[at], times))
     return result
 
 
-def repeated(likes: Sequence[int], at: int, longest: int) -> tuple[int, int]:
-    """Return the row that begins there and repeats over most entries: ``(length, times)``; ``(1, 1)`` if none does.
+def repeated_rows(keys: Sequence[Hashable], longest: int) -> Iterator[tuple[int, int, int]]:
+    """Yield ``(begin, length, times)`` of rows that repeat, and ``(begin, 1, 1)`` of other entries.
 
-    Args:
-        likes: numbers, the same for entries that are alike.
-        at: where the row begins.
-        longest: of how many entries it is at most.
+    Of the rows that begin at an entry, the one that covers most entries is taken; ``longest`` is their maximal length.
     """
-    best = (1, 1)
-    for length in range(1, min(longest, (len(likes) - at) // 2) + 1):
-        row, times = likes[at : at + length], 1
-        while likes[at + times * length : at + (times + 1) * length] == row:
-            times += 1
-        if times > 1 and length * (times - 1) > best[0] * (best[1] - 1):
-            best = length, times
-    return best
+    numbers: dict[Hashable, int] = {}
+    likes = [numbers.setdefault(key, len(numbers)) for key in keys]
+    at = 0
+    while at < len(likes):
+        best = (1, 1)
+        for length in range(1, min(longest, (len(likes) - at) // 2) + 1):
+            row, times = likes[at : at + length], 1
+            while likes[at + times * length : at + (times + 1) * length] == row:
+                times += 1
+            if times > 1 and length * (times - 1) > best[0] * (best[1] - 1):
+                best = length, times
+        yield at, *best
+        at += best[0] * best[1]
 
 
 def _joined(words: Sequence[tuple[str, int]]) -> str:
-    """Return words in a row; of a long one the first, and how many operations there are."""
+    """Return words in a row; of a long row the first, and how many operations there are."""
     text = ", ".join(word for word, _ in words)
     if len(text) <= _ROW:
         return text

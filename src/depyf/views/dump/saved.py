@@ -1,6 +1,6 @@
-"""What a forward graph saves for its backward pass, and how large it is.
+"""The values that a forward graph saves for its backward pass, with their sizes.
 
-The parameters of the backward graph tell: those that are no gradients are values of the forward graph, or its inputs::
+The parameters of the backward graph that are no gradients are values of the forward graph, or its inputs::
 
     saved for the backward pass: 3 values, 8.1 KiB in all; and 4 inputs, 2.0 KiB in all
       8.0 KiB  add   2 of f32[8, 128]  model.py:20 in layers.0-1.norm: add_1, add_4
@@ -27,10 +27,10 @@ _NAMES = 3
 
 @dataclass(frozen=True)
 class _Row:
-    """Saved values that are alike: of one operation, type, line, and place in a module.
+    """Similar saved values: of one operation, type, line, and place in a module.
 
     Attributes:
-        operation: that gave them.
+        operation: that computed them.
         type: of each: ``"f32[8, 128]"``.
         place: the user's line and the modules.
         names: in the graph.
@@ -50,12 +50,7 @@ class _Row:
 
 
 def saved_for_backward(provenance: Provenance, stage: StageNodes) -> list[str]:
-    """Return what a forward graph saves, as the lines of a paragraph; none of another graph, or where it saves nothing.
-
-    Args:
-        provenance: the graph.
-        stage: of it.
-    """
+    """Return what a forward graph saves, as the lines of a paragraph; none for another graph, or for no values."""
     backward = provenance.stage("Backward_graph", stage.record.index)
     if stage.record.stage != "Forward_graph" or backward is None:
         return []
@@ -98,14 +93,15 @@ def _rows(provenance: Provenance, stage: StageNodes, saved: Sequence[Node]) -> l
         alike.setdefault((_short(node, nodes), kind, where, layer_pattern(path)), []).append((node, path))
     rows = []
     for (operation, kind, where, _), members in alike.items():
-        size = _bytes(members[0][0])
+        type_of = members[0][0].type
+        size = type_of.bytes if type_of is not None else None
         rows.append(_Row(operation, kind, _place(where, [path for _, path in members]),
                          tuple(node.name for node, _ in members), None if size is None else size * len(members)))
     return sorted(rows, key=lambda row: (row.bytes is not None, -(row.bytes or 0)))
 
 
 def _short(node: Node, nodes: dict[str, Node]) -> str:
-    """Return the operation that gave a value; of a part of what an operation gave, that one."""
+    """Return the operation that computed a value; of a part of a result, that of the whole."""
     whole = nodes.get(node.inputs[0]) if node.operation == "getitem" and node.inputs else None
     target = whole.target if whole is not None else node.target
     return shown_name(target)
@@ -122,19 +118,13 @@ def _place(where: str, paths: Sequence[str]) -> str:
 
 
 def _in_all(nodes: Sequence[Node]) -> str:
-    sizes = [_bytes(node) for node in nodes]
+    sizes = [node.type.bytes if node.type is not None else None for node in nodes]
     known = [size for size in sizes if size is not None]
     left = f" and {len(sizes) - len(known)} of open size" if len(known) < len(sizes) else ""
     return f", {_in_words(sum(known))} in all{left}" if known else ""
 
 
-def _bytes(node: Node) -> int | None:
-    """Return the bytes of a tensor; ``None`` where a size is open or its type not known. A number takes none."""
-    return None if node.type is None else node.type.bytes
-
-
 def _in_words(size: int | None) -> str:
-    """Return a number of bytes: ``"2.4 KiB"``; ``"open size"`` where it is not known."""
     if size is None:
         return "open size"
     value = float(size)

@@ -1,11 +1,11 @@
-"""``index.html``: in come records, out comes one HTML text that needs no network and no torch.
+"""``index.html``: one HTML text made of records, which needs no network and no torch.
 
     data.py     {"runs": [{"units": [...], "breaks": [...], "graphs": [...], "docs": [...]}]}: terms of the page's data
     run.py      numbers for documents, files and lines, which all parts share
-    functions.py, graphs.py, events.py, lines.py, failed.py: the parts
+    functions.py, graphs.py, events.py, lines.py: the parts
     assemble.py the data, packed, with the script and the style, under a strict policy
 
-``static/`` holds the script and the style, built from ``frontend/`` by ``make page-assets``.
+``static/`` has the script and the style, built from ``frontend/`` by ``make page-assets``.
 """
 
 from .assemble import FILE, build, is_large, unpacked, write, write_text

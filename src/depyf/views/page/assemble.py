@@ -24,8 +24,8 @@ from .data import FORMAT, run_data
 from .run import Json, ranks_head, run_head
 
 FILE = PAGE
-#: A page that takes longer is left to ``depyf report``. (The records tell, not a clock: identical runs have the same
-#: files.)
+#: A page that takes longer is left to ``depyf report``. (By the records, not a clock: identical runs have the
+#: same files.)
 SECONDS, SECONDS_A_CHARACTER = 2.0, 1.5e-6
 #: Characters of a page's data after which further runs are left out.
 LARGEST = 6_000_000
@@ -40,21 +40,18 @@ def build(
     capture: Recorded, sources: Sequence[SourceFile] | None = None, title: str = "", *,
     provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the page of a run.
+    """Return the page of a run: one HTML text, ASCII.
 
-    It is one HTML text. Its Content-Security-Policy allows the script and the style that are in it and nothing else, so
-    no text of the records can run or fetch anything.
+    Its Content-Security-Policy allows its script and style and nothing else, so no text of the records can run or fetch
+    anything.
 
     Args:
         capture: the records; for several ranks those of each by its name (``{"rank 0": ...}``), in order, or classes
             of ranks that did the same (:mod:`depyf.views.rank_classes`).
-        sources: the user's files to annotate. ``None``: those in the records, else what the records hold of them.
-        title: of the page; what was run, with which backend and when, if empty.
-        provenances: where the nodes of graphs come from, by name of the graph, as far as that is known already.
-        names: what files are called, by path, where that is not a part of the path (a notebook's ``In[3]``).
-
-    Returns:
-        The text; ASCII.
+        sources: the user's files to annotate. ``None``: those in the records, else what the records have of them.
+        title: of the page; the command, its backends and the date, if empty.
+        provenances: those of graphs that are known already, by name of the graph.
+        names: names of files, by path, where that is not a part of the path (a notebook's ``In[3]``).
     """
     return "".join(_pieces(capture, sources, title, provenances, names))
 
@@ -63,7 +60,7 @@ def _pieces(
     capture: Recorded, sources: Sequence[SourceFile] | None = None, title: str = "",
     provenances: Mapping[str, Provenance] | None = None, names: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield the text of :func:`build`: a part of the data for each run, and at last the head, which tells of them."""
+    """Yield the text of :func:`build`: a part of the data for each run, then the head of the data."""
     shown = list(_shown(capture))
     captures = [run for _, _, run in shown]
     begin, between, end = _shell(title or _title(captures))
@@ -124,7 +121,7 @@ def write(path: str, capture: Recorded, **options: Any) -> str:
 
 
 def write_text(path: str, text: str) -> str:
-    """Write the text of a page; who reads the file meanwhile sees the old one.
+    """Write the text of a page; a concurrent reader of the file sees the old one.
 
     Raises:
         OSError: it cannot be written.
@@ -141,7 +138,7 @@ def _write(path: str, pieces: Iterable[str]) -> str:
 
 
 def _shell(title: str) -> tuple[str, str, str]:
-    """Return the text of a page before its parts, between these and the head of its data, and behind that."""
+    """Return the text of a page before its parts, between these and the head of its data, and after that."""
     script, style = _asset("page.js"), _asset("page.css")
     policy = (f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; "
               "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'")
@@ -152,14 +149,14 @@ def _shell(title: str) -> tuple[str, str, str]:
 
 
 def _ascii(text: str) -> str:
-    """Return the text of HTML with numbers for all letters but ASCII."""
+    """Return the text of HTML with numbers for all letters except ASCII."""
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
 
 
 def packed(data: Mapping[str, Any]) -> str:
     """Return the data as JSON, compressed: graphs repeat themselves, and a page ten times smaller can be sent by mail.
 
-    What stands in the page is base64, in which no text of a program's can be seen as HTML.
+    It is base64, in which no text of a program is HTML.
     """
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode("ascii")
     # (31: gzip, without a time in its head. A higher level takes longer and saves little.)

@@ -1,10 +1,10 @@
 """The data that the page shows: a capture as plain data (JSON), every text once, every link by number.
 
-Terms, as the page's script has them:
+Terms, also of the page's script:
 
-* a *document* is a text that a pane can show: a file of the user's, guards, transformed code, a stage of a graph, a
-  generated module. Its ``key`` is stable from run to run and stands in links to it;
-* a *place* is a line of the user's: ``(file, line)``. What comes from one place has one colour in every document;
+* a *document* is a text that a pane can show: a user's file, guards, transformed code, a stage of a graph, a generated
+  module. Its ``key`` is stable from run to run and is used in links;
+* a *place* is a user's line: ``(file, line)``. It has one colour in every document;
 * ``nodes`` of a stage: for each node its name, line of the text, place, captured node (index in the captured stage) and
   call of a module; -1 where there is none;
 * ``calls`` of a generated module: for each call of a kernel its lines and the nodes of ``stage`` that it computes.
@@ -14,8 +14,7 @@ Lines count from 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from ...provenance import sources
 from ...provenance.graph_provenance import Provenance
@@ -49,10 +48,9 @@ def run_data(
 
     Args:
         capture: its records.
-        files: the user's files; ``None``: what the records hold of them
-            (:func:`depyf.provenance.sources.of_capture`).
+        files: the user's files; ``None``: what the records have of them (:func:`depyf.provenance.sources.of_capture`).
         provenances: those of graphs that are known already, by name of the graph.
-        names: what files are called, by path, where that is not a part of the path (``In[3]``).
+        names: names of files, by path, where that is not a part of the path (``In[3]``).
     """
     texts = sources.of_capture(capture) if files is None else files
     run = Run(capture, texts, names or {})
@@ -105,21 +103,3 @@ def _sources(run: Run) -> dict[str, int]:
             "source", short[file.path], short[file.path], text, path=file.path,
             file=run.file_numbers[file.path], status=run.statuses.of(file.path, text))
     return documents
-
-
-def shares(run: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    """Return the numbers of operations and kernel calls, and of those that lead somewhere.
-
-    ``(operations of graphs, those that lead to a place, calls of kernels, those that lead to operations)``.
-    """
-    nodes = leading = calls = known = 0
-    for document in run["docs"]:
-        if document["kind"] == "graph":
-            flat: Iterable[int] = document["nodes"]
-            rows = list(zip(*[iter(flat)] * 5))
-            nodes += sum(row[4] for row in rows)
-            leading += sum(row[4] and row[1] >= 0 for row in rows)
-        elif document["kind"] == "kernel":
-            calls += len(document["calls"])
-            known += sum(bool(call[5]) for call in document["calls"])
-    return nodes, leading, calls, known

@@ -91,7 +91,7 @@ def _failure(run: Run, failures: list[GuardFailure]) -> Json:
 
 
 def lost_data(run: Run, members: list[Compilation]) -> Json:
-    """Compilations that gave no code. What torch says of the break that was in the way stands at the break."""
+    """Return compilations that gave no code; what torch says of the break that caused it is at the break."""
     first = members[0]
     failure = first.failure
     broken = next((each for each in reversed(first.breaks) if each.skips_function), None)
@@ -115,7 +115,7 @@ def lost_data(run: Run, members: list[Compilation]) -> Json:
 
 
 def symbols_data(run: Run) -> list[Json]:
-    """Return the symbols that are used, each decision once."""
+    """Return the used symbols, each decision once."""
     result: dict[tuple[object, ...], Json] = {}
     for number, summary in enumerate(run.index.summaries):
         for compilation in summary.compilations:

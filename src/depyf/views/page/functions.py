@@ -136,12 +136,10 @@ def failed(
 ) -> tuple[list[Failed], list[GuardFailure]]:
     """Return for each object its conditions that failed, and the failures that fit no condition.
 
-    Torch names the condition, or the object and what differs of it.
-
     Args:
         groups: each object with its conditions.
-        failures: those of the version.
-        plain: makes two ways to write an expression one.
+        failures: those of the version; each names the condition, or the object and what differs.
+        plain: normalises expressions.
     """
     result: list[Failed] = [{} for _ in groups]
     rest = []
@@ -162,10 +160,7 @@ def failed(
 
 
 def condition_of(failure: GuardFailure, conditions: Sequence[str]) -> int:
-    """Return which condition on its object failed.
-
-    That on the tensor, that with the value that was expected, else the first.
-    """
+    """Return which condition failed: that on the tensor, else that with the expected value, else the first."""
     tests: tuple[Callable[[str], bool], ...] = (
         lambda text: is_of_tensor(failure) and "tensor" in text.lower(),
         lambda text: bool(failure.expected) and failure.expected in text)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from ...model.graph import Graph
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import CompiledGraph, GraphStage, SourceLocation
 from ...records.stages import ADJECTIVES, direction, title
@@ -17,13 +15,7 @@ from .run import Json, Run, plain_lines
 
 
 def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) -> Json:
-    """Return a graph with its stages and kernels.
-
-    Args:
-        run: what it belongs to.
-        graph: its records.
-        known: what is known already of its nodes.
-    """
+    """Return a graph with its stages and kernels; ``known`` is its provenance, where that exists already."""
     provenance = known if known is not None else Provenance(graph)
     number = run.graph_numbers[graph.name]
     captured: dict[str, int] = {}
@@ -33,9 +25,9 @@ def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) 
     stages: dict[str, int] = {}
     for stage in provenance.stages:
         if not stage.record.internal:
-            stages[_key(stage)] = _stage(run, number, graph, provenance, stage, captured)
-            indices[_key(stage)] = {name: index for index, (name, _) in enumerate(stage.nodes())}
-    directions = {_key(stage): direction_of(stage.record) for stage in provenance.stages}
+            stages[stage.key] = _stage(run, number, graph, provenance, stage, captured)
+            indices[stage.key] = {name: index for index, (name, _) in enumerate(stage.nodes())}
+    directions = {stage.key: direction_of(stage.record) for stage in provenance.stages}
     kernels = []
     for kernel in provenance.kernels:
         known_nodes = indices.get(kernel.stage, {})
@@ -50,14 +42,9 @@ def graph_data(run: Run, graph: CompiledGraph, known: Provenance | None = None) 
             "kernel", f"{graph.name}.kernel_{kernel.index}", f"{shown} of {graph.name}", text, shown=shown,
             direction=direction, graph=number, stage=stages.get(kernel.stage, -1), calls=calls, file=kernel.file))
     return {"name": graph.name, "id": "" if graph.call else str(graph.compile_id), "backend": graph.backend,
-            "from": _from(run, graph),
+            "from": [spans(what_called(graph)), run.place(graph.call)] if graph.call is not None else None,
             "stages": list(stages.values()), "kernels": kernels,
             "modules": [[call.path, call.cls, call.outer] for call in provenance.modules]}
-
-
-def _from(run: Run, graph: CompiledGraph) -> list[Any] | None:
-    """Return what compiled a graph without a frame, in words, and the line that called it; ``None`` for another."""
-    return [spans(what_called(graph)), run.place(graph.call)] if graph.call is not None else None
 
 
 def _stage(
@@ -89,27 +76,17 @@ def _stage(
         "graph", f"{graph.name}.{record.stage}.{record.index}", f"{shown} of {graph.name}", view.text,
         stage=shown, direction=direction_of(record), graph=number, names=names, nodes=flat, file=record.file,
         captured=stage is provenance.captured,
-        outline=[[line.depth, line.text, line.first] for line in lines], inputs=_inputs(stage.graph))
+        outline=[[line.depth, line.text, line.first] for line in lines], inputs=list(outline.counts(stage.graph)))
 
 
 def direction_of(stage: GraphStage) -> str:
-    """Return ``"forward"`` or ``"backward"`` of a stage that says it; ``""`` of the captured and joint graphs."""
+    """Return ``"forward"`` or ``"backward"`` of a stage; ``""`` of the captured and joint graphs."""
     adjective = ADJECTIVES.get(stage.stage, "")
     return adjective if adjective in ("forward", "backward") else direction(stage)
 
 
-def _key(stage: StageNodes) -> str:
-    return f"{stage.record.stage}.{stage.record.index}"
-
-
-def _inputs(graph: Graph) -> list[int]:
-    """Return ``[inputs, operations, results]``."""
-    return [sum(node.op == "placeholder" for node in graph.nodes), sum(node.is_call for node in graph.nodes),
-            next((len(node.inputs) for node in graph.nodes if node.op == "output"), 0)]
-
-
 def _end(lines: Sequence[str], first: int) -> int:
-    """Return the last line of a kernel's definition: its text is a string over many lines."""
+    """Return the last line of a kernel's definition, whose text is a string of many lines."""
     if not 0 < first <= len(lines):
         return first
     for quotes in ("'''", '"""'):

@@ -1,13 +1,12 @@
-"""The fate of each line of the user's files."""
+"""The status of each line of the user's files."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...provenance.definitions import parts
 from ...records.model import SourceLocation
 
 #: What can be said of a line, the weightiest first; docs/page.md says what each means.
@@ -22,12 +21,9 @@ class _File:
     python: dict[int, str] = field(default_factory=dict)  # first line of a function -> why
     compiled: set[int] = field(default_factory=set)  # first lines of functions
 
-    def lines(self) -> set[int]:
-        return {*self.graphs, *self.breaks, *self.traced, *self.python, *self.compiled}
-
 
 class Statuses:
-    """Gathers what is known of lines, then says what became of each line of a file."""
+    """Collects what is known of lines, then returns the status of each line of a file."""
 
     def __init__(self) -> None:
         self._files: dict[str, _File] = {}
@@ -48,15 +44,15 @@ class Statuses:
         self._of(filename).traced.update(lines)
 
     def in_python(self, function: SourceLocation, why: str) -> None:
-        """Note a function that torch gave up, by the line where it begins."""
+        """Note a function that torch gave up, by its first line."""
         self._of(function.filename).python[function.line] = why
 
     def compiled(self, function: SourceLocation) -> None:
-        """Note a function that was compiled, by the line where it begins."""
+        """Note a function that was compiled, by its first line."""
         self._of(function.filename).compiled.add(function.line)
 
     def of(self, filename: str, text: str) -> list[list[Any]]:
-        """Return ``[line, what became of it, graphs, why]`` for each line of which there is something to say, in order.
+        """Return ``[line, status, graphs, why]`` for each line with a status, in order.
 
         Args:
             filename: as in the records.
@@ -75,7 +71,7 @@ class Statuses:
             say(line, BREAK, reasons[0])
         for line in known.graphs:
             say(line, GRAPH)
-        functions = list(_functions(text, known.lines()))
+        functions = list(_functions(text))
         heads = {line for function in functions for line in range(function.first, function.body)}
         for function in functions:
             self._function(function, known, functions, say)
@@ -116,65 +112,28 @@ def _weight(status: str) -> int:
 
 @dataclass
 class _Function:
-    """A function of a file, by the numbers of its lines.
-
-    Its first line (of its first decorator), the first line of its body, and the lines of its own statements; a compound
-    one's are those of its head.
-    """
+    """A function of a file: its first line, with decorators, that of its body, and the lines of its statements."""
 
     first: int
     body: int
     statements: list[tuple[int, int]]
 
 
-def _functions(text: str, lines: set[int]) -> Iterator[_Function]:
-    """Yield the functions of a file; those that stand at its top and hold none of ``lines`` are left out."""
-    for above, tree in _parsed(text, lines):
-        pending: list[ast.AST] = [tree]
-        while pending:
-            node = pending.pop()
-            pending += _inner(node)  # (only statements hold functions: expressions are most of a tree)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-                yield _Function(above + first, above + node.body[0].lineno, [
-                    (above + begin, above + end) for begin, end in _statements(node.body)])
-
-
-def _parsed(text: str, lines: set[int]) -> Iterator[tuple[int, ast.Module]]:
-    """Yield the functions of a file and of its classes that hold some of ``lines``.
-
-    Each comes with the number of lines above it. Files of libraries are long, and a program uses a few of their
-    functions.
-    """
-    texts = text.split("\n")
-    wanted = sorted(lines)
+def _functions(text: str) -> Iterator[_Function]:
+    """Yield the functions of a file; none where this Python cannot read it."""
     try:
-        pieces = list(_pieces(texts, wanted))
-    except (SyntaxError, ValueError):  # a line that looks like a definition stands in a string, or a decorator is long
-        try:
-            pieces = [(0, ast.parse(text))]
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return
-    except (RecursionError, MemoryError):
+        pending: list[ast.AST] = [ast.parse(text)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    yield from pieces
-
-
-def _pieces(texts: Sequence[str], lines: Sequence[int]) -> Iterator[tuple[int, ast.Module]]:
-    """Yield the parts of a file that hold some lines; arguments else as of :func:`_parsed`.
-
-    Raises:
-        SyntaxError, ValueError: a piece cannot be parsed alone.
-    """
-    for part in parts(texts, lines):
-        if not part.is_class:
-            # (A method stands in a block: it keeps its indentation, which the strings in it may depend on.)
-            piece = "\n".join(texts[part.begin : part.end])
-            yield (part.begin - 1, ast.parse(f"if True:\n{piece}")) if part.depth else (part.begin, ast.parse(piece))
+    while pending:
+        node = pending.pop()
+        pending += _inner(node)  # (only statements contain functions: expressions are most of a tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            yield _Function(first, node.body[0].lineno, list(_statements(node.body)))
 
 
 def _inner(node: ast.AST) -> list[ast.stmt]:
-    """Return the statements within a statement, in order."""
     if not hasattr(node, "body") and not isinstance(node, ast.Match):
         return []
     result: list[ast.stmt] = []
@@ -199,14 +158,8 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[int, int]]:
             continue  # `try:` itself does nothing
         end = node.end_lineno or node.lineno
         if inner:
-            end = max(node.lineno, min(item.lineno for item in inner) - 1)
-            if isinstance(node, (ast.If, ast.While)):
-                end = node.test.end_lineno or node.lineno
-            elif isinstance(node, (ast.For, ast.AsyncFor)):
-                end = node.iter.end_lineno or node.lineno
-            elif isinstance(node, (ast.With, ast.AsyncWith)):
-                end = node.items[-1].context_expr.end_lineno or node.lineno
-            elif isinstance(node, ast.Match):
-                end = node.subject.end_lineno or node.lineno
+            head = [value for name in ("test", "iter", "subject") if (value := getattr(node, name, None)) is not None]
+            head += [item.context_expr for item in getattr(node, "items", ())]
+            end = head[-1].end_lineno if head else max(node.lineno, min(item.lineno for item in inner) - 1)
         yield node.lineno, end
         pending += reversed(inner)

@@ -1,4 +1,4 @@
-"""The parts that all of the page's data share: documents, numbers of files, places and graphs; and several ranks."""
+"""What all parts of the page's data share: documents, numbers of files, places and graphs; and several ranks."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class Run:
     Args:
         capture: its records.
         files: the user's files.
-        names: what files are called, by path, where that is not a part of the path.
+        names: names of files, by path, where that is not a part of the path.
 
     Attributes:
-        index: the records, tied together.
-        advice: on their recompiles.
+        index: the records with their relations.
+        advice: on its recompiles.
         documents: texts that a pane can show, each once.
         file_names: in the order of their numbers.
-        places: lines of the user's, ``(file, line)`` -> number.
+        places: the user's lines, ``(file, line)`` -> number.
         graph_numbers: by name of the graph.
-        statuses: what is known of the lines of files.
+        statuses: of the lines of files.
     """
 
     def __init__(self, capture: Capture, files: Sequence[SourceFile], names: Mapping[str, str]) -> None:
@@ -61,11 +61,11 @@ class Run:
         return number
 
     def short_names(self) -> dict[str, str]:
-        """Return what files are called, by path."""
+        """Return the names of files, by path."""
         return {path: self.names.get(path, short) for path, short in short_names(self.file_names).items()}
 
     def place(self, location: SourceLocation | None) -> int:
-        """Return the number of a line of the user's; -1 for none."""
+        """Return the number of a user's line; -1 for none."""
         if location is None or location.line <= 0:
             return -1
         name = self.whole.get(location.filename, location.filename)
@@ -84,7 +84,7 @@ class Run:
         return len(self.documents) - 1
 
     def function_at(self, place: SourceLocation) -> str:
-        """Return the name of the function that a line is in, with its class where the user's file says it."""
+        """Return the name of the function of a line, with its class where the user's file says it."""
         return self.index.source.name_at(place, plain_name(place.function))
 
     def subject(self, compilation: Compilation) -> str:
@@ -99,7 +99,7 @@ class Run:
 
 
 def _whole_paths(capture: Capture, files: Sequence[SourceFile]) -> dict[str, str]:
-    """Torch cuts paths in guards (``transformers/activations.py``) -> the one file that can be meant."""
+    """Return the only known file for each path that torch may have shortened (``transformers/activations.py``)."""
     known = dict.fromkeys([file.path for file in files] + list(sources.files_named(capture)) + [
         traced.filename for compilation in capture.compilations for traced in compilation.traced])
     ends: dict[str, list[str]] = {}
@@ -117,12 +117,7 @@ def plain_lines(text: str) -> str:
 
 # --- several ranks -----------------------------------------------------------------------------------
 def run_head(run: Json, ranks: RankClass | None) -> Json:
-    """Return what the head of the data tells of a run: its name, its numbers, those of its functions.
-
-    Args:
-        run: its data.
-        ranks: the ranks whose run it is.
-    """
+    """Return the name, the numbers and the functions of a run; ``ranks`` are those that did the same."""
     head: Json = {"name": run["name"], "summary": run["summary"], "units": _functions(run)}
     if ranks is not None:
         seconds = [member.seconds for member in ranks.members]
@@ -132,7 +127,7 @@ def run_head(run: Json, ranks: RankClass | None) -> Json:
 
 
 def _functions(run: Json) -> list[Json]:
-    """Return the numbers of functions, those of one name together, and where their graphs break."""
+    """Return the numbers of functions, added for equal names, and where their graphs break."""
     result: dict[str, Json] = {}
     numbers = ("versions", "graphs", "breaks", "recompiles", "seconds")
     for unit in run["units"]:
@@ -155,7 +150,7 @@ def _place(run: Json, place: int) -> str:
 
 
 def ranks_head(classes: Sequence[RankClass]) -> Json:
-    """Return what the head of the data tells of all ranks: in what they differ, and which are missing."""
+    """Return the differences between ranks, and the missing ones."""
     missing = [index.missing_ranks(classes)]
     missing += [f"{each.name[:1].upper()}{each.name[1:]}: {prose(each.trouble, 200)}."
                 for each in classes if each.capture is None]

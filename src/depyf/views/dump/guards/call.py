@@ -1,8 +1,8 @@
 """The conditions that a call must satisfy to be served by a version, on one screen.
 
-Those that a caller decides about are listed: tensors, numbers, flags, keys of the arguments, sizes that are open, then
-what the function closes over, values that objects and globals must have. All others are counted. They are in a file of
-their own (:mod:`depyf.views.dump.guards.whole`).
+Those that a caller decides about are listed: tensors, numbers, flags, keys of the arguments, open sizes, then variables
+of the enclosing function, values of objects and globals. All others are counted, and are in a separate file
+(:mod:`depyf.views.dump.guards.whole`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ....torch_text.user_expressions import stack_value
 from ....torch_text.wrapping import WIDTH, broken, comment
 from ...formatting import COMPUTED
 from ...markdown import count
-from .layers import Block, Item, fold, spelled, unfolded
+from .layers import Block, Item, fold, unfolded
 from .sizes import symbol_names
 from .versions import Fact, Version, fact_of, signature, state_in_words
 from .whole import definition, joined, sections
@@ -41,7 +41,7 @@ _CODE = ("builtin_function_or_method", "function", "method", "code", "module", "
 
 @dataclass(frozen=True)
 class _Shown:
-    """A condition, or a comment alone, and the conditions of the version that it says."""
+    """A condition, or only a comment, and the conditions of the version that it expresses."""
 
     text: str
     comment: str = ""
@@ -62,9 +62,8 @@ def call_guards(
     Args:
         version: the version.
         telling: texts of conditions in which the versions of the function differ, with how many others have them
-            (:func:`depyf.views.dump.guards.versions.of_some`).
-        decide: those that want another thing of an object than another version does
-            (:func:`depyf.views.dump.guards.versions.deciding`).
+            (:func:`.versions.of_some`).
+        decide: those that want another thing of an object than another version does (:func:`.versions.deciding`).
     """
     lines = definition(version.guards_name, signature(version.frame))
     if not version.conditions:
@@ -110,7 +109,7 @@ def call_guards(
 
 # --- what is shown ----------------------------------------------------------------------------------
 def _stack(version: Version) -> Iterator[_Shown]:
-    """Yield a comment on the values on the stack at a graph break, where they are known."""
+    """Yield a comment on the known values on the stack at a graph break."""
     named = {one.root for one in version.conditions}
     known = [f"{name}: {expression}" for number, expression in enumerate(version.frame.stack)
              if expression and (name := f"___stack{number}") in named]
@@ -132,14 +131,14 @@ def _arguments(version: Version, section: str, decide: Collection[str]) -> Itera
         elif not (one.is_on_sizes and section == ARGUMENTS) and one.text not in version.sizes.implied:
             shown = _shown_of(one, known, version) or (one.text if one.text in decide else None)
             items += [Item(shown, one.subject, (one,))] if shown is not None else []
-    for each in fold(_without_repetition(items)):
+    for each in _folded(items):
         is_type = isinstance(each, Item) and isinstance(each.payloads[0], guards.Type)
         symbol = symbols.get(each.payloads[0].subject) if isinstance(each, Item) and is_type else None
         yield _shown(each, f"open (torch: {symbol})" if symbol else "")
 
 
 def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str | None:
-    """Return the condition as it is shown; ``None`` if it is counted."""
+    """Return the condition as it is shown; ``None`` if it is only counted."""
     if isinstance(one, Tensor):
         return version.sizes.text(one)
     decides = fact_of(one, version.sizes) is not None
@@ -159,9 +158,9 @@ def _shown_of(one: Condition, known: dict[str, Fact], version: Version) -> str |
 
 
 def _joined_keys(mine: Sequence[Condition]) -> dict[Condition, Item[Condition] | None]:
-    """Return the conditions on keys of dictionaries that are shown as one; that at the first of them.
+    """Return the conditions on keys of dictionaries that are shown as one; the first of them has its text.
 
-    Where the guards name all keys, ``set(kwargs) == {'input_ids'}``; where they name them in their order,
+    Where the guards name all keys, ``set(kwargs) == {'input_ids'}``; where they name them in order,
     ``list(weights)[:2] == ['a', 'b']``.
     """
     absent: dict[str, list[Condition]] = {}
@@ -198,12 +197,13 @@ def _joined_keys(mine: Sequence[Condition]) -> dict[Condition, Item[Condition] |
     return result
 
 
-def _without_repetition(items: Iterable[Item[Condition]]) -> list[Item[Condition]]:
-    result: dict[str, Item[Condition]] = {}
+def _folded(items: Iterable[Item[Condition]]) -> list[Item[Condition] | Block[Condition]]:
+    """Return the items folded by layer, each text once."""
+    by_text: dict[str, Item[Condition]] = {}
     for item in items:
-        payloads = result[item.text].payloads if item.text in result else ()
-        result[item.text] = Item(item.text, item.subject, payloads + item.payloads)
-    return list(result.values())
+        payloads = by_text[item.text].payloads if item.text in by_text else ()
+        by_text[item.text] = Item(item.text, item.subject, payloads + item.payloads)
+    return fold(list(by_text.values()))
 
 
 def _shown(each: Item[Condition] | Block[Condition], remark: str = "") -> _Shown:
@@ -219,7 +219,7 @@ def _all_of(block: Block[Condition]) -> str:
 
 
 def _sizes(version: Version) -> Iterator[_Shown]:
-    """Yield the open sizes with their ranges, and the conditions on them that are not said by their names."""
+    """Yield the open sizes with their ranges, and the conditions on them that their names do not express."""
     for size in version.sizes.open.values():
         name = f"{size.name}: {size.range.in_words()}" + (f" (torch: {size.symbol})" if size.symbol else "")
         mine = tuple(one for one in version.conditions if isinstance(one, guards.Range) and one.left == size.expression
@@ -232,33 +232,27 @@ def _sizes(version: Version) -> Iterator[_Shown]:
 
 
 def _deciding_values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
-    """Return the conditions on objects and globals of which another version wants another thing.
+    """Return the conditions on objects and globals of which another version wants another thing, the rarest first.
 
-    One on several layers appears once. The fewer versions want the same, the earlier it appears.
+    One on several layers appears once.
     """
-    by_text: dict[str, list[Condition]] = {}
-    for one in version.conditions:
-        if one.section in (OBJECTS, GLOBALS) and one.text in decide:
-            by_text.setdefault(version.sizes.text(one), []).append(one)
-    folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in by_text.items()])
+    folded = _folded(Item(version.sizes.text(one), one.subject, (one,)) for one in version.conditions
+                     if one.section in (OBJECTS, GLOBALS) and one.text in decide)
     shown = (_Shown(f"all({item.text} {loops})" if loops else item.text, "", item.payloads)
              for item, loops in unfolded(folded))
     return sorted(shown, key=lambda each: min((telling.get(one.text, _ANY) for one in each.covers), default=_ANY))
 
 
 def _values(version: Version, telling: Mapping[str, int], decide: Collection[str]) -> list[_Shown]:
-    """Return the conditions on attributes of objects and globals, first those that no other version has.
+    """Return the other conditions on attributes of objects and globals.
 
-    Then those on values that are most likely to change. Those that decide are left out.
+    Those that no other version has are first, then those that are most likely to change.
     """
     result: list[_Shown] = []
     for section in (OBJECTS, GLOBALS):
-        groups: dict[str, list[Condition]] = {}
-        for one in version.conditions:
-            if one.section == section and one.text not in decide and one.text not in version.sizes.implied \
-                    and _is_shown(one, one.text in telling, version):
-                groups.setdefault(version.sizes.text(one), []).append(one)
-        folded = fold([Item(text, members[0].subject, tuple(members)) for text, members in groups.items()])
+        folded = _folded(Item(version.sizes.text(one), one.subject, (one,)) for one in version.conditions
+                         if one.section == section and one.text not in decide
+                         and one.text not in version.sizes.implied and _is_shown(one, one.text in telling, version))
         shown = [each for each in folded if isinstance(each, Item)]  # (those of layers are counted)
         shown.sort(key=lambda each: _likelihood(each.payloads[0], telling))
         result += map(_shown, shown[:VALUES])
@@ -266,11 +260,7 @@ def _values(version: Version, telling: Mapping[str, int], decide: Collection[str
 
 
 def _is_shown(one: Condition, differs: bool, version: Version) -> bool:
-    """Return whether a condition on an object or a global is shown where there is room.
-
-    Args:
-        differs: another version does not have it.
-    """
+    """Return whether a condition on an object or a global is shown; ``differs``: another version does not have it."""
     if differs:
         return isinstance(one, Tensor) or one.is_computed or fact_of(one, version.sizes) is not None
     owner, _, name = one.subject.rpartition(".")
@@ -280,7 +270,7 @@ def _is_shown(one: Condition, differs: bool, version: Version) -> bool:
 
 
 def _likelihood(one: Condition, telling: Mapping[str, int]) -> tuple[object, ...]:
-    """Return what orders conditions by how likely a call is to break them."""
+    """Return a sort key: the conditions that a call is most likely to break first."""
     return (not one.is_computed, telling.get(one.text, _ANY), not isinstance(one, Tensor),
             not one.subject.endswith(".training"), one.subject.count("."))
 
@@ -292,17 +282,12 @@ def _is_value_of_program(one: Condition) -> bool:
 
 # --- what is counted --------------------------------------------------------------------------------
 def _counted(version: Version, left: Mapping[int, Condition], decide: Collection[str]) -> Iterator[str]:
-    """Yield how many conditions are not shown, by section.
-
-    Args:
-        left: these, by the ids of the objects.
-    """
+    """Yield how many conditions are not shown, by section; ``left`` are these, by the ids of the objects."""
     implied = version.sizes.implied
     deciding = sum(one.text in decide and one.text not in implied for one in left.values())
     if deciding:
-        more = "conditions that tell versions apart stand" if deciding > 1 else (
-            "condition that tells versions apart stands")
-        yield f"{deciding} {more} in {version.guards_file} only"
+        verb = "is" if deciding == 1 else "are"
+        yield f"{count(deciding, 'condition')} in which versions differ {verb} in {version.guards_file} only"
     said = sum(one.text in implied for one in left.values())
     if said:
         yield f"{said} more on sizes and strides that the shapes and ranges above say"
@@ -315,8 +300,6 @@ def _counted(version: Version, left: Mapping[int, Condition], decide: Collection
             shown = [state_in_words(name, version.state[name]) for name in ("grad_mode", "autocast", "default_dtype")
                      if name in version.state]
             yield f"{len(rest)} on torch's state" + (f" ({', '.join(shown)}, ...)" if shown else "")
-        elif section == OBJECTS:
-            yield from _of_object(title, rest)
         elif section == GLOBALS:
             roots = _roots(rest)
             yield f"{len(rest)} on modules and globals" + (f" ({roots})" if roots else "")
@@ -324,39 +307,12 @@ def _counted(version: Version, left: Mapping[int, Condition], decide: Collection
             yield f"{len(rest)} more on {title} ({_kinds(rest)})"
 
 
-def _of_object(root: str, left: Sequence[Condition]) -> Iterator[str]:
-    """Yield lines such as ``480 conditions on self.layers: 24 a layer, the same for 0 to 19``."""
-    folded = fold([Item(one.text, one.subject, (one,)) for one in left])
-    blocks: dict[str, list[Block[Condition]]] = {}
-    for each in folded:
-        if isinstance(each, Block):
-            blocks.setdefault(each.container, []).append(each)
-    in_layers = 0
-    largest = [each for each in sorted(blocks.items(), key=lambda each: -sum(block.count for block in each[1]))
-               if "(" not in each[0] and max(block.count for block in each[1]) >= len(each[1][0].numbers) * 4]
-    for container, group in largest[:2]:
-        number = sum(block.count for block in group)
-        in_layers += number
-        best = max(group, key=lambda block: block.count)
-        more = number - best.count
-        yield (f"{number} on {container}, by layer: {best.count // len(best.numbers)} a layer, the same for layers "
-               f"{spelled(best.numbers)}" + (f"; {more} on some" if more else ""))
-    rest = len(left) - in_layers
-    if rest:
-        yield f"{rest} more on {root} ({_kinds(left)})"
-
-
-def _roots(left: Iterable[Condition]) -> str:
-    """Modules and variables that conditions are about, modules first."""
-    names: dict[str, None] = {}
-    for one in left:
-        if isinstance(one, guards.SameObject) and one.name == "module":
-            names[one.subject] = None
-    for one in left:
-        if not one.root.startswith(("__", "torch.")) and "." not in one.root:
-            names[one.root] = None
-    first = sorted(names, key=len)[-3:] if len(names) < 3 else list(names)[:3]
-    return ", ".join(first) + (", ..." if len(names) > len(first) else "")
+def _roots(left: Sequence[Condition]) -> str:
+    """Return the modules and variables that conditions are about, modules first."""
+    modules = [one.subject for one in left if isinstance(one, guards.SameObject) and one.name == "module"]
+    roots = [one.root for one in left if not one.root.startswith(("__", "torch.")) and "." not in one.root]
+    names = list(dict.fromkeys([*modules, *roots]))
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 _KINDS: tuple[tuple[str, Callable[[Condition], Any]], ...] = (
@@ -371,7 +327,7 @@ _KINDS: tuple[tuple[str, Callable[[Condition], Any]], ...] = (
 
 
 def _kinds(left: Iterable[Condition]) -> str:
-    """Return the kinds of these conditions, the most frequent first."""
+    """Return the kinds of conditions, the most frequent first."""
     names = Counter(next(name for name, fits in _KINDS if fits(one)) for one in left)
     first = [name for name, _ in names.most_common(4)]
     return ", ".join(first) + (", ..." if len(names) > len(first) else "")

@@ -1,4 +1,4 @@
-"""Texts that repeat from layer to layer, once.
+"""Folds texts that repeat from layer to layer.
 
 A model of 32 layers has the same conditions on each, ``self.layers[0]`` to ``self.layers[31]``::
 
@@ -72,7 +72,7 @@ class Block(Generic[Payload]):
 
 
 def series(numbers: Sequence[int]) -> str:
-    """Return numbers as a loop takes them: ``range(32)``, ``(0, 2, 5)``, ``(0, *range(2, 44))``."""
+    """Return numbers as the iterable of a loop: ``range(32)``, ``(0, 2, 5)``, ``(0, *range(2, 44))``."""
     first, last = numbers[0], numbers[-1]
     if list(numbers) == list(range(first, last + 1)):
         return f"range({first}, {last + 1})" if first else f"range({last + 1})"
@@ -83,13 +83,13 @@ def series(numbers: Sequence[int]) -> str:
 
 
 def spelled(numbers: Sequence[int]) -> str:
-    """Return ``0 to 31``, ``0 and 2``, ``0 and 2 to 43``: numbers in a sentence."""
+    """Return numbers in a sentence: ``0 to 31``, ``0 and 2``, ``0 and 2 to 43``."""
     words = [str(low) if low == high else f"{low} to {high}" for low, high in _runs(numbers)]
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of numbers that follow each other; of fewer than three each is alone."""
+    """Yield the first and the last of consecutive numbers; of fewer than three each by itself."""
     start = 0
     for at, number in enumerate(numbers):
         if at + 1 < len(numbers) and numbers[at + 1] == number + 1:
@@ -103,7 +103,7 @@ def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def fold(items: Sequence[Item[Payload]]) -> list[Item[Payload] | Block[Payload]]:
-    """Return the items with those that repeat in blocks; each is where its first was."""
+    """Return the items with those that repeat in blocks, each at the place of its first."""
     names = set("\n".join(item.text for item in items).translate(_ONLY_WORDS).split())
     return _fold(items, [letter for letter in LETTERS if letter not in names])
 
@@ -115,7 +115,7 @@ _ONLY_WORDS = "".join(each if each.isalnum() or each == "_" else " " for each in
 def _fold(
     items: Sequence[Item[Payload]], letters: Sequence[str], start: int = 0
 ) -> list[Item[Payload] | Block[Payload]]:
-    """Fold by the first number in each subject from ``start`` on; without letters, only put members together."""
+    """Fold by the first number in each subject from ``start`` on; without letters, only group by member."""
     containers: dict[str, dict[int, list[Item[Payload]]]] = {}
     places: list[str | Item[Payload]] = []
     for item in items:
@@ -171,10 +171,7 @@ def _folded(
 
 
 def _with_own_numbers(by_text: _ByText[Payload], letter: str) -> _ByText[Payload]:
-    """Join the texts that end in the number of the layer itself.
-
-    ``self.layers[0].index == 0``, ``self.layers[1].index == 1``.
-    """
+    """Join the texts that end in the number of the layer: ``self.layers[0].index == 0``, ``...[1].index == 1``."""
     own: _ByText[Payload] = {}
     wanted: dict[tuple[str, str, int], tuple[str, str, int]] = {}
     for key, by_number in by_text.items():
@@ -190,7 +187,7 @@ def _with_own_numbers(by_text: _ByText[Payload], letter: str) -> _ByText[Payload
 
 
 def unfolded(folded: Iterable[Item[Payload] | Block[Payload]], loops: str = "") -> Iterator[tuple[Item[Payload], str]]:
-    """Yield each text once, with the loops that it is in: ``"for i in range(32)"``."""
+    """Yield each text once, with its loops: ``"for i in range(32)"``."""
     for each in folded:
         if isinstance(each, Item):
             yield each, loops

@@ -1,10 +1,10 @@
-"""Open sizes: dimensions of arguments that differ from call to call, under names that a reader knows.
+"""Open sizes: dimensions of arguments that differ from call to call, by name.
 
 Torch calls them ``s77`` and says in several places what they are. Here it is one::
 
     x.shape[0]    batch    2 to 256    (torch: s77)
 
-The name is the one that the user gave it (``b, t = x.shape``); otherwise ``batch`` for the first of several dimensions,
+The name is that of the user's program (``b, t = x.shape``); otherwise ``batch`` for the first of several dimensions,
 and a letter for any other.
 """
 
@@ -24,8 +24,6 @@ from ....torch_text.parsed import parsed_expression
 from ....torch_text.size_names import SYMBOL, bound_of_symbol
 from ....torch_text.user_expressions import user_expression
 
-#: How far a range is looked through for where a condition begins to hold.
-_FARTHEST = 1000
 _LETTERS = "nmklpqrstuvwxyz"
 
 
@@ -34,7 +32,7 @@ class OpenSize:
     """A size that calls may choose.
 
     Attributes:
-        expression: that gives it, ``"x.shape[0]"``.
+        expression: ``"x.shape[0]"``.
         name: in shapes.
         range: that guards leave.
         symbol: torch's name; empty where unknown.
@@ -80,13 +78,7 @@ class Sizes:
 
 
 def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compilation | None = None) -> Sizes:
-    """Return the open sizes that the guards of a version leave.
-
-    Args:
-        conditions: of the version.
-        frame: whose version it is.
-        compilation: of the version; says torch's names.
-    """
+    """Return the open sizes that the guards of a version leave; ``compilation`` says torch's names."""
     result = Sizes()
     tensors = {one.subject: one for one in conditions if isinstance(one, Tensor)}
     expressions = [f"{one.subject}.shape[{k}]" for one in tensors.values()
@@ -101,7 +93,7 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
         result.implied.add(text)
     _bound(result, conditions)
     equal = {expression: of for expression, (of, _) in same.items()}
-    _narrow(result, conditions, equal)
+    _find_implied(result, conditions, equal)
     _find_layouts(result, conditions, tensors, equal)
     return result
 
@@ -118,7 +110,7 @@ def _equal_sizes(conditions: Iterable[Condition], expressions: Collection[str]) 
 
 
 def _names(frame: Frame, expressions: Iterable[str], tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, str]]:
-    """Yield a name for each open size: that of the function's own text, else a usual one."""
+    """Yield a name for each open size: that in the function's source, else a default."""
     expressions = list(expressions)
     if not expressions:
         return
@@ -129,13 +121,17 @@ def _names(frame: Frame, expressions: Iterable[str], tensors: Mapping[str, Tenso
     # Where several sizes are in first place, none of them is the batch's.
     has_batch = sum(expression.endswith(".shape[0]") for expression in expressions) == 1
     for expression in expressions:
-        name = _free(wanted.get(expression) or (_usual(expression, tensors) if has_batch else _LETTERS[0]), taken)
+        subject, _, number = expression.rpartition(".shape[")
+        is_batch = has_batch and number == "0]" and len(tensors[subject].size) > 1
+        name = wanted.get(expression) or ("batch" if is_batch else _LETTERS[0])
+        if name in taken and name in ("batch", _LETTERS[0]):
+            name = next((letter for letter in _LETTERS if letter not in taken), name)
+        name = free_name(name, taken, first=2)
         taken.add(name)
         yield expression, name
 
 
 def _bound(sizes: Sizes, conditions: Iterable[Condition]) -> None:
-    """Give open sizes the bounds that conditions name."""
     for one in conditions:
         if isinstance(one, Range) and one.left in sizes.open:
             size = sizes.open[one.left]
@@ -145,40 +141,22 @@ def _bound(sizes: Sizes, conditions: Iterable[Condition]) -> None:
             sizes.implied.add(one.text)
 
 
-def _narrow(sizes: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
-    """Narrow ranges by what a size must not come to.
-
-    Of ``2 <= n`` and ``(n - 1) // 2 + 1 != 1`` follows ``3 <= n``, and then ``n * n != 1`` says nothing more.
-    """
-    unequal = [(one.text, node, int(one.right)) for one in conditions
-               if isinstance(one, Comparison) and one.sign == "!=" and one.right.isdigit()
-               and (node := parsed_expression(one.left)) is not None]
-    for _, left, value in unequal:
-        names = {same.get(size, size) for size in sizes_in(left)}
-        size = sizes.open.get(min(names)) if len(names) == 1 else None
-        if size is None or size.range.low is None:
-            continue
-        farthest = size.range.low + _FARTHEST
-        for low in range(size.range.low, min(farthest, size.range.high or farthest) + 1):
-            there = {size.expression: low} | {name: low for name, of in same.items() if of == size.expression}
-            reached = least(left, there)
-            if reached is None or reached < value:
-                break
-            if reached > value:
-                sizes.open[size.expression] = replace(size, range=replace(size.range, low=low))
-                break
+def _find_implied(sizes: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
+    """Find the inequations that ranges say already: of ``2 <= n`` follows ``n * n != 1``."""
     lows = {size.expression: size.range.low for size in sizes.open.values() if size.range.low is not None}
     lows |= {name: lows[of] for name, of in same.items() if of in lows}
-    for text, left, value in unequal:
-        reached = least(left, lows)
-        if reached is not None and reached > value:
-            sizes.implied.add(text)
+    for one in conditions:
+        if isinstance(one, Comparison) and one.sign == "!=" and one.right.isdigit():
+            left = parsed_expression(one.left)
+            reached = least(left, lows) if left is not None else None
+            if reached is not None and reached > int(one.right):
+                sizes.implied.add(one.text)
 
 
 def _find_layouts(
     sizes: Sizes, conditions: Iterable[Condition], tensors: Mapping[str, Tensor], same: Mapping[str, str]
 ) -> None:
-    """Strides that are open like the sizes: ``x.stride()[0] == x.shape[1]`` of a contiguous ``x``."""
+    """Find tensors with open strides that follow from sizes: ``x.stride()[0] == x.shape[1]`` of a contiguous ``x``."""
     strides = {one.left: one for one in conditions if isinstance(one, Comparison) and one.sign == "=="}
     for subject, tensor in tensors.items():
         if None not in tensor.stride:
@@ -194,10 +172,7 @@ def _find_layouts(
 def _implied_by_layout(
     tensor: Tensor, order: Iterable[int], strides: Mapping[str, Comparison], same: Mapping[str, str]
 ) -> set[str] | None:
-    """Return the conditions by which strides grow in an order of dimensions, the innermost first.
-
-    ``None`` if they do not.
-    """
+    """Return the conditions by which strides follow an order of dimensions, the innermost first; else ``None``."""
     wanted, implied = "1", set()
     for k in order:
         known, said = tensor.stride[k], strides.get(f"{tensor.subject}.stride()[{k}]")
@@ -219,7 +194,7 @@ def symbol_names(compilation: Compilation | None) -> dict[str, str]:
 
 
 def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -> Interval:
-    """Return the range that the guards of a version leave for what it keeps open.
+    """Return the range that the guards of a version leave for an expression.
 
     Args:
         sizes, conditions: of the version.
@@ -232,7 +207,7 @@ def range_left(sizes: Sizes, conditions: Iterable[Condition], expression: str) -
 
 
 def _range_of(expression: str, conditions: Iterable[Condition]) -> Interval:
-    """Return the whole numbers that conditions on an expression, or on a multiple of it, leave.
+    """Return the range that conditions on an expression, or on a multiple of it, leave.
 
     ``2 <= n``, ``16*n >= 2`` and ``n != 1`` leave 2 and more.
     """
@@ -259,21 +234,6 @@ def _range_of(expression: str, conditions: Iterable[Condition]) -> Interval:
     return Interval(low, high)
 
 
-def _usual(expression: str, tensors: Mapping[str, Tensor]) -> str:
-    subject, _, number = expression.rpartition(".shape[")
-    return "batch" if number == "0]" and len(tensors[subject].size) > 1 else _LETTERS[0]
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    if wanted not in taken:
-        return wanted
-    if wanted == _LETTERS[0] or wanted == "batch":
-        for letter in _LETTERS:
-            if letter not in taken:
-                return letter
-    return free_name(wanted, taken, first=2)
-
-
 def _tree(frame: Frame) -> ast.Module:
     try:
         return ast.parse(textwrap.dedent(frame.original.text))
@@ -282,10 +242,7 @@ def _tree(frame: Frame) -> ast.Module:
 
 
 def _names_in_source(tree: ast.Module) -> dict[str, str]:
-    """Return the names that the function itself gives to sizes.
-
-    ``b, t = x.shape``, ``n = x.size(0)``, ``n = len(x)``.
-    """
+    """Return the names of sizes in a function: ``b, t = x.shape``, ``n = x.size(0)``, ``n = len(x)``."""
     result: dict[str, str] = {}
     for node in ast.walk(tree):
         match node:
@@ -320,10 +277,9 @@ _DISTINCT = (ast.expr_context, ast.Name, ast.Attribute, ast.Subscript, ast.Const
 
 
 def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condition]:
-    """Return the open sizes of which an expression has to be one number, each with the equation.
+    """Return the open sizes of which an expression has to be one number, each with the equation on fewest sizes.
 
-    ``(x.shape[2] // 4)*(x.shape[3] // 4) == 36`` leaves few values of two sizes. Of several equations it is the one on
-    fewest sizes.
+    ``(x.shape[2] // 4)*(x.shape[3] // 4) == 36`` leaves few values of two sizes.
     """
     found: dict[str, Condition] = {}
     equated = [(names, one) for one in conditions if (names := _equated(one, sizes))]
@@ -336,7 +292,7 @@ def equations(sizes: Sizes, conditions: Iterable[Condition]) -> dict[str, Condit
 
 
 def _equated(one: Condition, sizes: Sizes) -> set[str]:
-    """Return the open sizes of an expression that a condition says has to be a number; none for another condition."""
+    """Return the open sizes in an expression that a condition equates with a number; none for another condition."""
     if not isinstance(one, Comparison) or one.sign != "==" or ".shape[" not in one.left:
         return set()
     left, right = parsed_expression(one.left), parsed_expression(one.right)
@@ -348,7 +304,7 @@ def _equated(one: Condition, sizes: Sizes) -> set[str]:
 
 # --- the symbols in a graph -----------------------------------------------------------------------------------
 def symbol_table(text: str, compilation: Compilation | None, sizes: Sizes) -> list[str]:
-    """Return comments that say what each symbol in the text of a graph is; none if there are no symbols."""
+    """Return comments on the symbols in the text of a graph."""
     if compilation is None:
         return []
     used = dict.fromkeys(SYMBOL.findall("\n".join(line.partition("#")[0] for line in text.splitlines())))
@@ -371,7 +327,7 @@ def _meanings(compilation: Compilation, sizes: Sizes) -> dict[str, str]:
 
 
 def _origin(decision: SymbolDecision) -> str:
-    """Return how a value came about that only the data determines."""
+    """Return where a data-dependent value was computed."""
     where = decision.location
     if where is None or not where.text:
         return "known only when the graph runs"
@@ -381,7 +337,7 @@ def _origin(decision: SymbolDecision) -> str:
 
 
 def _ranges(decisions: Iterable[SymbolDecision]) -> dict[str, Interval]:
-    """Return the ranges that conditions leave to the values of unbacked symbols."""
+    """Return the ranges that conditions leave for unbacked symbols."""
     result: dict[str, Interval] = {}
     for decision in decisions:
         bound = bound_of_symbol(decision.symbol) if decision.kind == "guarded" else None

@@ -1,4 +1,4 @@
-"""A compiled version as its reader knows it: by a number, with its conditions in the user's words."""
+"""A compiled version of a function: its number, and its conditions in the words of the user's program."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ Others = ParamSpec("Others")
 class Fact:
     """What a version says of one object: ``3``, ``None``, ``f32[batch, 4] on cpu``, any ``float``.
 
-    Several conditions may be about one object; the fact is what they come to. Versions are compared by their facts.
+    Of several conditions on one object, the most specific one counts. Versions are compared by their facts.
 
     Attributes:
         kind: ``"tensor"``, ``"value"``, ``"object"`` (a certain one) or ``"type"``.
         text: in words.
-        condition: that says so.
+        condition: its source.
     """
 
     kind: str
@@ -87,9 +87,9 @@ class Version:
         number: counts the versions of a frame in the order in which they were compiled.
         conditions: its guards in the user's words, in torch's order.
         sizes: the sizes that they leave open.
-        compilation: how it was compiled, where that is known.
-        dead: the value on the stack, ``___stack0``, by which it serves no call but the one that it was compiled for;
-            empty for all other versions.
+        compilation: its compilation, where that is known.
+        dead: the value on the stack, ``___stack0``, because of which it serves only the call that it was compiled for;
+            else empty.
     """
 
     frame: Frame
@@ -102,7 +102,7 @@ class Version:
 
     @property
     def failed(self) -> bool:
-        """Return whether its compilation failed, so that it is no version: torch had made its code by then."""
+        """Return whether its compilation failed after torch had made its code, so that it is no version."""
         return self.compilation is not None and self.compilation.outcome == "failed"
 
     @property
@@ -118,12 +118,12 @@ class Version:
 
     @property
     def guards_file(self) -> str:
-        """Return the name of the file that has all its conditions: functions can have the same name."""
+        """Return the name of the file with all its conditions (functions can have the same name)."""
         return self.entry.guards_file or f"{self.guards_name}.py"
 
     @functools.cached_property
     def facts(self) -> dict[str, Fact]:
-        """Facts by the object that they hold for; ``len(x)`` is one of its own."""
+        """The facts by object; ``len(x)`` counts as an object."""
         result: dict[str, Fact] = {}
         for subject, fact in filter(None, (fact_of(one, self.sizes) for one in self.conditions)):
             if subject not in result or _WEIGHT[result[subject].kind] < _WEIGHT[fact.kind]:
@@ -142,12 +142,12 @@ class Version:
 
     @functools.cached_property
     def equations(self) -> dict[str, Condition]:
-        """Open sizes of which an expression has to be one number, each with the equation (:func:`.sizes.equations`)."""
+        """Open sizes of which an expression has to be one number, each with its equation."""
         return equations(self.sizes, self.conditions)
 
     @functools.cached_property
     def texts(self) -> frozenset[str]:
-        """Its conditions, those on tensors with what is open in them."""
+        """The texts of its conditions."""
         return frozenset(one.text for one in self.conditions)
 
     @property
@@ -157,7 +157,7 @@ class Version:
 
 
 def cached(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Concatenate[Version, Others], Made]:
-    """Store the results of a function on the version that it is called with: several views ask for them."""
+    """Store the results of a function on the version that it is called with: several views need them."""
     @functools.wraps(make)
     def stored(version: Version, *others: Others.args, **by_name: Others.kwargs) -> Made:
         results: dict[object, Made] = vars(version).setdefault(f"{make.__module__}.{make.__qualname__}", {})
@@ -170,10 +170,7 @@ def cached(make: Callable[Concatenate[Version, Others], Made]) -> Callable[Conca
 
 
 def versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilation]) -> list[Version]:
-    """Return the versions of a frame in the order in which they were compiled.
-
-    (Of one run, the compilations are the same for all views.)
-    """
+    """Return the versions of a frame in the order in which they were compiled; made once for all views of a run."""
     return once(("versions", Same(frame)), lambda: _versions(frame, compilations))
 
 
@@ -196,11 +193,15 @@ def _versions(frame: Frame, compilations: Mapping[tuple[int, int, int], Compilat
 
 def in_order(frame: Frame) -> list[CacheEntry]:
     """Return the entries of a frame in the order in which they were compiled."""
-    return sorted(frame.entries, key=lambda entry: (_number(entry), entry.compile_id.key))
+    def number(entry: CacheEntry) -> int:  # (of the transformed code)
+        name = _transformed_name(entry)
+        return int(name.split("_")[4]) if name else 0
+
+    return sorted(frame.entries, key=lambda entry: (number(entry), entry.compile_id.key))
 
 
 def guards_name(frame: Frame, entry: CacheEntry, number: int) -> str:
-    """Return the name of the function with the guards of a version: ``guards_0_for_f`` as its code is named."""
+    """Return the name of the function with a version's guards: ``guards_0_for_f`` of ``__transformed_code_0_for_f``."""
     usual = f"__transformed_code_{number}_for_{legal_identifier(frame.name)}"
     return (_transformed_name(entry) or usual).replace("__transformed_code", "guards", 1)
 
@@ -211,17 +212,14 @@ def _transformed_name(entry: CacheEntry) -> str:
 
 
 def nearest(version: Version, compiled: Sequence[Version]) -> Version | None:
-    """Return the version that a version is best compared with; ``None`` for the first.
-
-    Of those compiled before it, the one that has the most conditions in common; the latest of several.
-    """
+    """Return the earlier version with most conditions in common, the latest of several; ``None`` for the first."""
     mine = version.texts
     before = [each for each in compiled[: version.number] if not each.failed]
     return max(before, key=lambda other: (-len(mine ^ other.texts), other.number), default=None)
 
 
 def of_some(version: Version, compiled: Sequence[Version]) -> dict[str, int]:
-    """Return the texts of its conditions that not all other versions of the function have, with how many of them do.
+    """Return the texts of its conditions that not all other versions of the function have, with how many do.
 
     They show which version serves a call: the fewer have one, the more it says.
     """
@@ -242,19 +240,13 @@ def deciding(compiled: Sequence[Version]) -> frozenset[str]:
                      if subject in version.facts and not version.failed)
 
 
-def _number(entry: CacheEntry) -> int:
-    """Return the number that the name of the transformed code has."""
-    name = _transformed_name(entry)
-    return int(name.split("_")[4]) if name else 0
-
-
 def by_compile_id(compilations: Sequence[Compilation]) -> dict[tuple[int, int, int], Compilation]:
     """Return compilations by the keys of their ids."""
     return {compilation.compile_id.key: compilation for compilation in compilations}
 
 
 def signature(frame: Frame) -> str:
-    """Return the parameters of a ``def``; legal Python whatever torch named them."""
+    """Return the parameters of a ``def``, legal Python whatever torch named them."""
     text = frame.signature or ", ".join(frame.arguments)
     try:
         compile(f"def f({text}): ...", "signature", "exec")
@@ -306,13 +298,14 @@ class Change:
     """One difference between two versions.
 
     Attributes:
-        subject: the thing that differs, ``"len(self.history)"``; empty for a condition of one version alone and for
-            global state, which ``now`` says whole.
+        subject: what differs, ``"len(self.history)"``; empty for a condition of one version alone and for global state,
+            where ``now`` is the whole text.
         was, now: what it was in the older version, what it is in the newer one.
         loops: the layers that it is the same for, ``"for i in range(2)"``.
         times: the number of objects, layers counted one by one.
-        seen_by: the label of the version that looks at something that the other does not look at, where that is a
-            consequence of the other differences and no difference by itself; else empty.
+        seen_by: the label of the version that looks at something that the other does not look at, where that only
+            follows
+            from the other differences; else empty.
         module: the module or object that this is a part of.
     """
 
@@ -339,7 +332,7 @@ _Found = tuple[Change, str, bool]
 
 @cached
 def changes(old: Version, new: Version) -> list[Change]:
-    """Return all differences. What is the same for several layers is one of them."""
+    """Return all differences; one that is the same for several layers once."""
     found = list(_found(old, new))
     few = sum(is_value for _, _, is_value in found) <= FEW
     items = [Item(_SEPARATOR.join((change.subject, change.was.value, change.now.value)), path, (
@@ -363,16 +356,20 @@ def _found(old: Version, new: Version) -> Iterator[_Found]:
         if first is not None and second is not None:
             if first.text != second.text:
                 explained.add(subject)
-                yield from ((change, subject, False) for change in _of_both(subject, first, second, old, new))
+                one, other = first.condition, second.condition
+                if isinstance(one, Tensor) and isinstance(other, Tensor):
+                    yield from ((change, subject, False) for change in _tensor(one, other, old, new))
+                else:
+                    yield Change(subject, Side(first.text, first.kind), Side(second.text, second.kind)), subject, False
         elif (only := first or second) is not None:
             explained.add(subject)
             parts = (f"{subject}.", f"{subject}[")
             # (Of what is looked into, its parts are listed.)
             if only.kind != "type" or not any(each.startswith(parts) for each in either):
                 is_old = second is None
-                other = _PARTS if any(each.startswith(parts) for each in (after if is_old else before)) else NOTHING
+                missing = _PARTS if any(each.startswith(parts) for each in (after if is_old else before)) else NOTHING
                 said = Side(only.text, only.kind)
-                was, now = (said, other) if is_old else (other, said)
+                was, now = (said, missing) if is_old else (missing, said)
                 label, module, is_value = _seen_by((old if is_old else new).label, only.condition, only.kind)
                 yield Change(subject, was, now, seen_by=label, module=module), subject, is_value
     for expression, size in new.sizes.open.items():
@@ -392,22 +389,14 @@ def _found(old: Version, new: Version) -> Iterator[_Found]:
 
 
 def _alone(text: str, seen_by: str = "", module: str = "") -> Change:
-    """Return a difference that a text says whole."""
+    """Return a difference that is only a text."""
     return Change("", Side(""), Side(text), seen_by=seen_by, module=module)
-
-
-def _of_both(subject: str, first: Fact, second: Fact, old: Version, new: Version) -> Iterable[Change]:
-    """Return the differences in something that both versions look at."""
-    one, other = first.condition, second.condition
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return _tensor(one, other, old, new)
-    return (Change(subject, Side(first.text, first.kind), Side(second.text, second.kind)),)
 
 
 def _seen_by(label: str, one: Condition, kind: str) -> tuple[str, str, bool]:
     """Return which version alone looks at something, at what root, and whether at a value of an object.
 
-    Empty for what a caller can give otherwise.
+    Empty for what a caller decides about.
     """
     internal = one.is_of_internal or isinstance(one, guards.Has) and not (one.present or one.is_attribute)
     if one.section in (ARGUMENTS, CLOSURE) and not internal or one.section == STATE or one.is_computed:
@@ -428,6 +417,7 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
     """Return the differences as comments.
 
     Args:
+        old, new: the versions.
         longest: lines at most (0: all); where there is a limit, what only one version looks at is counted by module.
         whole: where a reader finds all of them (default: the file with the guards of the newer version).
     """
@@ -438,7 +428,6 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
     lines = [f"# version {new.label} differs from {old.label}{most}:"]
     stack = {f"___stack{number}": name for number, name in enumerate(new.frame.stack) if name}
     for line in [change.text for change in differences] if not longest else _brief(differences):
-        # What torch names by its place at the break has been an expression of the user's.
         lines += comment(f"  {with_stack_names(line, stack)}", 0, 6)
     if longest and len(lines) > longest:
         lines[longest - 1 :] = [f"#   and {len(lines) - longest + 1} lines more: {whole or new.guards_file}"]
@@ -448,7 +437,7 @@ def as_comment(old: Version, new: Version, longest: int = 0, whole: str = "") ->
 
 
 def _brief(differences: Sequence[Change]) -> Iterator[str]:
-    """Yield the differences, those that are only looked at by one version as a count for each module."""
+    """Yield the differences; what only one version looks at is counted by module."""
     counted: dict[tuple[str, str], int] = {}
     for change in differences:
         if change.seen_by:
@@ -501,7 +490,7 @@ def _state(old: Version, new: Version) -> Iterable[str]:
 
 
 def _is_said(condition: Condition, explained: set[str], version: Version) -> bool:
-    """Return whether a difference that is listed already says so."""
+    """Return whether a listed difference already implies a condition."""
     about = {condition.subject, f"len({condition.subject})"}
     match condition:
         case guards.State():

@@ -1,13 +1,13 @@
-"""All conditions of a version as a Python function, in a file of its own.
+"""All conditions of a version as a Python function, in a separate file.
 
-They are in sections: arguments, what the function closes over, its objects layer by layer, modules and globals, torch's
-state. What repeats from layer to layer is written once. What of it matters to a call is in the full code
-(:mod:`depyf.views.dump.guards.call`).
+In sections: arguments, variables of the enclosing function, its objects layer by layer, modules and globals, torch's
+state. What repeats from layer to layer is written once.
 """
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -28,6 +28,7 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     """Return the file with all conditions of a version.
 
     Args:
+        version: the version.
         before: the version that it is compared with; the differences are above the function. Where they take more
             than :data:`MOST_LINES` lines, what only one version looks at is counted there, and listed at the end.
     """
@@ -39,39 +40,26 @@ def guards_file(version: Version, before: Version | None = None) -> str:
     frame = version.frame
     resumed = resumed_function(frame.code_name)
     title = f"{frame.title or frame.name}{f' from line {resumed[1]} on' if resumed else ''}"
-    head = f'"""All conditions of version {version.label} of {title}.\n\n'
+    head = f"All conditions of version {version.label} of {title}.\n\n"
     if version.failed:
-        head = "\n".join([f'"""Conditions of compilation {version.label} of {title}, which failed.', "", *(
+        head = "\n".join([f"Conditions of compilation {version.label} of {title}, which failed.", "", *(
             line for text in no_version(version.compilation) for line in prose(text, "", "  ")), "", ""])
     head += "A comment after a condition says which line made torch ask for it.\n" if files else ""
     head += "Files:\n" + "".join(shortened) if shortened else ""
     body = f"{function}\n\n{helpers(function)}".rstrip() + "\n"
     body += "".join(f"{line}\n" for line in ["", "", *below]) if below else ""
-    return (f'{_escaped(head.rstrip())}\n"""\n\nfrom __future__ import annotations\n\n{imports(body)}\n\n{body}')
-
-
-def _escaped(text: str) -> str:
-    opening, body = text[:3], text[3:]
-    return opening + body.replace("\\", "\\\\").replace('"', "'")
+    head = head.rstrip().replace("\\", "\\\\").replace('"', "'")
+    return (f'"""{head}\n"""\n\nfrom __future__ import annotations\n\n{imports(body)}\n\n{body}')
 
 
 def guard_lines(version: Version, before: Version | None = None) -> list[Line]:
-    """Return the lines of the function with all conditions.
-
-    Args:
-        before: the version that it is compared with; the differences are above the function, or where they are many
-            how many there are.
-    """
+    """Return the lines of the function with all conditions, under the differences from ``before`` in brief."""
     above, _ = _differences(version, before)
     return [*((line, None) for line in above), *_function(version)]
 
 
 def _differences(version: Version, before: Version | None, whole: str = "") -> tuple[list[str], list[str]]:
-    """Return the differences above the function, and all of them where those are in brief.
-
-    Args:
-        whole: where a reader finds all of them (default: the file with the guards).
-    """
+    """Return the differences above the function, and all of them (which are in ``whole``) where those are in brief."""
     lines = as_comment(before, version) if before is not None else []
     if before is None or len(lines) <= MOST_LINES:
         return lines, []
@@ -86,7 +74,9 @@ def _function(version: Version) -> list[Line]:
         return [*lines, *failed, ("    return False", None)]
     if not version.conditions:
         return [*lines, ("    # torch gave no guards", None), ("    return True", None)]
-    lines += [(f'    """{_counts(version)}"""', None), *failed]
+    number, conditions = len(version.entry.guards), len(version.conditions)
+    more = f" (Torch has {number} guards, of which some say the same.)" if number != conditions else ""
+    lines += [(f'    """{count(conditions, "condition")}.{more}"""', None), *failed]
     if version.why_dead:
         lines += [(line, None) for line in comment(f"dead: {version.why_dead}", 4, 2)]
     lines.append(("    return (", None))
@@ -97,36 +87,26 @@ def _function(version: Version) -> list[Line]:
     return [*lines, ("    )", None)]
 
 
-def _counts(version: Version) -> str:
-    guards, conditions = len(version.entry.guards), len(version.conditions)
-    more = f" (Torch has {guards} guards, of which some say the same.)" if guards != conditions else ""
-    return f"{count(conditions, 'condition')}.{more}"
-
-
 def definition(name: str, parameters: str) -> list[str]:
     """Return ``def name(parameters):``, on several lines where it is long."""
     line = f"def {name}({parameters}):"
     if len(line) <= WIDTH:
         return [line]
-    lines, row = [f"def {name}("], ""
-    for parameter in parameters.split(", "):
-        if len(row) + len(parameter) + 6 > WIDTH:
-            lines.append(f"    {row.rstrip()}")
-            row = ""
-        row += f"{parameter}, "
-    return [*lines, f"    {row.rstrip()}", "):"]
+    rows = textwrap.wrap(f"{parameters},", WIDTH, initial_indent="    ", subsequent_indent="    ",
+                         break_long_words=False, break_on_hyphens=False)
+    return [f"def {name}(", *rows, "):"]
 
 
 @cached
 def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
-    """Return the conditions of each section, what repeats from layer to layer once."""
+    """Return the conditions of each section, folded by layer."""
     return [fold([Item(version.sizes.text(one), one.subject, (one,)) for one in members])
             for _, members in sections(version)]
 
 
 @cached
 def sections(version: Version) -> list[tuple[str, list[Condition]]]:
-    """Return the conditions by what they are about, with a title for each."""
+    """Return the conditions by subject, with a title for each section."""
     groups: dict[tuple[str, str], list[Condition]] = {}
     for one in version.conditions:
         groups.setdefault((one.section, one.root if one.section == OBJECTS else ""), []).append(one)
@@ -165,12 +145,7 @@ def guard_groups(version: Version) -> list[GuardGroup]:
 def _conditions(
     folded: Iterable[Item[Condition] | Block[Condition]], files: Mapping[str, str], indent: int, is_first: bool
 ) -> Iterator[Line]:
-    """Yield the lines of conditions that ``and`` joins.
-
-    Args:
-        files: short names of files.
-        is_first: no condition is before them.
-    """
+    """Yield the lines of conditions that ``and`` joins; ``files`` has the short names of files."""
     for each in folded:
         if isinstance(each, Item):
             cause = each.payloads[0].cause
@@ -191,7 +166,8 @@ def joined(text: str, remark: str, is_first: bool, indent: int) -> list[str]:
     """Return the lines of a condition that ``and`` joins to those before it.
 
     Args:
-        remark: a comment, which has a line of its own above the condition where there is no room.
+        text, is_first, indent: the condition.
+        remark: a comment, on a separate line above the condition where there is no room.
     """
     lines = broken(f"{'' if is_first else 'and '}{f'({text})' if is_loose(text) else text}", indent)
     if len(lines[-1]) + len(remark) > WIDTH:
@@ -283,32 +259,32 @@ _DEFINED = {
 
 def helpers(text: str) -> str:
     """Return the definitions of the helpers that a text calls; empty if it calls none."""
-    parts = [source for name, source in _DEFINED.items() if f"{name}(" in text and stands(f"{name}\\(", r"\w", text)]
+    parts = [source for name, source in _DEFINED.items() if f"{name}(" in text and occurs(f"{name}\\(", r"\w", text)]
     # (The word is another one where the program has the name itself; the notes say which.)
     parts += [_NEW.replace("new", word, 1) for word in sorted(set(_MAKES.findall(text))) if f"def {word}(" not in text]
-    others = [name for name in _MEANINGS if f"{name}(" in text and stands(f"{name}\\(", r"\w", text)]
+    others = [name for name in _MEANINGS if f"{name}(" in text and occurs(f"{name}\\(", r"\w", text)]
     if others:
         parts.append(_BY_TORCH + "\n\n" + "\n".join(
             f"{name} = _checked_by_torch  # {_MEANINGS[name]}" for name in others) + "\n")
     return "\n\n".join(parts)
 
 
-def stands(form: str, not_before: str, text: str) -> bool:
-    """Return whether a form of fixed length stands in a text, behind none of some characters.
+def occurs(form: str, not_before: str, text: str) -> bool:
+    """Return whether a form of fixed length is in a text, after none of some characters.
 
-    The look behind comes last: a pattern that begins with letters is searched for much faster.
+    The look-behind comes last: a pattern that begins with letters is searched for much faster.
     """
     return re.search(rf"{form}(?<![{not_before}]{form})", text) is not None
 
 
 def imports(text: str) -> str:
     """Return the imports that a text with its helpers needs."""
-    needed = [name for name in ("math", "re", "torch") if stands(rf"{name}\.", r"\w.", text)]
+    needed = [name for name in ("math", "re", "torch") if occurs(rf"{name}\.", r"\w.", text)]
     lines = [f"import {name}" for name in needed]
     if "torch" in needed:
         lines = [*lines[:-1], *([""] if len(lines) > 1 else []), lines[-1]]
     names = [name for name, form in (("device", r"device\("), ("inf", r"inf\b(?!\()"), ("nan", r"nan\b(?!\()"))
-             if stands(form, r"\w.'\"", text)]
+             if occurs(form, r"\w.'\"", text)]
     if "utils_device." in text:
         lines.append("import torch.utils._device as utils_device")
     if names:
