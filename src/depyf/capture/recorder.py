@@ -1,12 +1,12 @@
-"""The recorder: takes each record as it is complete, appends it to the log, and tells who waits for it.
+"""The recorder: appends each record to the log as soon as it is complete, and has files written and linked.
 
     recorder.stage("__compiled_fn_1", stage, inputs)
         log     {"record":"stage","graph":"__compiled_fn_1",...} is a line more of records.jsonl
-        writer  __compiled_fn_1.Captured_Graph.0.py is there: running code may name it from now on
+        writer  __compiled_fn_1.Captured_Graph.0.py exists: running code may name it from now on
     recorder.runs("__compiled_fn_1", "Captured_Graph", stage.file, gm)
         linker  the graph's function has the lines of that file
 
-What was appended need not stay in memory: :meth:`Recorder.read` gives it again.
+What was appended need not stay in memory: :meth:`Recorder.read` returns it again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 
 class DumpWriter(Protocol):
-    """Writes the files that running code names (``depyf.views.dump.directory``). Records say what they are called."""
+    """Writes the files that running code names (``depyf.views.dump.directory``). Their names are in the records."""
 
     names: FileNames
     #: Whether it writes anything. If not, texts are recorded as torch printed them.
@@ -61,14 +61,14 @@ class DumpWriter(Protocol):
         """
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
-        """Write a code object itself; ``kind`` says which of those of one function it is."""
+        """Write a code object of a function: ``"original"``, ``"transformed"`` or ``"recompiled"``."""
 
     def path_of(self, name: str) -> str:
         """Return the path of a file, whether it is written yet or not."""
 
 
 class Linker(Protocol):
-    """Ties running code to files (``depyf.link``)."""
+    """Links running code to files (``depyf.link``)."""
 
     def link_transformed(
         self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
@@ -88,24 +88,24 @@ class Recorder:
 
     Args:
         log: the file of records.
-        writer: writes what must be there at once.
-        linker: ties what runs to the files; ``None``: nothing is tied.
-        guarded: runs an action; an error of it is reported (``Session.attempt``).
+        writer: writes the files that are needed at once.
+        linker: links what runs to the files; ``None`` to link nothing.
+        attempt: runs an action and reports an error of it (``Session.attempt``).
     """
 
     def __init__(
         self, log: RecordLog, writer: DumpWriter, linker: Linker | None,
-        guarded: Callable[[Callable[[], Any], Any], Any],
+        attempt: Callable[[Callable[[], Any], Any], Any],
     ) -> None:
         self.writer = writer
         self.linker = linker
         self.names = writer.names
         self._log = log
-        self._guarded = guarded
+        self._attempt = attempt
 
     def append(self, record: R) -> Recorded[R]:
-        """Append a record. Where that cannot be done, return it as it is: all else goes on."""
-        recorded: Recorded[R] = self._guarded(lambda: self._log.append(record), record)
+        """Append a record. Where that cannot be done, return it as it is: all else continues."""
+        recorded: Recorded[R] = self._attempt(lambda: self._log.append(record), record)
         return recorded
 
     def read(self, recorded: Recorded[R]) -> R:
@@ -113,22 +113,13 @@ class Recorder:
         return self._log.read(recorded)
 
     def stage(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> Recorded[StageOfGraph]:
-        """Append a text of a stage and have its file written.
-
-        Args:
-            graph: its name.
-            inputs: of its captured graph.
-        """
+        """Append a text of a stage and have its file written."""
         recorded = self.append(StageOfGraph(graph, stage))
         self.writer.graph(graph, stage, inputs)
         return recorded
 
     def kernel(self, graph: str, kernel: Kernel, module: Any) -> Recorded[KernelOfGraph]:
-        """Append a module that Inductor generated, have its file written, and link what runs to that.
-
-        Args:
-            module: what runs.
-        """
+        """Append the text of a module that Inductor generated, have its file written, and link the module to that."""
         recorded = self.append(KernelOfGraph(graph, kernel))
         self.writer.kernel(kernel)
         if self.linker is not None:
@@ -141,7 +132,7 @@ class Recorder:
             self.linker.link_graph(graph, stage, target, self.writer.path_of(file))
 
     def end(self, record: EndOfRecording, notes: Iterable[str]) -> None:
-        """Append that the run came to its end, with the notes on it."""
+        """Append the end of the run, with the notes on it."""
         self._log.end(record, notes)
 
     def close(self) -> None:

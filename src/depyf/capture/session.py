@@ -39,7 +39,6 @@ from ..records.store import PLAIN_STANCES, UNDER_STANCE
 from ..torch_text import events
 from ..torch_text.modules import callers, module_calls
 from . import apart
-from .caches import bypass_poor_caches, watch_caches
 from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
 from .graphs import GraphBuilder, Graphs
@@ -126,7 +125,7 @@ class Session:
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("graphs that a backend shows", lambda: hooks.on_shown_graph(self._safely(self._on_shown_graph))),
             ("stances", lambda: hooks.on_stance(self._safely(self._on_stance))),
-            ("caches", lambda: watch_caches(self.caches, self.note)),
+            ("caches", lambda: torch_caches.watch_caches(self.caches, self.note)),
         ):
             self._install(what, install)
         for api, what, later in (
@@ -134,7 +133,7 @@ class Session:
                 self._safely(self._before_aot), self._safely(self._on_aot_graph))),
             (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
             (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
-                bypass_poor_caches(self.note) if self.caches == "separate" else None)),
+                torch_caches.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
         ):
             self._when_imported(api, what, later)
 

@@ -117,7 +117,7 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
 
 @functools.cache
 def _defaults(kind: Any) -> list[tuple[str, Any]]:
-    """Return ``(field, default)`` of each field of a record. (Cached: a large model has a million fields.)."""
+    """Return ``(field, default)`` of each field of a record, cached: a large model has a million fields."""
     return [(field.name, field.default_factory() if callable(field.default_factory) else field.default)
             for field in dataclasses.fields(kind)]
 

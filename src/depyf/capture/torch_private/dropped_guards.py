@@ -1,9 +1,9 @@
 """Guards that torch was told to drop (``options={"guard_filter_fn": ...}``), kept and checked beside the others.
 
-Torch builds all guards once, asks the filter, and builds those that are left once more (torch/_dynamo/guards.py,
-``CheckFunctionManager.__init__``). The first ones are kept here. A condition that always holds is added behind the last
+Torch builds all guards, calls the filter, and builds the remaining guards again (torch/_dynamo/guards.py,
+``CheckFunctionManager.__init__``). The first ones are kept here. A condition that always holds is added after the last
 guard of the version: torch evaluates it when all others hold, with the local variables of the frame, so it sees each
-call that the version serves, and holds the dropped guards against it.
+call that the version serves, and evaluates the dropped guards for it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ class FullGuards:
             setattr(self.manager, name, getattr(left, name, None))
         return str(private_api.GUARD_REASON.get()(self.manager, local, None, None)).removeprefix("None: ")
 
-
     def function(self) -> tuple[str, tuple[str, int] | None]:
         """Return the name of the function, and where it begins, where torch still knows them."""
         entry = getattr(self.kept(), "cache_entry", None)
@@ -78,10 +77,10 @@ def full_guards(guard_manager: Any) -> FullGuards | None:
 
 
 def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Undo:
-    """Keep the guards that torch drops from now on.
+    """Keep the guards that torch drops, until what is returned is called.
 
     Args:
-        on_call: is told of each call that a version with dropped guards serves, until what is returned is called.
+        on_call: called for each call that a version with dropped guards serves.
 
     Raises:
         MissingPrivateApi: this torch builds its guards in another way.
@@ -90,26 +89,20 @@ def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Un
     first: dict[int, Any] = {}  # by the identity of the object that builds: the guards before the filter is asked
     on = True
 
-    def make_build(original: Any) -> Any:
-        def build_guards(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, *args, **kwargs)
-            first.setdefault(id(self), result[1])
-            return result
+    def build_guards(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        first.setdefault(id(self), result[1])
+        return result
 
-        return build_guards
-
-    def make_init(original: Any) -> Any:
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            first.pop(id(self), None)
-            try:
-                original(self, *args, **kwargs)
-            finally:
-                manager = first.pop(id(self), None)
-            kept = self.guard_manager
-            if on and manager is not None and manager is not kept:
-                watch(FullGuards(str(private_api.COMPILE_ID.get()() or "?"), manager, weakref.ref(kept)), kept)
-
-        return init
+    def init(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+        first.pop(id(self), None)
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            manager = first.pop(id(self), None)
+        kept = self.guard_manager
+        if on and manager is not None and manager is not kept:
+            watch(FullGuards(str(private_api.COMPILE_ID.get()() or "?"), manager, weakref.ref(kept)), kept)
 
     def watch(full: FullGuards, kept: Any) -> None:
         _full[kept] = full
@@ -122,7 +115,7 @@ def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Un
 
         kept.root.add_epilogue_lambda_guard(always, [ALWAYS], None)
 
-    undo = [replaced(private_api.BUILD_GUARDS, make_build), replaced(private_api.MAKE_GUARDS, make_init)]
+    undo = [replaced(private_api.BUILD_GUARDS, build_guards), replaced(private_api.MAKE_GUARDS, init)]
 
     def leave() -> None:
         nonlocal on

@@ -200,14 +200,11 @@ def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Calla
 def on_post_grad(after: Callable[[Any], None]) -> Undo:
     """``after(graph module)`` once Inductor's passes have changed a graph that it then makes kernels of."""
 
-    def make(original: Any) -> Any:
-        def passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(gm, *args, **kwargs)
-            caller = sys._getframe(2)
-            if caller.f_code.co_name != private_api.POST_GRAD.attribute:  # an inner graph comes first
-                after(gm)
-            return result
+    def passes(original: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(gm, *args, **kwargs)
+        caller = sys._getframe(2)
+        if caller.f_code.co_name != private_api.POST_GRAD.attribute:  # an inner graph comes first
+            after(gm)
+        return result
 
-        return passes
-
-    return hooks.replaced(private_api.POST_GRAD, make)
+    return hooks.replaced(private_api.POST_GRAD, passes)
