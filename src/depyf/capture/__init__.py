@@ -8,3 +8,7 @@
 When the run ends, ``Session.capture`` returns the whole :class:`~depyf.records.model.Capture`. ``live.py`` makes the
 same of a function that is compiled already, ``trace_log.py`` of a log that torch alone wrote.
 """
+
+#: What is done with torch's compile caches: separate the entries that are made meanwhile from others; use no cache; use
+#: them as they are, without what an entry lacks. (Imported while the interpreter starts.)
+CACHES = ("separate", "bypass", "use")

@@ -49,7 +49,7 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
 
     Args:
         code: the transformed code.
-        variables: of the frame that was compiled: its locals and free variables.
+        variables: locals and free variables of the frame that was compiled.
         namespace: its globals.
     """
     walk = _Walk(code, variables, namespace)

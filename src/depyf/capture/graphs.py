@@ -71,12 +71,7 @@ class GraphBuilder:
 
 
 class Graphs:
-    """All graphs of a session.
-
-    Args:
-        recorder: takes each stage and kernel as soon as its graph has a name.
-        attempt: runs an action and reports an error of it (``Session.attempt``).
-    """
+    """All graphs of a session; ``attempt`` is the session's."""
 
     def __init__(self, recorder: Recorder, attempt: Callable[[Callable[[], None], None], None]) -> None:
         self._recorder = recorder
@@ -95,8 +90,7 @@ class Graphs:
     def current(self, ids: CompileId, new: bool = False) -> GraphBuilder:
         """Return the graph of a compilation that is in progress; begin one where there is none.
 
-        Args:
-            new: one begins, unless the last one was not captured yet.
+        With ``new`` begin one, unless the last one was not captured yet.
         """
         if new:
             self._of_call.pop(ids.key, None)
@@ -222,12 +216,7 @@ class Graphs:
                 builder.name, stage, self._recorder.names.of_stage(builder.name, *key), target))
 
     def add_kernel(self, builder: GraphBuilder, text: str, path: str, module: Any) -> None:
-        """Add a module that Inductor generated, unless the graph has it.
-
-        Args:
-            path: of torch's own file.
-            module: what runs.
-        """
+        """Add a module that Inductor generated, with the path of torch's own file, unless the graph has it."""
         if path in builder.kernels:
             return
         kernel = Kernel(len(builder.kernels), text, path, builder.compile_id)

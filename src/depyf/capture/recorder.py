@@ -86,11 +86,7 @@ class Linker(Protocol):
 class Recorder:
     """Appends records, and has the files that running code names written and linked at once.
 
-    Args:
-        log: the file of records.
-        writer: writes the files that are needed at once.
-        linker: links what runs to the files; ``None`` to link nothing.
-        attempt: runs an action and reports an error of it (``Session.attempt``).
+    ``attempt`` is the session's; without a linker nothing is linked.
     """
 
     def __init__(

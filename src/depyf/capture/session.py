@@ -139,7 +139,7 @@ class Session:
 
     def _when_imported(self, api: private_api.PrivateApi, what: str, install: Callable[[], hooks.Undo | None]) -> None:
         """Install a hook once torch has imported the module that holds a name; at once where torch has none."""
-        module = api.places[0].partition(":")[0]
+        module, _ = api.first_place
         if importlib.util.find_spec(module) is None:  # (of a package that is imported)
             self._install(what, install)
             return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from ..capture import CACHES
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
@@ -149,7 +151,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     watched.add_argument("--link", action=argparse.BooleanOptionalAction, default=None,
                          help="tie running code to the files at once, for tracebacks (default: when depyf.debug() is "
                               "entered, and under a debugger)")
-    watched.add_argument("--caches", choices=("separate", "bypass", "use"), default="separate",
+    watched.add_argument("--caches", choices=CACHES, default="separate",
                          help="torch's compile caches: keep entries of watched runs apart (default), do not use them, "
                               "or use them as they are and lose what an entry does not hold")
     watched.add_argument("--check", type=_count, default=0, metavar="N",

@@ -97,27 +97,8 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
         shared: the directory is also ours if another rank of the same launch has made the mark.
     """
     path = os.path.join(run, MARK)
-    # Written elsewhere and linked: the mark is complete or absent, and never replaces another.
-    aside = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    if not any(map(_OF_A_RUN.fullmatch, os.listdir(run))):
-        with open(aside, "w", encoding="utf-8") as file:
-            file.write(mark)
-        try:
-            os.link(aside, path)
-        except FileExistsError:
-            pass  # another process was faster
-        except OSError:  # a file system without links
-            try:
-                with open(path, "x", encoding="utf-8") as file:
-                    file.write(mark)
-            except FileExistsError:
-                pass
-            else:
-                return True
-        else:
-            return True
-        finally:
-            os.unlink(aside)
+    if not any(map(_OF_A_RUN.fullmatch, os.listdir(run))) and _marked(path, mark):
+        return True
     if not shared:
         return False
     for _ in range(100):
@@ -129,6 +110,26 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
             return text == mark
         time.sleep(0.02)  # another rank is writing it, where there are no links
     return False
+
+
+def _marked(path: str, mark: str) -> bool:
+    """Create a file, complete or not at all; return whether that was done: another process may be faster."""
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(mark)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        try:
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(mark)
+        except FileExistsError:
+            return False
+    finally:
+        os.unlink(temporary)
+    return True
 
 
 # --- The lines of ``records.jsonl`` that are no records: the first one, notes, the last one ----------

@@ -6,44 +6,32 @@ import contextlib
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..import_hook import when_imported
 from . import hooks, private_api
 from .shared import leave_traceback
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """A function of torch's that is called at a moment, and the module that it is in."""
 
     module: str
     function: str
 
-    @classmethod
-    def of(cls, api: private_api.PrivateApi) -> Moment:
-        """Return that at which a private API is called."""
-        module, _, function = api.places[0].partition(":")
-        return cls(module, function)
-
 
 #: A frame is about to be compiled.
-FRAME = Moment.of(private_api.COMPILED_FRAME)
+FRAME = Moment(*private_api.COMPILED_FRAME.first_place)
 #: What ``torch.compile`` returned is about to run.
-CALL = Moment.of(private_api.STANCE)
+CALL = Moment(*private_api.STANCE.first_place)
 
 
 def before_next(moment: Moment, module: ModuleType, action: Callable[[], None]) -> Callable[[], None]:
     """Have the action called once, in whatever thread, right before the next such moment; return what cancels it.
 
-    Torch is as it was before when that happens.
-
-    Args:
-        moment: when.
-        module: of the moment, imported.
-        action: must not raise, unless the program is to see it.
+    Torch is as it was before when that happens. The module is that of the moment, imported; what the action raises
+    reaches the program.
     """
     name = moment.function
     original = getattr(module, name)
@@ -88,10 +76,9 @@ def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[]
     """Have the action called once, before torch compiles a frame, a graph without one, or continues an earlier one.
 
     (A backward graph may be compiled long after its forward graph. Torch's trace reports that, and direct calls of
-    its compilers.) Returns what cancels it.
+    its compilers.) The action must not raise. Returns what cancels it.
 
     Args:
-        action: must not raise.
         frames: before a frame is compiled, too.
     """
     undo: list[Callable[[], None]] = []

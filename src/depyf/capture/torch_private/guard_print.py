@@ -30,10 +30,7 @@ _OF_DYNAMO = "__"
 def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
     """Return a printed tree of guards with the names of objects that are compared by their ids.
 
-    Args:
-        text: the tree.
-        values: local variables of the frame that is being compiled.
-        namespace: its globals.
+    ``values`` and ``namespace`` are local variables and globals of the frame that is being compiled.
     """
     members: dict[str, dict[int, str]] = {}
 

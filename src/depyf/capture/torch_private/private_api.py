@@ -57,6 +57,12 @@ class PrivateApi:
         return not self.lost.startswith("nothing")
 
     @property
+    def first_place(self) -> tuple[str, str]:
+        """Its module and name in the newest torch, known without importing that."""
+        module, _, name = self.places[0].partition(":")
+        return module, name
+
+    @property
     def module(self) -> str:
         """The module that it is in."""
         return self._resolve()[0].partition(":")[0]

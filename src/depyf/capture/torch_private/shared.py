@@ -29,9 +29,7 @@ class SharedPatch(Generic[Wanted]):
     def acquire(self, wish: Wanted, make: Callable[[SharedPatch[Wanted]], Undo]) -> Undo:
         """Add a wish; what is returned withdraws it.
 
-        Args:
-            wish: what is wanted.
-            make: makes the change, where it is not made, and returns what undoes it. The change reads :attr:`wanted`.
+        ``make`` makes the change, where it is not made, and returns what undoes it. The change reads :attr:`wanted`.
         """
         user = object()  # two users may want the same
         with self._lock:

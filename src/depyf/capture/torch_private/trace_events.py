@@ -162,7 +162,7 @@ class _NoTraceback:
 
 def _without_torchs_stack(metadata_fn: Callable[[], Any]) -> Callable[[], Any]:
     """Return a function that makes an event's metadata without frames of torch's own, but that of a backend."""
-    name = private_api.TRACEBACK.places[0].rpartition(":")[2]
+    _, name = private_api.TRACEBACK.first_place
     if type(metadata_fn) is not FunctionType or name not in metadata_fn.__code__.co_names:
         return metadata_fn
     return FunctionType(
