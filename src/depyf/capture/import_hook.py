@@ -1,4 +1,4 @@
-"""Run an action right after a module is imported for the first time, by whomever."""
+"""Run an action right after a module is imported for the first time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def when_imported(name: str, action: Callable[[ModuleType], None]) -> Callable[[
 
     Args:
         name: full name of the module.
-        action: must not raise: whoever imports the module would see it.
+        action: must not raise: the import would fail.
 
     Returns:
         A function that stops the waiting.

@@ -1,6 +1,6 @@
 """Facts about one live object: what reading a part of it, importing it or making an instance of it does.
 
-Nothing of the user's runs: attributes are looked up in dictionaries (:mod:`.static_lookup`), and only where the
+None of the user's code runs: attributes are looked up in dictionaries (:mod:`.static_lookup`), and only where the
 interpreter itself would do no more than that.
 """
 
@@ -83,17 +83,17 @@ def place_of_element(owner: Any, key: int | str) -> tuple[str, str] | None:
     if not container:
         return None
     inside = "_parameters" if container.startswith("Parameter") else "_modules"
-    held = vars(owner).get(inside)
-    if type(held) not in DICTIONARIES:
+    members = vars(owner).get(inside)
+    if type(members) not in DICTIONARIES:
         return None
     name: str | None = None
     if container == "Sequential" and type(key) is int:
-        name = list(held)[key] if 0 <= key < len(held) else None
+        name = list(members)[key] if 0 <= key < len(members) else None
     elif container in ("ModuleList", "ParameterList") and type(key) is int:
-        name = str(key) if 0 <= key < len(held) else None
+        name = str(key) if 0 <= key < len(members) else None
     elif container in ("ModuleDict", "ParameterDict") and type(key) is str:
         name = key
-    return (inside, name) if name is not None and name in held else None
+    return (inside, name) if name is not None and name in members else None
 
 
 # --- classes and functions ----------------------------------------------------------------------------
@@ -131,7 +131,7 @@ def well_known(value: Any) -> str:
     if not is_of(value, type, types.FunctionType, types.BuiltinFunctionType):
         return ""
     module = str(getattr(value, "__module__", ""))
-    module = module.partition("._")[2] or module  # names of torch's own packages stand in the adapter only
+    module = module.partition("._")[2] or module  # names of torch's own packages are in the adapter only
     name = f"{module}.{getattr(value, '__qualname__', '')}"
     return name if name in WELL_KNOWN else ""
 

@@ -38,6 +38,7 @@ from ..records.model import (
 from ..records.store import PLAIN_STANCES, UNDER_STANCE
 from ..torch_text import events
 from ..torch_text.modules import callers, module_calls
+from ..torch_text.wrapping import legal_graph
 from . import apart
 from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
@@ -311,11 +312,7 @@ class Session:
 
     def _text(self, printed: str) -> str:
         """Return torch's print of a graph as it is recorded: as Python, where a file of it is written at once."""
-        if not self.writer.writes:
-            return printed
-        from ..torch_text.wrapping import legal_graph
-
-        return legal_graph(printed)
+        return legal_graph(printed) if self.writer.writes else printed
 
     def _before_aot(self, stages: frozenset[str]) -> None:
         if private_api.READABLE_GRAPH.present():  # (otherwise there is torch's own print, in its trace)

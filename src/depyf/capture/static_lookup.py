@@ -46,7 +46,7 @@ def is_of(value: Any, *kinds: type) -> bool:
 
 
 def is_module(value: Any) -> bool:
-    """Return whether a value is a ``torch.nn.Module``; torch is not imported to tell."""
+    """Return whether a value is a ``torch.nn.Module``; torch is not imported for that."""
     return is_module_class(type(value))
 
 

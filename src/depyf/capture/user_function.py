@@ -124,7 +124,7 @@ def readable_name(qualified: str, line: int, this: Any = None, code: CodeType | 
 
     Args:
         qualified: as Python names it; a resume function goes by what it continues.
-        line: where it begins, which is all that tells lambdas apart.
+        line: where it begins, by which lambdas are distinguished.
         this: the first argument; the class of ``self`` is named where the qualified name names none.
     """
     # (dataclasses make methods in a function of this name)

@@ -54,7 +54,7 @@ class Entry:
         try:
             with unobserved():
                 answer = getattr(self.guard_manager, private_api.GUARD_CHECK.attribute)(dict(values))
-        except Exception as error:  # a guard may read an attribute of the user's that raises
+        except Exception as error:  # a guard may read a user's attribute that raises
             return GuardCheck(False, (f"a guard could not be evaluated ({type(error).__name__}: {error})",))
         return GuardCheck(bool(answer.result), tuple(map(str, answer.verbose_code_parts)),
                           int(answer.num_guards_executed))

@@ -17,7 +17,7 @@ def watched(
     """Have ``on_operation(operation, args, kwargs)`` run each operation and return its result.
 
     Raises:
-        MissingPrivateApi: this torch has no such modes, or cannot tell memory that is free from memory that is used.
+        MissingPrivateApi: this torch has no such modes, or does not distinguish free memory.
     """
     base: Any = private_api.DISPATCH_MODE.get()
     for api in (private_api.PYTREE, private_api.STORAGE_REFERENCE):

@@ -205,7 +205,7 @@ def _is_text(value: str, wanted: str) -> str:
 
 # --- the table ---------------------------------------------------------------------------------------
 BYTECODE_HOOK = PrivateApi(
-    ("torch._dynamo.convert_frame:register_bytecode_hook",), "tells of each code object that Dynamo made", "2.1",
+    ("torch._dynamo.convert_frame:register_bytecode_hook",), "reports each code object that Dynamo made", "2.1",
     "transformed code, full code, breakpoints in both, depyf.install()")
 COMPILED_FRAME = PrivateApi(
     ("torch._dynamo.convert_frame:_compile",),
@@ -214,7 +214,7 @@ COMPILED_FRAME = PrivateApi(
     takes("globals", "locals"))
 COMPILE_ARGUMENTS = PrivateApi(
     ("torch._dynamo.convert_frame:_compile",),
-    "what torch.compile was told for the frame being compiled: in its backend, as fullgraph=, and in hooks", "2.0",
+    "what torch.compile was given for the frame being compiled: in its backend, as fullgraph=, and in hooks", "2.0",
     "arguments of torch.compile", takes("compiler_fn", "one_graph", "hooks"), "compiler_fn, one_graph, hooks")
 GUARD_FILTER = PrivateApi(
     ("torch._dynamo.hooks:Hooks",), "the function among options= that drops guards", "2.7",
@@ -233,7 +233,7 @@ COMPILE_BACKEND = PrivateApi(
     both(mentions("kwargs"), mentions("dynamic")))
 INDUCTOR_MODES = PrivateApi(
     ("torch._inductor:list_mode_options",), "the options of Inductor that are those of a mode", "2.0",
-    "mode= of torch.compile: its options are told instead")
+    "mode= of torch.compile: its options are shown instead")
 COMPILING_DECORATORS = PrivateApi(
     ("torch._utils_internal",), "the module of the decorators between a frame and what compiles it", "2.0",
     "callers of compiled functions where torch's event leaves them out")
@@ -412,7 +412,7 @@ ENTRY_BACKEND = PrivateApi(
 BACKENDS = PrivateApi(
     ("torch._dynamo.eval_frame:cached_backends",),
     "the backends of the process: which one an entry is of, where there is no other", "2.0",
-    "nothing on a torch whose entries tell their backend", is_a(dict))
+    "nothing on a torch whose entries have their backend", is_a(dict))
 GUARD_CHECK = PrivateApi(
     ("torch._dynamo.guards:GuardManagerWrapper.check_verbose",),
     "torch's own answer whether a compiled version fits a call, and which guard does not hold", "2.5",
@@ -539,7 +539,7 @@ CHANGED_OPTIONS = PrivateApi(
     "why a graph was not in the cache is said without the options")
 INDUCTOR_OPTIONS = PrivateApi(
     ("torch._inductor.config:_config",), "the defaults of these options", "2.0",
-    "options that were set to their default are told as changed", is_a(dict))
+    "options that were set to their default are shown as changed", is_a(dict))
 AUTOGRAD_SETTINGS = PrivateApi(
     ("torch._functorch.config",), "no cache of AOTAutograd's while depyf.compare runs", "2.0",
     "depyf.compare may find no AOT graphs", has("patch", "enable_autograd_cache"))

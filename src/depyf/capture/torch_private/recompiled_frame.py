@@ -161,9 +161,9 @@ def _of_attribute(node: ast.Attribute, local: Any, namespace: Any) -> Any:
         case "cell_contents" if type(owner) is CellType:
             return owner.cell_contents
         case name if name not in ("__code__", "__closure__", "cell_contents"):
-            held = object.__getattribute__(owner, "__dict__")
-            if isinstance(held, dict):
-                return held[name]
+            attributes = object.__getattribute__(owner, "__dict__")
+            if isinstance(attributes, dict):
+                return attributes[name]
     return MISSING
 
 

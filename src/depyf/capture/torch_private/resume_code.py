@@ -91,7 +91,7 @@ def _made_by(factory: FunctionType) -> CodeType | None:
 
 
 def is_resume(code: CodeType) -> bool:
-    """Return whether Dynamo made a code object to go on after a graph break."""
+    """Return whether Dynamo made a code object to continue after a graph break."""
     return code.co_name.startswith((private_api.RESUME_CODE.key, "<resume"))
 
 
