@@ -1,9 +1,9 @@
 """Guards that a filter drops (``options={"guard_filter_fn": ...}``), checked with the others all the same.
 
 Torch builds all guards, calls the filter, and builds the remaining guards again (torch/_dynamo/guards.py,
-``CheckFunctionManager.__init__``). The first ones are stored here. A condition that always holds is added after
-the last guard of the version: torch evaluates it when all others hold, with the local variables of the frame, so it sees each
-call that the version serves, and evaluates the dropped guards for it.
+``CheckFunctionManager.__init__``). The first ones are stored here. A condition that always holds is added after the
+last guard of the version: torch evaluates it when all others hold, with the local variables of the frame, so it sees
+each call that the version serves, and evaluates the dropped guards for it.
 """
 
 from __future__ import annotations
