@@ -48,14 +48,10 @@ class FullPaths:
                     name_of_file = file[max(file.rfind("/"), file.rfind(os.sep)) + 1 :]
                     self._by_name.setdefault(name_of_file, []).append(file)
         for file in self._by_name.get(name, ()):
-            if _is_cut(shown, file) and os.path.isabs(file) and shorten(file) == shown:
+            if file.endswith(shown) and not file.endswith((os.sep + shown, "/" + shown)) \
+                    and os.path.isabs(file) and shorten(file) == shown:
                 return file
         return shown
-
-
-def _is_cut(shown: str, file: str) -> bool:
-    """Return whether a path ends in another one, which begins in the middle of a name."""
-    return file.endswith(shown) and not file.endswith((os.sep + shown, "/" + shown))
 
 
 def cut_paths(files: Iterable[str]) -> dict[str, str]:

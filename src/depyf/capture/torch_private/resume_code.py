@@ -42,7 +42,9 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
             value = getattr(value, private_api.ORIGINAL_CALLABLE.key, value)
             if isinstance(value, FunctionType):
                 parameters = value.__code__.co_varnames[: value.__code__.co_argcount]
-                resumes[name] = Resume(_made_by(value) or value.__code__, parameters)
+                # (A factory has the code of the functions that it makes in its closure.)
+                made = [each for each in closure_values(value).values() if isinstance(each, CodeType)]
+                resumes[name] = Resume(made[0] if made else value.__code__, parameters)
             elif isinstance(value, functools.partial) and value.func is FunctionType:
                 resumes[name] = Resume(value.args[0], ("closure",))
     for value in transformed.co_consts:
@@ -83,11 +85,6 @@ def traced_code(code: CodeType) -> TracedCode | None:
     # (The instructions know their final offsets now. Up to 2.8 there is no second result.)
     traced = result[0] if isinstance(result, tuple) else result
     return TracedCode(traced, {offset: each.offset for offset, each in before})
-
-
-def _made_by(factory: FunctionType) -> CodeType | None:
-    """Return the code of the functions that a factory makes, which is in its closure."""
-    return next((value for value in closure_values(factory).values() if isinstance(value, CodeType)), None)
 
 
 def is_resume(code: CodeType) -> bool:
