@@ -201,7 +201,7 @@ OF_HOOK = {
     "_after_backend": "",
     "_before_aot": "",
     "_on_aot_graph": r"__compiled_fn.*\.(For|Back)ward_graph\..*",
-    "_on_lines": "",
+    "_on_line": "",
     "_on_frame": "",
 }
 

@@ -65,7 +65,6 @@ class Codes:
         self._attempt = attempt
         self._note = note
         self._of: dict[Key, list[CodeBuilder]] = {}
-        self._files: tuple[tuple[int, int], list[Any]] = (0, 0), []
         self._names = FunctionNames()
         self._guards: dict[tuple[int, int, int], Recorded[GuardsOfEntry]] = {}
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
@@ -93,15 +92,10 @@ class Codes:
             self._asked[id(code)] = has_tensors
 
     def known_files(self) -> list[Any]:
-        """Return the names of files that guards may mean; the same list until there may be more."""
-        number = len(self._of), len(sys.modules)
-        if self._files[0] != number:
-            files: list[Any] = self.own_files()
-            # (Not an attribute of the module: one that has none may make it, at the user's cost.)
-            files += [vars(module).get("__file__") for module in list(sys.modules.values())
-                      if isinstance(module, ModuleType)]
-            self._files = number, files
-        return self._files[1]
+        """Return the names of files that guards may mean."""
+        # (Not an attribute of the module: one that has none may make it, at the user's cost.)
+        return [*self.own_files(), *(vars(module).get("__file__") for module in list(sys.modules.values())
+                                     if isinstance(module, ModuleType))]
 
     def own_files(self) -> list[str]:
         """Return the files of the functions that were compiled."""

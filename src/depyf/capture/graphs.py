@@ -198,7 +198,8 @@ class Graphs:
             python = not shown_as or not legal_graph(text).startswith(NOT_PYTHON)
             named = replace(unnamed, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
             builder.stages[key] = StageOfGraph(builder.name, named)  # (stays where it cannot be recorded)
-            builder.stages[key] = self._recorder.stage(builder.name, named, self.inputs(builder))
+            builder.stages[key] = self._recorder.append(StageOfGraph(builder.name, named))
+            self._recorder.writer.graph(builder.name, named, self.inputs(builder))
 
         builder.when_named(record)
 
@@ -212,8 +213,8 @@ class Graphs:
         """Link what runs of the last text of a stage to its file."""
         key = builder.last(stage)
         if key is not None:
-            builder.when_named(lambda: self._recorder.runs(
-                builder.name, stage, self._recorder.names.of_stage(builder.name, *key), target))
+            builder.when_named(lambda: self._recorder.link(
+                builder.name, stage, target, self._recorder.names.of_stage(builder.name, *key)))
 
     def add_kernel(self, builder: GraphBuilder, text: str, path: str, module: Any) -> None:
         """Add a module that Inductor generated, with the path of torch's own file, unless the graph has it."""
@@ -225,7 +226,9 @@ class Graphs:
         def record() -> None:
             named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
             builder.kernels[path] = KernelOfGraph(builder.name, named)
-            builder.kernels[path] = self._recorder.kernel(builder.name, named, module)
+            builder.kernels[path] = self._recorder.append(KernelOfGraph(builder.name, named))
+            self._recorder.writer.kernel(named)
+            self._recorder.link(builder.name, f"kernel_{kernel.index}", module, named.file)
 
         builder.when_named(record)
 

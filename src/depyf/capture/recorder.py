@@ -1,9 +1,10 @@
 """The recorder: appends each record to the log as soon as it is complete, and has files written and linked.
 
-    recorder.stage("__compiled_fn_1", stage, inputs)
-        log     {"record":"stage","graph":"__compiled_fn_1",...} is a line more of records.jsonl
+    recorder.append(StageOfGraph("__compiled_fn_1", stage))
+        log     {"record":"stage","graph":"__compiled_fn_1",...} is another line of records.jsonl
+    recorder.writer.graph("__compiled_fn_1", stage, inputs)
         writer  __compiled_fn_1.Captured_Graph.0.py exists: running code may name it from now on
-    recorder.runs("__compiled_fn_1", "Captured_Graph", stage.file, gm)
+    recorder.link("__compiled_fn_1", "Captured_Graph", gm, stage.file)
         linker  the graph's function has the lines of that file
 
 What was appended need not stay in memory: :meth:`Recorder.read` returns it again.
@@ -24,8 +25,6 @@ from ..records.model import (
     GraphInput,
     GraphStage,
     Kernel,
-    KernelOfGraph,
-    StageOfGraph,
     TransformedCode,
     UserFunction,
 )
@@ -108,21 +107,7 @@ class Recorder:
         """Return a record again, from its place in the log."""
         return self._log.read(recorded)
 
-    def stage(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> Recorded[StageOfGraph]:
-        """Append a text of a stage and have its file written."""
-        recorded = self.append(StageOfGraph(graph, stage))
-        self.writer.graph(graph, stage, inputs)
-        return recorded
-
-    def kernel(self, graph: str, kernel: Kernel, module: Any) -> Recorded[KernelOfGraph]:
-        """Append the text of a module that Inductor generated, have its file written, and link the module to that."""
-        recorded = self.append(KernelOfGraph(graph, kernel))
-        self.writer.kernel(kernel)
-        if self.linker is not None:
-            self.linker.link_graph(graph, f"kernel_{kernel.index}", module, self.writer.path_of(kernel.file))
-        return recorded
-
-    def runs(self, graph: str, stage: str, file: str, target: Any) -> None:
+    def link(self, graph: str, stage: str, target: Any, file: str) -> None:
         """Link what runs of a stage to its file."""
         if self.linker is not None:
             self.linker.link_graph(graph, stage, target, self.writer.path_of(file))

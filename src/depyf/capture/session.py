@@ -116,12 +116,12 @@ class Session:
         """
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
-            ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_lines))),
+            ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_line))),
             ("resume functions of closures", lambda: resume_code.install(self._report)),
             ("frames without tensors", lambda: hooks.on_frame(self._safely(self._on_frame))),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: trace_events.on_trace(
-                self._safely(self._on_trace), self._safely(self._wanted, failed=True), events.REPEATED)),
+                self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("graphs that a backend shows", lambda: hooks.on_shown_graph(self._safely(self._on_shown_graph))),
@@ -230,19 +230,14 @@ class Session:
             self.warned = True
             warn_of(error, "the dump lacks what was being written")
 
-    def _on_lines(self) -> Callable[[str], Callable[[int], None]] | None:
-        """Return a function of a file that returns what takes its lines in the present attempt.
-
-        That is a plain ``set.add``, for there are thousands.
-        """
+    def _on_line(self, filename: str, line: int) -> None:
         ids = self._compile_id()
         if ids is None:
-            return None
+            return
         known = self.tracing.get(ids.key)
         if known is None or known[0] != ids.attempt:  # tracing began again
             known = self.tracing[ids.key] = ids.attempt, {}
-        files = known[1]
-        return lambda name: files.setdefault(name, set()).add
+        known[1].setdefault(filename, set()).add(line)
 
     def _compile_id(self) -> CompileId | None:
         """Return the compilation that this thread is in."""
@@ -393,6 +388,8 @@ class Session:
 
     # --- torch's trace ----------------------------------------------------------------------------
     def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
+        if event in events.REPEATED:
+            return False
         stage = stages.EVENTS.get(event, "")
         if artifact in stages.ALSO_SHOWN and "graphs that a backend shows" in self.on:
             return False
@@ -404,7 +401,6 @@ class Session:
             return "object"
         if event in stages.EVENTS:
             return "payload"
-        # (The kinds of ``events.REPEATED`` are not asked about.)
         return event != "artifact" or artifact in events.ARTIFACTS or artifact in stages.ARTIFACTS \
             or (self.internal_stages and stages.may_be_internal(artifact)) or not events.is_known(event, artifact)
 

@@ -108,35 +108,12 @@ def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, 
     return replaced(private_api.CAPTURED_GRAPH, call_user_compiler)
 
 
-def on_traced_line(begun: Callable[[], Callable[[str], Callable[[int], None]] | None]) -> Undo:
-    """Report each line that Dynamo comes to while it traces: thousands for a model.
-
-    Args:
-        begun: called each time that another compilation or attempt continues; what it returns is called with a file,
-            and returns what takes the lines in that file, one by one.
-    """
-    # (Looked up once. The compilation's context has what the id is made of, which would be made anew for each line.)
-    current = getattr(private_api.COMPILE_ID.owner(), "try_get", None) or private_api.COMPILE_ID.get()
-    compile_id: Any = None
-    attempt: Any = None
-    in_file: Callable[[str], Callable[[int], None]] | None = None
-    file: Any = None
-    take: Callable[[int], None] | None = None
+def on_traced_line(hook: Callable[[str, int], None]) -> Undo:
+    """``hook(file, line)`` for each line that Dynamo comes to while it traces: thousands for a model."""
 
     def set_current_loc(original: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
-        nonlocal compile_id, attempt, in_file, file, take
         original(filename, lineno, *args, **kwargs)
-        compiling = current()
-        if compiling is None or compiling.compile_id is None:
-            return
-        # (The object, not its numbers: they begin again after torch._dynamo.reset().)
-        if compiling.compile_id is not compile_id or compiling.attempt != attempt:
-            compile_id, attempt = compiling.compile_id, compiling.attempt
-            in_file, file, take = begun(), None, None
-        if filename is not file and in_file is not None:
-            file, take = filename, in_file(filename)
-        if take is not None:
-            take(lineno)
+        hook(filename, lineno)
 
     return replaced(private_api.TRACED_LINE, set_current_loc)
 

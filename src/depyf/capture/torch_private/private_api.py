@@ -296,10 +296,6 @@ AOT_CONTEXT = PrivateApi(
     ("torch._functorch.aot_autograd:get_aot_compilation_context",),
     "the number of AOTAutograd's compilation that runs", "2.0",
     "a backward graph of a direct call of compile_fx that is compiled later gets files under another name", takes())
-TRACEBACK = PrivateApi(
-    ("torch.utils._traceback:CapturedTraceback",),
-    "torch's own frames, in events of which we read those of the user", "2.1",
-    "nothing: torch looks up the source lines of its frames, too", has("extract", "summary"))
 INTERN_TABLE = PrivateApi(
     ("torch._logging.structured:INTERN_TABLE",), "file names behind the numbers in the structured trace", "2.3",
     "names of files in stacks", is_a(dict))

@@ -6,43 +6,30 @@ import functools
 import logging
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import islice
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, Literal
 
-from ...torch_text.libraries import asks_for_sizes, is_of_backend
 from . import private_api
 from .current_compilation import compile_id
 from .shared import SharedPatch, Undo, shared_patch
-from .stack import frames
 
 #: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata;
 #: ``"object"``: the numbers of the compilation, and its payload before torch makes JSON of it.
 Wanted = bool | Literal["metadata", "payload", "object"]
 TRACE_LOGGER = private_api.TRACE_LOG.key
-#: Events of sizes, with the user's stack, which we read, and torch's own, which takes long to make.
-_WITH_TORCHS_STACK = frozenset({
-    "create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added", "guard_added_fast"})
-
 #: Arguments of an event that do not change what we receive of it inside of a compilation (but for the numbers of that,
 #: where they are suppressed).
 _KNOWN_ARGUMENTS = frozenset(
     {"payload_fn", "suppress_context", "expect_trace_id", "record_logging_overhead", "compile_id"})
 
-#: Frames between a condition that a backend asks for and the event of it: those of sizes and of the trace, 20 or so.
-_NEAR = 32
-
 
 class _TraceHandler(logging.Handler):
     def __init__(
         self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
-        unwanted: frozenset[str],
     ) -> None:
         super().__init__(logging.DEBUG)
         self.receive = receive
         self.wanted = wanted
-        self.unwanted = unwanted
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Pass the event to the receiver without the handler's lock, which could deadlock with the receiver's own."""
@@ -52,10 +39,7 @@ class _TraceHandler(logging.Handler):
         return True
 
 
-def on_trace(
-    receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
-    unwanted: frozenset[str] = frozenset(),
-) -> Undo:
+def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]) -> Undo:
     """Call ``receive(metadata, payload)`` for events of torch's structured trace.
 
     Args:
@@ -63,11 +47,10 @@ def on_trace(
         wanted: returns whether an event is needed, by its kind and, for an ``artifact``, its name. Others may come,
             too; while there are no other handlers they are mostly not made (torch prints a graph before and after each
             of its passes, which costs more than all that we do).
-        unwanted: kinds that are never needed. (There are thousands of such events, and ``wanted`` is called for none.)
     """
     private_api.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
-    handler = _TraceHandler(receive, wanted, unwanted)
+    handler = _TraceHandler(receive, wanted)
     release = _choose_trace()
     logger.addHandler(handler)
 
@@ -87,17 +70,9 @@ def _choose_trace() -> Undo:
 
     @functools.wraps(original)
     def trace_structured(name: str, metadata_fn: Callable[[], Any] = dict, *args: Any, **kwargs: Any) -> None:
-        handlers = []
-        alone = bool(logger.handlers)
-        for handler in logger.handlers:
-            if type(handler) is not _TraceHandler:
-                alone = False
-            elif name not in handler.unwanted:
-                handlers.append(handler)
-        if not alone:
+        handlers = [handler for handler in logger.handlers if type(handler) is _TraceHandler]
+        if not handlers or len(handlers) < len(logger.handlers):
             original(name, metadata_fn, *args, **kwargs)
-            return
-        if not handlers:
             return
         try:
             metadata = metadata_fn() if name == "artifact" else None
@@ -110,8 +85,6 @@ def _choose_trace() -> Undo:
                 kwargs = {**kwargs, "payload_fn": str}
             elif kinds <= {"payload", "object"}:
                 metadata_fn = dict
-            elif name in _WITH_TORCHS_STACK:
-                metadata_fn = _without_torchs_stack(metadata_fn)
             current = compile_id()
             if current is None or args or kwargs.get("suppress_context") or not kwargs.keys() <= _KNOWN_ARGUMENTS:
                 original(name, metadata_fn, *args, **kwargs)
@@ -132,42 +105,6 @@ def _choose_trace() -> Undo:
         return _rebound(private_api.TRACE_STRUCTURED.attribute, original, trace_structured)
 
     return shared_patch("the choice of events").acquire(None, make)
-
-
-@dataclass(frozen=True)
-class _Place:
-    """A frame as torch's ``structured.from_traceback`` reads it."""
-
-    filename: str
-    lineno: int
-    name: str
-    line: str = ""
-
-
-class _NoTraceback:
-    """A replacement of torch's ``CapturedTraceback``: only the frame of a backend that asks for a condition."""
-
-    @staticmethod
-    def extract(*args: Any, **kwargs: Any) -> type[_NoTraceback]:
-        return _NoTraceback
-
-    @staticmethod
-    def summary() -> tuple[_Place, ...]:
-        near = islice(frames(sys._getframe()), _NEAR)
-        asking = next((frame for frame in near if asks_for_sizes(frame.f_code.co_filename)), None)
-        if asking is None or not is_of_backend(asking.f_code.co_filename):
-            return ()
-        return (_Place(asking.f_code.co_filename, asking.f_lineno or 0, asking.f_code.co_name),)
-
-
-def _without_torchs_stack(metadata_fn: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that makes an event's metadata without frames of torch's own, but that of a backend."""
-    _, name = private_api.TRACEBACK.first_place
-    if type(metadata_fn) is not FunctionType or name not in metadata_fn.__code__.co_names:
-        return metadata_fn
-    return FunctionType(
-        metadata_fn.__code__, {**metadata_fn.__globals__, name: _NoTraceback}, metadata_fn.__name__,
-        metadata_fn.__defaults__, metadata_fn.__closure__)
 
 
 def interned_string(number: int) -> str:
