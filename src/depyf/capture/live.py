@@ -8,8 +8,9 @@ from typing import Any
 
 from ..bytecode.code import Code
 from ..decompiler import decompile_code
-from ..decompiler.dynamo.facts import RecordedFacts
+from ..decompiler.dynamo.facts import NoFacts, RecordedFacts
 from ..finishing.frames import Meaning, code_text, make_frame
+from ..guarded import guarded_call, warn_of
 from ..records.environment import environment
 from ..records.model import (
     CacheEntry,
@@ -48,6 +49,7 @@ def capture_of(
             continue
         seen.add(id(current))
         entries = []
+        known = values or {} if current is code else {}
         for number, entry in enumerate(cache_entries.entries(current)):
             transformed, ids = entry.code, entry.compile_id
             resumes = resume_code.resume_functions(transformed, namespace)
@@ -63,7 +65,7 @@ def capture_of(
             source = decompile_code(
                 transformed, name=names.transformed(meant.name if current is code else current.co_name), simplify=True,
                 rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
-                facts=RecordedFacts(snapshot(transformed, values or {} if current is code else {}, namespace)))
+                facts=guarded_call(lambda: RecordedFacts(snapshot(transformed, known, namespace)), NoFacts(), _report))
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]))
@@ -74,6 +76,10 @@ def capture_of(
         frames.append(make_frame(Code.of(current), name, tuple(entries), Meaning(
             means.name, Code.of(means.code), tuple((called, Code.of(each)) for called, each in means.wrappers))))
     return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
+
+
+def _report(error: Exception) -> None:
+    warn_of(error, "some expressions are shown in torch's long form")
 
 
 def _graph(
