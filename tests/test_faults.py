@@ -201,7 +201,7 @@ OF_HOOK = {
     "_after_backend": "",
     "_before_aot": "",
     "_on_aot_graph": r"__compiled_fn.*\.(For|Back)ward_graph\..*",
-    "_on_lines": "",
+    "_on_line": "",
     "_on_frame": "",
 }
 
@@ -229,7 +229,7 @@ def test_a_hook_that_raises(hook, plain, whole, tmp_path, monkeypatch):
 
 #: What is called on the way in or out, where the program does not run, and answers to the user.
 ASKED_BY_THE_USER = {
-    "prepare_debug", "_arguments", "_files_wanted", "run_directory", "_claimed", "Folder.__init__", "session_started",
+    "prepare_debug", "_arguments", "_files_wanted", "run_directory", "_claimed", "_marked", "Folder.__init__", "session_started",
     "DebugSession.__init__", "session_ended", "support_status", "numbers", "rank_and_world", "_torch_version"}
 #: A line or two around the guard itself (``Session._safely``).
 OUTSIDE_THE_GUARD = {"_TraceHandler.handle"}

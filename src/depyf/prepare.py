@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from . import guarded
-from .capture.caches import CACHES
+from .capture import CACHES
 from .guarded import guarded_call, unwarned, warn_of
 from .harmless import say
 from .link.sessions import session_ended, session_started

@@ -1,7 +1,7 @@
-"""Work done in a forked child: it begins with all that this process holds, and nothing that it does comes back.
+"""Work in a forked child, which changes nothing in this process.
 
-Caches of torch's, guards, counters, random numbers, arguments, globals: the child has its own copy of each. Only the
-result, pickled, reaches this process.
+The child has its own copy of all objects: torch's caches, guards and counters, random numbers, arguments, globals. Only
+the result, pickled, reaches this process.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class ChildTooSlow(ChildFailed):
 
 
 def why_not() -> str:
-    """Return why nothing can be done apart here; ``""`` if it can."""
+    """Return why no child can be forked here; ``""`` if one can."""
     return forking.why_not()
 
 
 def why_no_backward() -> str:
-    """Return why no child could run a backward pass; ``""`` if it can."""
+    """Return why no child could run a backward pass; ``""`` if one can."""
     return in_child(forking.why_no_backward) if forking.may_lack_backward() else ""
 
 
@@ -63,13 +63,13 @@ def judging() -> Iterator[None]:
 
 
 def in_child(work: Callable[[], Result], limit: float = 600.0, *, judging: bool = True) -> Result:
-    """Return what ``work()`` gives in a forked child.
+    """Return the result of ``work()`` in a forked child.
 
     Args:
-        work: its result can be pickled. What it prints goes nowhere.
+        work: its result can be pickled. What it prints is discarded.
         limit: seconds.
-        judging: what the child compiles is only to be judged: it is written to no cache. Else the child is a program
-            like another, which is only forked to be rid of its changes.
+        judging: what the child compiles is only to be judged: it is written to no cache. Else the child is an ordinary
+            program, forked only such that its changes do not remain.
 
     Raises:
         ChildFailed: it raised, ended, or did not end in time.
@@ -123,7 +123,7 @@ def _read(reading: int, until: float) -> bytes:
 
 
 def _be_child(work: Callable[[], Any], writing: int, state: Any, judging: bool) -> None:
-    """Do the work and end without anything that a process does at its end."""
+    """Do the work and end without running exit handlers."""
     code = 1
     try:
         random.setstate(state)

@@ -1,4 +1,4 @@
-"""The frame that a call of a compiled function begins with, and its local variables: found without calling anything.
+"""The frame that a call of a compiled function begins with, and its local variables, found without a call.
 
     torch.compile(f)(x)          f                          {"x": x}
     torch.compile(model)(x)      Model.forward              {"self": model, "x": x}
@@ -92,7 +92,7 @@ def _pre_hooks(module: Any) -> str:
 
 
 def _bound(function: FunctionType, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters as the frame has them when it begins. Signatures that a program sets do not count."""
+    """Return the parameters as the frame has them when it begins, whatever ``__signature__`` a program sets."""
     plain = FunctionType(function.__code__, {}, function.__name__, function.__defaults__, function.__closure__)
     plain.__kwdefaults__ = function.__kwdefaults__
     signature = inspect.signature(plain)

@@ -54,14 +54,7 @@ class CodeBuilder:
 
 
 class Codes:
-    """All transformed codes of a session.
-
-    Args:
-        recorder: takes each code and each guard tree.
-        events: knows the compilation, and the resets before it, of torch's numbers.
-        attempt: runs an action and reports an error of it (``Session.attempt``).
-        note: takes a note on what could not be captured.
-    """
+    """All transformed codes of a session; ``attempt`` and ``note`` are the session's."""
 
     def __init__(
         self, recorder: Recorder, events: EventReader,
@@ -72,7 +65,6 @@ class Codes:
         self._attempt = attempt
         self._note = note
         self._of: dict[Key, list[CodeBuilder]] = {}
-        self._files: tuple[tuple[int, int], list[Any]] = (0, 0), []
         self._names = FunctionNames()
         self._guards: dict[tuple[int, int, int], Recorded[GuardsOfEntry]] = {}
         self._resume_names: dict[int, tuple[CodeType, str]] = {}
@@ -100,15 +92,10 @@ class Codes:
             self._asked[id(code)] = has_tensors
 
     def known_files(self) -> list[Any]:
-        """Return the names of files that guards may mean; the same list until there may be more."""
-        number = len(self._of), len(sys.modules)
-        if self._files[0] != number:
-            files: list[Any] = self.own_files()
-            # (Not an attribute of the module: one that has none may make it, at the user's cost.)
-            files += [vars(module).get("__file__") for module in list(sys.modules.values())
-                      if isinstance(module, ModuleType)]
-            self._files = number, files
-        return self._files[1]
+        """Return the names of files that guards may mean."""
+        # (Not an attribute of the module: one that has none may make it, at the user's cost.)
+        return [*self.own_files(), *(vars(module).get("__file__") for module in list(sys.modules.values())
+                                     if isinstance(module, ModuleType))]
 
     def own_files(self) -> list[str]:
         """Return the files of the functions that were compiled."""
@@ -123,18 +110,7 @@ class Codes:
         self, ids: CompileId, original: CodeType, transformed: CodeType, meant: Meant, graph_names: tuple[str, ...],
         resumes: dict[str, resume_code.Resume], shown: dict[str, str], facts: str,
     ) -> tuple[CodeBuilder, Bytecode]:
-        """Record transformed code.
-
-        Args:
-            ids: of its compilation.
-            original: what torch compiled.
-            transformed: the code that torch made of it.
-            meant: the function that the user means.
-            graph_names: the graphs that it calls.
-            resumes: the resume functions that it calls.
-            shown: global names that texts show differently.
-            facts: what is known of the objects that it was compiled for.
-        """
+        """Record transformed code (the parameters are as in :class:`Bytecode`)."""
         _, resume_name = self._resume_names.get(id(original), (original, ""))
         name = resume_name or function_identifier(meant.name)
         text_name = self._names.transformed(original.co_name if resume_name else meant.name)
@@ -207,13 +183,12 @@ class Codes:
         """
         order: dict[int, int] = {}
         try:
-            for index, entry in enumerate(cache_entries.cache_entries(code)):
-                running, ids, print_guards = cache_entries.entry_facts(entry)
-                if not cache_entries.is_given_up(entry):
-                    order[id(running)] = index
-                known = self._events.compile_id(*ids) if ids is not None else None
+            for index, entry in enumerate(cache_entries.entries(code)):
+                if not entry.given_up:
+                    order[id(entry.code)] = index
+                known = self._events.compile_id(*entry.compile_id) if entry.compile_id is not None else None
                 if known is not None and known.key not in self._guards:
-                    text = without_ids(print_guards(), {}, {})
+                    text = without_ids(str(entry.guard_manager), {}, {})
                     self._guards[known.key] = self._recorder.append(GuardsOfEntry(known, text))
         except Exception as error:
             self._note(f"cache entries of {code.co_name} could not be read ({type(error).__name__}: {error})")

@@ -49,7 +49,7 @@ def snapshot(code: CodeType, variables: Mapping[str, Any], namespace: Mapping[st
 
     Args:
         code: the transformed code.
-        variables: of the frame that was compiled: its locals and free variables.
+        variables: locals and free variables of the frame that was compiled.
         namespace: its globals.
     """
     walk = _Walk(code, variables, namespace)
@@ -97,14 +97,13 @@ class _Walk:
         self.read = list(self.names)  # of modules and classes, which no string names
         self.names.update(self.strings)
         self.kinds: dict[type, _Kind] = {}
-        self.plain: dict[tuple[type, str], bool] = {}
         self.shared: list[dict[str, Any]] = []
         self.places: dict[Any, int] = {}  # in ``shared``, by class, or by the answers
 
     def nodes(self) -> list[list[Any]]:
         """Return ``[node it is reached from, kind of step, its name or key, answers]`` of each object.
 
-        Answers of classes, and those that many objects have, are in ``shared``; what stands here is their place.
+        Answers of classes, and those that many objects have, are in ``shared``; here is their index.
         """
         nodes: list[list[Any]] = []
         pending: deque[tuple[int, _Reached]] = deque()
@@ -169,7 +168,7 @@ class _Walk:
         if of_kind.is_plain:
             attributes, names = own_attributes(value), self.names
             for name in [name for name in attributes if name in names]:
-                if self._is_plain(kind, name):
+                if not is_data_descriptor(class_entry(kind, name)):
                     yield "attr", name, attributes[name]
             if "__dict__" in self.names and kind.__dictoffset__:
                 yield "attr", "__dict__", object.__getattribute__(value, "__dict__")
@@ -183,7 +182,7 @@ class _Walk:
     ) -> dict[str, Any] | int:
         """Return what is known of an object, reached from its owner by a step, or the index of that in ``shared``."""
         of_kind = self._kind(type(value))
-        # How long an unobservable read stays true, by what the object is and what holds it.
+        # How long an unobservable read stays true, by what the object is and where it is.
         reading = ALWAYS if owner.is_of_module and of_kind.is_imported else MODULES \
             if kind == "item" or holder is not None or owner.holder is not None else PLAIN
         member = _as_member(*owner.holder, key) if kind == "item" and owner.holder is not None \
@@ -231,13 +230,6 @@ class _Walk:
                 is_plain_module_class(kind),
                 not (type in bases or is_imported or is_container or kind in (list, tuple)),
                 kind.__name__ if kind in CONTAINERS else "")
-        return known
-
-    def _is_plain(self, kind: type, name: str) -> bool:
-        """Return whether an attribute of instances of a class is what their dictionary holds under its name."""
-        known = self.plain.get((kind, name))
-        if known is None:
-            known = self.plain[kind, name] = not is_data_descriptor(class_entry(kind, name))
         return known
 
     def _of_container(self, value: Any, answers: dict[str, Any]) -> None:

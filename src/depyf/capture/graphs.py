@@ -71,12 +71,7 @@ class GraphBuilder:
 
 
 class Graphs:
-    """All graphs of a session.
-
-    Args:
-        recorder: takes each stage and kernel as soon as its graph has a name.
-        attempt: runs an action and reports an error of it (``Session.attempt``).
-    """
+    """All graphs of a session; ``attempt`` is the session's."""
 
     def __init__(self, recorder: Recorder, attempt: Callable[[Callable[[], None], None], None]) -> None:
         self._recorder = recorder
@@ -95,8 +90,7 @@ class Graphs:
     def current(self, ids: CompileId, new: bool = False) -> GraphBuilder:
         """Return the graph of a compilation that is in progress; begin one where there is none.
 
-        Args:
-            new: one begins, unless the last one was not captured yet.
+        With ``new`` begin one, unless the last one was not captured yet.
         """
         if new:
             self._of_call.pop(ids.key, None)
@@ -204,7 +198,8 @@ class Graphs:
             python = not shown_as or not legal_graph(text).startswith(NOT_PYTHON)
             named = replace(unnamed, file=self._recorder.names.of_stage(builder.name, *key, is_python=python))
             builder.stages[key] = StageOfGraph(builder.name, named)  # (stays where it cannot be recorded)
-            builder.stages[key] = self._recorder.stage(builder.name, named, self.inputs(builder))
+            builder.stages[key] = self._recorder.append(StageOfGraph(builder.name, named))
+            self._recorder.writer.graph(builder.name, named, self.inputs(builder))
 
         builder.when_named(record)
 
@@ -218,16 +213,11 @@ class Graphs:
         """Link what runs of the last text of a stage to its file."""
         key = builder.last(stage)
         if key is not None:
-            builder.when_named(lambda: self._recorder.runs(
-                builder.name, stage, self._recorder.names.of_stage(builder.name, *key), target))
+            builder.when_named(lambda: self._recorder.link(
+                builder.name, stage, target, self._recorder.names.of_stage(builder.name, *key)))
 
     def add_kernel(self, builder: GraphBuilder, text: str, path: str, module: Any) -> None:
-        """Add a module that Inductor generated, unless the graph has it.
-
-        Args:
-            path: of torch's own file.
-            module: what runs.
-        """
+        """Add a module that Inductor generated, with the path of torch's own file, unless the graph has it."""
         if path in builder.kernels:
             return
         kernel = Kernel(len(builder.kernels), text, path, builder.compile_id)
@@ -236,7 +226,9 @@ class Graphs:
         def record() -> None:
             named = replace(kernel, file=self._recorder.names.of_kernel(builder.name, kernel.index))
             builder.kernels[path] = KernelOfGraph(builder.name, named)
-            builder.kernels[path] = self._recorder.kernel(builder.name, named, module)
+            builder.kernels[path] = self._recorder.append(KernelOfGraph(builder.name, named))
+            self._recorder.writer.kernel(named)
+            self._recorder.link(builder.name, f"kernel_{kernel.index}", module, named.file)
 
         builder.when_named(record)
 

@@ -1,4 +1,4 @@
-"""Something done right after a module is imported for the first time, by whomever."""
+"""Run an action right after a module is imported for the first time."""
 
 from __future__ import annotations
 
@@ -14,28 +14,23 @@ from typing import Any
 def when_imported(name: str, action: Callable[[ModuleType], None]) -> Callable[[], None]:
     """Call the action with the module: now, or when its import is done.
 
-    The module is imported as it would be, by its own loader, which keeps its type and what it is: only its
-    ``exec_module`` is replaced, on this one object and until it has run. Where a loader allows no such thing, the
-    action is never called.
+    The module is imported by its own loader, the same object: only its ``exec_module`` is replaced, on this one object
+    and until it has run. Where a loader does not allow that, the action is never called.
 
     Args:
         name: full name of the module.
-        action: must not raise: whoever imports the module would see it.
+        action: must not raise: the import would fail.
 
     Returns:
-        What makes it wait no longer.
+        A function that stops the waiting.
     """
     module = sys.modules.get(name)
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
         action(module)
-        return _nothing
+        return lambda: None
     finder = _Finder(name, action)
     sys.meta_path.insert(0, finder)
     return finder.leave
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 class _Finder:
@@ -48,7 +43,7 @@ class _Finder:
         self._left = False
 
     def leave(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         self._left = True
         if self in sys.meta_path:
             sys.meta_path.remove(self)

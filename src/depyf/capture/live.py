@@ -8,8 +8,9 @@ from typing import Any
 
 from ..bytecode.code import Code
 from ..decompiler import decompile_code
-from ..decompiler.dynamo.facts import RecordedFacts
+from ..decompiler.dynamo.facts import NoFacts, RecordedFacts
 from ..finishing.frames import Meaning, code_text, make_frame
+from ..guarded import guarded_call, warn_of
 from ..records.environment import environment
 from ..records.model import (
     CacheEntry,
@@ -33,13 +34,9 @@ from .user_function import Meant, of_frame
 def capture_of(
     code: CodeType, namespace: dict[str, Any], meant: Meant, values: Mapping[str, Any] | None = None,
 ) -> Capture:
-    """Make the records of a code object and its resume functions (graphs only where they can still be had).
+    """Return the records of a code object and its resume functions (with graphs that still exist).
 
-    Args:
-        code: what torch compiled.
-        namespace: its globals.
-        meant: the function that the user means by it.
-        values: its local variables, as far as they are known without a call.
+    ``values`` are its local variables, as far as they are known without a call.
     """
     frames = []
     graphs: dict[str, CompiledGraph] = {}
@@ -52,8 +49,9 @@ def capture_of(
             continue
         seen.add(id(current))
         entries = []
-        for number, entry in enumerate(cache_entries.cache_entries(current)):
-            transformed, ids, print_guards = cache_entries.entry_facts(entry)
+        known = values or {} if current is code else {}
+        for number, entry in enumerate(cache_entries.entries(current)):
+            transformed, ids = entry.code, entry.compile_id
             resumes = resume_code.resume_functions(transformed, namespace)
             pending += [(n, resume.code) for n, resume in resumes.items()]
             rename = names_without_ids(transformed)
@@ -67,17 +65,21 @@ def capture_of(
             source = decompile_code(
                 transformed, name=names.transformed(meant.name if current is code else current.co_name), simplify=True,
                 rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
-                facts=RecordedFacts(snapshot(transformed, values or {} if current is code else {}, namespace)))
+                facts=guarded_call(lambda: RecordedFacts(snapshot(transformed, known, namespace)), NoFacts(), _report))
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]))
-            guards = parse_guards(without_ids(print_guards(), namespace, {}))
+            guards = parse_guards(without_ids(str(entry.guard_manager), namespace, {}))
             entries.append(CacheEntry(compile_id, guards, record, tuple(graph_names),
-                                      tried=None if cache_entries.is_given_up(entry) else number))
+                                      tried=None if entry.given_up else number))
         means = meant if current is code else of_frame(current, {}, {})
         frames.append(make_frame(Code.of(current), name, tuple(entries), Meaning(
             means.name, Code.of(means.code), tuple((called, Code.of(each)) for called, each in means.wrappers))))
     return Capture((CompiledFunction(frames[0].name, tuple(frames)),), tuple(graphs.values()), (), environment())
+
+
+def _report(error: Exception) -> None:
+    warn_of(error, "some expressions are shown in torch's long form")
 
 
 def _graph(

@@ -1,6 +1,6 @@
 """Facts about one live object: what reading a part of it, importing it or making an instance of it does.
 
-Nothing of the user's runs: attributes are looked up in dictionaries (:mod:`.static_lookup`), and only where the
+None of the user's code runs: attributes are looked up in dictionaries (:mod:`.static_lookup`), and only where the
 interpreter itself would do no more than that.
 """
 
@@ -42,10 +42,7 @@ def is_plain_module_class(kind: type) -> bool:
 def why_shadowed(owner: Any, dictionary: str, name: str) -> str:
     """Return why ``module.name`` may be another object than ``module._modules['name']``; ``""`` where it is that one.
 
-    Args:
-        owner: a module of a class for which :func:`is_plain_module_class` holds.
-        dictionary: in which the name is: ``"_modules"``, ``"_parameters"`` or ``"_buffers"``.
-        name: of the member.
+    The module is of a class for which :func:`is_plain_module_class` holds; the dictionary may be another of its own.
     """
     kind, own = type(owner), vars(owner)
     if class_entry(kind, name) is not MISSING:
@@ -86,17 +83,17 @@ def place_of_element(owner: Any, key: int | str) -> tuple[str, str] | None:
     if not container:
         return None
     inside = "_parameters" if container.startswith("Parameter") else "_modules"
-    held = vars(owner).get(inside)
-    if type(held) not in DICTIONARIES:
+    members = vars(owner).get(inside)
+    if type(members) not in DICTIONARIES:
         return None
     name: str | None = None
     if container == "Sequential" and type(key) is int:
-        name = list(held)[key] if 0 <= key < len(held) else None
+        name = list(members)[key] if 0 <= key < len(members) else None
     elif container in ("ModuleList", "ParameterList") and type(key) is int:
-        name = str(key) if 0 <= key < len(held) else None
+        name = str(key) if 0 <= key < len(members) else None
     elif container in ("ModuleDict", "ParameterDict") and type(key) is str:
         name = key
-    return (inside, name) if name is not None and name in held else None
+    return (inside, name) if name is not None and name in members else None
 
 
 # --- classes and functions ----------------------------------------------------------------------------
@@ -134,7 +131,7 @@ def well_known(value: Any) -> str:
     if not is_of(value, type, types.FunctionType, types.BuiltinFunctionType):
         return ""
     module = str(getattr(value, "__module__", ""))
-    module = module.partition("._")[2] or module  # names of torch's own packages stand in the adapter only
+    module = module.partition("._")[2] or module  # names of torch's own packages are in the adapter only
     name = f"{module}.{getattr(value, '__qualname__', '')}"
     return name if name in WELL_KNOWN else ""
 

@@ -1,12 +1,13 @@
-"""The recorder: takes each record as it is complete, appends it to the log, and tells who waits for it.
+"""The recorder: appends each record to the log as soon as it is complete, and has files written and linked.
 
-    recorder.stage("__compiled_fn_1", stage, inputs)
-        log     {"record":"stage","graph":"__compiled_fn_1",...} is a line more of records.jsonl
-        writer  __compiled_fn_1.Captured_Graph.0.py is there: running code may name it from now on
-    recorder.runs("__compiled_fn_1", "Captured_Graph", stage.file, gm)
+    recorder.append(StageOfGraph("__compiled_fn_1", stage))
+        log     {"record":"stage","graph":"__compiled_fn_1",...} is another line of records.jsonl
+    recorder.writer.graph("__compiled_fn_1", stage, inputs)
+        writer  __compiled_fn_1.Captured_Graph.0.py exists: running code may name it from now on
+    recorder.link("__compiled_fn_1", "Captured_Graph", gm, stage.file)
         linker  the graph's function has the lines of that file
 
-What was appended need not stay in memory: :meth:`Recorder.read` gives it again.
+What was appended need not stay in memory: :meth:`Recorder.read` returns it again.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ from ..records.model import (
     GraphInput,
     GraphStage,
     Kernel,
-    KernelOfGraph,
-    StageOfGraph,
     TransformedCode,
     UserFunction,
 )
@@ -38,7 +37,7 @@ R = TypeVar("R")
 
 
 class DumpWriter(Protocol):
-    """Writes the files that running code names (``depyf.views.dump.directory``). Records say what they are called."""
+    """Writes the files that running code names (``depyf.views.dump.directory``). Their names are in the records."""
 
     names: FileNames
     #: Whether it writes anything. If not, texts are recorded as torch printed them.
@@ -61,14 +60,14 @@ class DumpWriter(Protocol):
         """
 
     def code_object(self, name: str, kind: str, code: CodeType) -> None:
-        """Write a code object itself; ``kind`` says which of those of one function it is."""
+        """Write a code object of a function: ``"original"``, ``"transformed"`` or ``"recompiled"``."""
 
     def path_of(self, name: str) -> str:
         """Return the path of a file, whether it is written yet or not."""
 
 
 class Linker(Protocol):
-    """Ties running code to files (``depyf.link``)."""
+    """Links running code to files (``depyf.link``)."""
 
     def link_transformed(
         self, original: CodeType, transformed: CodeType, decompiled: Decompiled,
@@ -86,62 +85,35 @@ class Linker(Protocol):
 class Recorder:
     """Appends records, and has the files that running code names written and linked at once.
 
-    Args:
-        log: the file of records.
-        writer: writes what must be there at once.
-        linker: ties what runs to the files; ``None``: nothing is tied.
-        guarded: runs an action; an error of it is reported (``Session.attempt``).
+    ``attempt`` is the session's; without a linker nothing is linked.
     """
 
     def __init__(
         self, log: RecordLog, writer: DumpWriter, linker: Linker | None,
-        guarded: Callable[[Callable[[], Any], Any], Any],
+        attempt: Callable[[Callable[[], Any], Any], Any],
     ) -> None:
         self.writer = writer
         self.linker = linker
         self.names = writer.names
         self._log = log
-        self._guarded = guarded
+        self._attempt = attempt
 
     def append(self, record: R) -> Recorded[R]:
-        """Append a record. Where that cannot be done, return it as it is: all else goes on."""
-        recorded: Recorded[R] = self._guarded(lambda: self._log.append(record), record)
+        """Append a record. Where that cannot be done, return it as it is: all else continues."""
+        recorded: Recorded[R] = self._attempt(lambda: self._log.append(record), record)
         return recorded
 
     def read(self, recorded: Recorded[R]) -> R:
         """Return a record again, from its place in the log."""
         return self._log.read(recorded)
 
-    def stage(self, graph: str, stage: GraphStage, inputs: tuple[GraphInput, ...]) -> Recorded[StageOfGraph]:
-        """Append a text of a stage and have its file written.
-
-        Args:
-            graph: its name.
-            inputs: of its captured graph.
-        """
-        recorded = self.append(StageOfGraph(graph, stage))
-        self.writer.graph(graph, stage, inputs)
-        return recorded
-
-    def kernel(self, graph: str, kernel: Kernel, module: Any) -> Recorded[KernelOfGraph]:
-        """Append a module that Inductor generated, have its file written, and link what runs to that.
-
-        Args:
-            module: what runs.
-        """
-        recorded = self.append(KernelOfGraph(graph, kernel))
-        self.writer.kernel(kernel)
-        if self.linker is not None:
-            self.linker.link_graph(graph, f"kernel_{kernel.index}", module, self.writer.path_of(kernel.file))
-        return recorded
-
-    def runs(self, graph: str, stage: str, file: str, target: Any) -> None:
+    def link(self, graph: str, stage: str, target: Any, file: str) -> None:
         """Link what runs of a stage to its file."""
         if self.linker is not None:
             self.linker.link_graph(graph, stage, target, self.writer.path_of(file))
 
     def end(self, record: EndOfRecording, notes: Iterable[str]) -> None:
-        """Append that the run came to its end, with the notes on it."""
+        """Append the end of the run, with the notes on it."""
         self._log.end(record, notes)
 
     def close(self) -> None:

@@ -38,8 +38,8 @@ from ..records.model import (
 from ..records.store import PLAIN_STANCES, UNDER_STANCE
 from ..torch_text import events
 from ..torch_text.modules import callers, module_calls
+from ..torch_text.wrapping import legal_graph
 from . import apart
-from .caches import bypass_poor_caches, watch_caches
 from .codes import Codes, names_without_ids
 from .fact_snapshot import snapshot
 from .graphs import GraphBuilder, Graphs
@@ -116,17 +116,17 @@ class Session:
         """
         for what, install in (
             ("compilation inside compiled frames", lambda: hooks.never_compile("depyf")),
-            ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_lines))),
+            ("traced lines", lambda: hooks.on_traced_line(self._safely(self._on_line))),
             ("resume functions of closures", lambda: resume_code.install(self._report)),
             ("frames without tensors", lambda: hooks.on_frame(self._safely(self._on_frame))),
             ("transformed code", lambda: hooks.on_bytecode(self._safely(self._on_bytecode))),
             ("graphs of the structured trace", lambda: trace_events.on_trace(
-                self._safely(self._on_trace), self._safely(self._wanted, failed=True), events.REPEATED)),
+                self._safely(self._on_trace), self._safely(self._wanted, failed=True))),
             ("captured graphs", lambda: hooks.on_captured_graph(
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("graphs that a backend shows", lambda: hooks.on_shown_graph(self._safely(self._on_shown_graph))),
             ("stances", lambda: hooks.on_stance(self._safely(self._on_stance))),
-            ("caches", lambda: watch_caches(self.caches, self.note)),
+            ("caches", lambda: torch_caches.watch_caches(self.caches, self.note)),
         ):
             self._install(what, install)
         for api, what, later in (
@@ -134,13 +134,13 @@ class Session:
                 self._safely(self._before_aot), self._safely(self._on_aot_graph))),
             (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
             (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
-                bypass_poor_caches(self.note) if self.caches == "separate" else None)),
+                torch_caches.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
         ):
             self._when_imported(api, what, later)
 
     def _when_imported(self, api: private_api.PrivateApi, what: str, install: Callable[[], hooks.Undo | None]) -> None:
         """Install a hook once torch has imported the module that holds a name; at once where torch has none."""
-        module = api.places[0].partition(":")[0]
+        module, _ = api.first_place
         if importlib.util.find_spec(module) is None:  # (of a package that is imported)
             self._install(what, install)
             return
@@ -230,19 +230,14 @@ class Session:
             self.warned = True
             warn_of(error, "the dump lacks what was being written")
 
-    def _on_lines(self) -> Callable[[str], Callable[[int], None]] | None:
-        """Return a function of a file that returns what takes its lines in the present attempt.
-
-        That is a plain ``set.add``, for there are thousands.
-        """
+    def _on_line(self, filename: str, line: int) -> None:
         ids = self._compile_id()
         if ids is None:
-            return None
+            return
         known = self.tracing.get(ids.key)
         if known is None or known[0] != ids.attempt:  # tracing began again
             known = self.tracing[ids.key] = ids.attempt, {}
-        files = known[1]
-        return lambda name: files.setdefault(name, set()).add
+        known[1].setdefault(filename, set()).add(line)
 
     def _compile_id(self) -> CompileId | None:
         """Return the compilation that this thread is in."""
@@ -312,11 +307,7 @@ class Session:
 
     def _text(self, printed: str) -> str:
         """Return torch's print of a graph as it is recorded: as Python, where a file of it is written at once."""
-        if not self.writer.writes:
-            return printed
-        from ..torch_text.wrapping import legal_graph
-
-        return legal_graph(printed)
+        return legal_graph(printed) if self.writer.writes else printed
 
     def _before_aot(self, stages: frozenset[str]) -> None:
         if private_api.READABLE_GRAPH.present():  # (otherwise there is torch's own print, in its trace)
@@ -397,6 +388,8 @@ class Session:
 
     # --- torch's trace ----------------------------------------------------------------------------
     def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
+        if event in events.REPEATED:
+            return False
         stage = stages.EVENTS.get(event, "")
         if artifact in stages.ALSO_SHOWN and "graphs that a backend shows" in self.on:
             return False
@@ -408,7 +401,6 @@ class Session:
             return "object"
         if event in stages.EVENTS:
             return "payload"
-        # (The kinds of ``events.REPEATED`` are not asked about.)
         return event != "artifact" or artifact in events.ARTIFACTS or artifact in stages.ARTIFACTS \
             or (self.internal_stages and stages.may_be_internal(artifact)) or not events.is_known(event, artifact)
 

@@ -1,7 +1,4 @@
-"""Looking at the user's objects without side effects: nothing of the user's runs.
-
-Only dictionaries are looked into, as ``inspect.getattr_static`` does.
-"""
+"""Look at the user's objects without running the user's code: in dictionaries only, like ``inspect.getattr_static``."""
 
 from __future__ import annotations
 
@@ -44,12 +41,12 @@ def closure_values(function: types.FunctionType) -> dict[str, Any]:
 
 
 def is_of(value: Any, *kinds: type) -> bool:
-    """Return whether a value is of one of the kinds, by its type alone: ``isinstance`` asks its ``__class__``, too."""
+    """Return whether a value is of one of the kinds, by its type alone: ``isinstance`` reads its ``__class__``, too."""
     return any(each is kind for each in type(value).__mro__ for kind in kinds)
 
 
 def is_module(value: Any) -> bool:
-    """Return whether a value is a ``torch.nn.Module``; torch is not imported to tell."""
+    """Return whether a value is a ``torch.nn.Module``; torch is not imported for that."""
     return is_module_class(type(value))
 
 
@@ -71,12 +68,12 @@ def is_data_descriptor(entry: Any) -> bool:
 
 
 def has_plain_class(kind: type) -> bool:
-    """Return whether ``x.__class__`` is the class of an instance, whatever that class says of itself."""
+    """Return whether ``x.__class__`` is the class of each instance ``x``."""
     return kind.__getattribute__ is object.__getattribute__ and class_entry(kind, "__class__") is _CLASS
 
 
 def attribute(owner: Any, name: str) -> Any:
-    """Return ``owner.name`` where reading it is no more than looking into a dictionary; else :data:`MISSING`."""
+    """Return ``owner.name`` where reading it only looks it up in a dictionary; else :data:`MISSING`."""
     kind = type(owner)
     if kind is types.ModuleType:
         return vars(owner).get(name, MISSING)

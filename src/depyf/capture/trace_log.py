@@ -40,7 +40,7 @@ from ..torch_text.global_names import resumed_function, without_ids
 from ..torch_text.guards import GuardReader
 from ..torch_text.wrapping import legal_graph
 
-#: What reading raises where a number, a text or a list stands for something else.
+#: What reading raises where a value is of another type than torch writes.
 _NOT_AS_TORCH_WRITES = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, RecursionError)
 _NO_SOURCE = CodeText("# not in the log: TORCH_TRACE does not record it\n", "unproven")
 

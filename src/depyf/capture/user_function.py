@@ -124,7 +124,7 @@ def readable_name(qualified: str, line: int, this: Any = None, code: CodeType | 
 
     Args:
         qualified: as Python names it; a resume function goes by what it continues.
-        line: where it begins, which is all that tells lambdas apart.
+        line: where it begins, by which lambdas are distinguished.
         this: the first argument; the class of ``self`` is named where the qualified name names none.
     """
     # (dataclasses make methods in a function of this name)
@@ -178,7 +178,12 @@ def _inner(
     direct = _function(outer.__dict__.get("__wrapped__")) if outer is not None else None
     known = [name for name, function in candidates.items() if function is direct or _leads_to(function, code, this)]
     wrapped = known[0] if known else _forwarded_to(code, candidates, namespace)
-    return (candidates[wrapped], _bound_to(values.get(wrapped))) if wrapped is not None else (None, None)
+    if wrapped is None:
+        return None, None
+    value = values.get(wrapped)
+    if isinstance(value, MethodType):
+        return candidates[wrapped], value.__self__
+    return candidates[wrapped], value if value is not None and is_module(value) else None
 
 
 def _leads_to(function: FunctionType, code: CodeType, this: Any) -> bool:
@@ -283,12 +288,6 @@ def _plain(value: Any) -> Any:
             return value
         value = inner
     return value
-
-
-def _bound_to(value: Any) -> Any:
-    if isinstance(value, MethodType):
-        return value.__self__
-    return value if value is not None and is_module(value) else None
 
 
 def _modules(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from ..capture.caches import CACHES
+from ..capture import CACHES
 
 if TYPE_CHECKING:
     import argparse

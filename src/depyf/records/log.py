@@ -1,6 +1,6 @@
-"""``records.jsonl`` while a run goes on: records are appended, and read back by their place in the file.
+"""``records.jsonl`` while a run is in progress: records are appended, and read by their place in the file.
 
-    place = log.append(CompiledGraph("__compiled_fn_1", ...))   # a line more
+    place = log.append(CompiledGraph("__compiled_fn_1", ...))   # another line
     log.read(place)                                             # the record again
 
 A process that is killed leaves the lines that it appended. A record need not stay in memory.
@@ -20,7 +20,7 @@ from .model import EndOfRecording
 from .run_directory import first_line, line_of
 
 R = TypeVar("R")
-#: So many bytes of what was appended last are records in memory, too: what is asked for is mostly new.
+#: The number of bytes, of those appended last, whose records are in memory, too: most that are read are new.
 RECENT = 200_000
 _CHUNK = 1 << 16
 #: The place of a record that was appended, its first byte; the record itself where that failed.
@@ -28,7 +28,7 @@ Recorded: TypeAlias = R | int
 
 
 class RecordLog:
-    """The file. It is made when the first record comes, and stays open: its folder may be taken away meanwhile.
+    """The file. It is created for the first record, and stays open: its folder may be removed meanwhile.
 
     Args:
         folder: of the dump.
@@ -45,8 +45,8 @@ class RecordLog:
         self._complete = True
 
     def append(self, record: R) -> Recorded[R]:
-        """Write a record as a line and return its place; the record itself where that cannot be done: keep it."""
-        data = store.line(record).encode()  # (made before there is a file)
+        """Write a record as a line and return its place; the record itself where that cannot be done."""
+        data = store.line(record).encode()  # (before the file is created)
         try:
             with self._lock:
                 place = self._written(data)
@@ -61,10 +61,7 @@ class RecordLog:
         return place
 
     def end(self, record: EndOfRecording, notes: Iterable[str]) -> None:
-        """Write that the run came to its end, with the notes on it.
-
-        Where a record is missing the end is not written: whoever reads the file learns that it is incomplete.
-        """
+        """Write the notes on the run and its end; where a record is missing no end, so that the file says so."""
         lines = [line_of({"record": "note", "text": note}) for note in notes]
         if self._complete:
             lines.append(store.line(record))
@@ -84,12 +81,12 @@ class RecordLog:
             while rest:
                 rest = rest[self._file.write(rest):]
         except OSError:
-            self._file.truncate(begin)  # half a line would spoil those that come after it
+            self._file.truncate(begin)  # half a line would corrupt the next one
             raise
         return begin + len(first)
 
     def read(self, recorded: Recorded[R]) -> R:
-        """Return the record that :meth:`append` gave a place for; one that it gave back, as it is.
+        """Return the record that :meth:`append` returned a place for, or returned as it is.
 
         Raises:
             OSError, RecordsError: it cannot be read.
@@ -112,7 +109,7 @@ class RecordLog:
         return b"".join(parts).partition(b"\n")[0].decode()
 
     def close(self) -> None:
-        """Let go of the file. The whole run is written once more, in its final form."""
+        """Close the file; the whole run is written again, in its final form."""
         with self._lock:
             self._recent.clear()
             file, self._file = self._file, None

@@ -202,7 +202,7 @@ class ModuleCall:
     """One call of an ``nn.Module`` while a graph was captured."""
 
     # from the compiled module, as `named_modules()` names it: `"layers.0.q_proj"`. For a compiled function it
-    # begins with the name of the variable that held the module.
+    # begins with the name of the variable of the module.
     path: str
     cls: str  # `"Linear"`
     outer: int = -1  # index in `GraphStage.modules` of the call that it was made in; -1 for an outermost one
@@ -334,7 +334,7 @@ class NamedValue:
 
 @dataclass(frozen=True)
 class GraphBreak:
-    """A place where a graph ended although the function went on."""
+    """A place where a graph ended although the function continued."""
 
     compile_id: CompileId
     reason: str  # torch's heading, `"Data-dependent branching"`
@@ -493,7 +493,7 @@ class SourceFile:
     text: str
 
 
-# --- while the run goes on ------------------------------------------------------------------------------
+# --- while the run continues ------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class StageOfGraph:
     """A stage of the graph of that name, once it is complete."""

@@ -1,4 +1,4 @@
-"""The directory of a run: which it is, and the folders of ranks and of later runs in it."""
+"""The directory of a run, and the folders of ranks and of later runs in it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from ..reading import CannotRead
 from ..reading import text as text_of
 from .environment import launch, rank_and_world
 
-#: A directory of ours holds this file; it names the version that wrote it.
+#: The file that marks a directory of ours; it names the version that wrote it.
 MARK = ".depyf"
-#: Beginnings of the names of folders that a number follows: of a rank, of a later run in the same directory.
+#: Names of folders before a number: of a rank, of a later run in the same directory.
 RANK, RUN = "rank_", "run_"
 _WRITTEN_BY = "written by depyf 1\n"
-#: Names in the directory of a run: where one is there, a run would write over it.
+#: Names in the directory of a run, which another run would overwrite.
 _OF_A_RUN = re.compile(
     r"\.depyf|index\.(html|md)|(notes|checked_calls)\.txt|records\.jsonl|(rank|run)_\d+"
     r"|(full_code_for|guards|__transformed_code|__compiled_fn|__graph_of_frame)_.*")
 
 
 def numbered(names: Iterable[str], beginning: str) -> dict[int, str]:
-    """Those names that are the beginning and a number, by number, in order."""
+    """Return the names that are the beginning and a number, by number, in order."""
     return dict(sorted(
         (int(name.removeprefix(beginning)), name) for name in names if re.fullmatch(beginning + r"\d+", name)))
 
@@ -52,11 +52,11 @@ class DirectoryError(OSError):
 
 
 def run_directory(wanted: str) -> tuple[str, str]:
-    """``(directory to write to, what to tell the user)``.
+    """Return ``(directory to write to, notice for the user)``.
 
-    A directory that holds a run, or a file of a name that a run has, is left as it is; the run then goes to ``run_2``,
-    ``run_3``, ... inside it. Of several ranks each has its folder ``rank_<n>`` in the directory of the run, which is
-    the same for all of them.
+    A directory with a run, or with a file of a name that a run has, is left as it is; the run is then written to
+    ``run_2``, ``run_3``, ... in it. Each of several ranks has its folder ``rank_<n>`` in the directory of the run,
+    which is the same for all of them.
 
     Raises:
         DirectoryError: it is a file, or cannot be made or written.
@@ -91,33 +91,14 @@ def run_directory(wanted: str) -> tuple[str, str]:
 
 
 def _claimed(run: str, mark: str, shared: bool) -> bool:
-    """Mark a directory without a run as a run's and return whether it is ours: of several processes only one gets it.
+    """Mark a directory without a run as a run's and return whether it is ours: one process of several gets it.
 
     Args:
-        shared: the directory is ours too if another rank of the same launch has made the mark.
+        shared: the directory is also ours if another rank of the same launch has made the mark.
     """
     path = os.path.join(run, MARK)
-    # Written aside and linked: the mark is there as a whole or not at all, and never replaces another.
-    aside = f"{path}.{os.getpid()}.{threading.get_ident()}"
-    if not any(map(_OF_A_RUN.fullmatch, os.listdir(run))):
-        with open(aside, "w", encoding="utf-8") as file:
-            file.write(mark)
-        try:
-            os.link(aside, path)
-        except FileExistsError:
-            pass  # another process was faster
-        except OSError:  # a file system without links
-            try:
-                with open(path, "x", encoding="utf-8") as file:
-                    file.write(mark)
-            except FileExistsError:
-                pass
-            else:
-                return True
-        else:
-            return True
-        finally:
-            os.unlink(aside)
+    if not any(map(_OF_A_RUN.fullmatch, os.listdir(run))) and _marked(path, mark):
+        return True
     if not shared:
         return False
     for _ in range(100):
@@ -131,16 +112,36 @@ def _claimed(run: str, mark: str, shared: bool) -> bool:
     return False
 
 
+def _marked(path: str, mark: str) -> bool:
+    """Create a file, complete or not at all; return whether that was done: another process may be faster."""
+    temporary = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    with open(temporary, "w", encoding="utf-8") as file:
+        file.write(mark)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        try:
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(mark)
+        except FileExistsError:
+            return False
+    finally:
+        os.unlink(temporary)
+    return True
+
+
 # --- The lines of ``records.jsonl`` that are no records: the first one, notes, the last one ----------
-# They make the file of a run in which nothing was compiled, for which the model of records need not be imported.
-#: Counted up when a line of an older file would be misread.
+# They are the file of a run in which nothing was compiled, for which the model of records need not be imported.
+#: Incremented when a line of an older file would be misread.
 SCHEMA = 1
 FILE = "records.jsonl"
 
 
 def line_of(value: dict[str, Any]) -> str:
     """Return a value of JSON as a line."""
-    # Lone surrogates, which names may hold, are escaped and come back as they were. (No record holds itself.)
+    # Lone surrogates, which names may have, are escaped and read as they were. (No record contains itself.)
     return json.dumps(value, ensure_ascii=True, check_circular=False, separators=(",", ":")) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The events of torch's structured trace that hold a graph, and the names that stages have in the dump."""
+"""The events of torch's structured trace with a graph, and the names of stages in the dump."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ EVENTS = {
     "aot_backward_graph": "Backward_graph",
     "inductor_post_grad_graph": "AFTER_POST_GRAD",
 }
-#: Artifacts of the trace that hold a graph of a stage (by name), written as that stage.
+#: Artifacts of the trace with a graph of a stage (by name), written as that stage.
 ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_graph": "AFTER_POST_GRAD"}
 #: Texts of AOTAutograd and Inductor around the graphs: what is done to inputs and outputs, which are changed or share
-#: memory, the graph as a script that runs alone.
+#: memory, the graph as a script.
 AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
     "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
@@ -58,11 +58,10 @@ def graph_name(stage: str) -> str:
 
 
 def direction(stage: GraphStage) -> str:
-    """Return the direction of a graph that went through Inductor's passes: ``"forward"`` or ``"backward"``.
+    """Return the direction of a graph after Inductor's passes, ``"forward"`` or ``"backward"``.
 
-    ``""`` for a graph of any other stage, and where there is no backward graph.
-
-    A graph that takes gradients is the backward one; one that takes ``primals_1`` has a backward one beside it.
+    ``""`` for a graph of any other stage, and where there is no backward graph. A graph that takes gradients is the
+    backward one; for one that takes ``primals_1`` there is a backward one.
     """
     if stage.stage != "AFTER_POST_GRAD":
         return ""
@@ -71,7 +70,7 @@ def direction(stage: GraphStage) -> str:
 
 
 def is_traced(name: str) -> bool:
-    """Return whether a graph that torch shows by a name is among those that its trace holds."""
+    """Return whether a graph that torch shows by a name is among those in its trace."""
     return name.startswith(_TRACED) and "before" not in name
 
 
@@ -88,7 +87,7 @@ def shown_stage(name: str) -> str:
 
 
 def stage_of(metadata: Mapping[str, Any]) -> str:
-    """Return the stage of the graph that an event holds; ``""`` if it holds none that everybody wants."""
+    """Return the stage of the graph in an event; ``""`` if there is none that everybody wants."""
     for event, stage in EVENTS.items():
         if event in metadata:
             return stage
@@ -97,10 +96,7 @@ def stage_of(metadata: Mapping[str, Any]) -> str:
 
 
 def internal_stage_of(metadata: Mapping[str, Any], payload: str) -> str:
-    """Return the name of one of torch's inner graphs, or of a text around them; ``""`` for anything else.
-
-    These are written on request.
-    """
+    """Return the name of one of torch's inner graphs, or of a text around them, written on request; else ``""``."""
     artifact = metadata.get("artifact")
     name = str(artifact.get("name", "")) if isinstance(artifact, dict) else ""
     return name if name in AROUND or "graph" in name and "class " in payload else ""

@@ -1,6 +1,6 @@
 """``records.jsonl``: the records of a run, a line each, to make every view again later and elsewhere.
 
-The first line names the schema. While the run goes on, each record is appended as soon as it is complete
+The first line names the schema. While the run is in progress, each record is appended as soon as it is complete
 (:mod:`depyf.records.log`), so that a killed process leaves what it had; when the run ends, the file is written once
 more in its final form. docs/records.md describes the lines.
 """
@@ -69,7 +69,7 @@ class RecordsError(ValueError):
 _KINDS: dict[str, type] = {
     "compilation": Compilation, "function": CompiledFunction, "graph": CompiledGraph, "source": SourceFile,
     "event": UnreadEvent,
-    # while the run goes on
+    # while the run is in progress
     "stage": StageOfGraph, "kernel": KernelOfGraph, "code": CodeObject, "bytecode": Bytecode, "guards": GuardsOfEntry,
     # at its end, where the texts are still to be written
     "order": OrderOfEntries, "recorded": EndOfRecording}
@@ -88,7 +88,7 @@ def line(record: Any, known: dict[int, Any] | None = None) -> str:
 
 
 def lines(capture: Capture) -> Iterator[str]:
-    """Yield the lines of the file in its final form, which replaces the one written while the run went on."""
+    """Yield the lines of the file in its final form, which replaces the one written before."""
     yield first_line(capture.environment)
     known: dict[int, Any] = {}
     for record in (*capture.compilations, *capture.functions, *capture.graphs, *capture.sources, *capture.events):
@@ -117,7 +117,7 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
 
 @functools.cache
 def _defaults(kind: Any) -> list[tuple[str, Any]]:
-    """Return ``(field, default)`` of each field of a record. (Cached: a large model has a million fields.)."""
+    """Return ``(field, default)`` of each field of a record, cached: a large model has a million fields."""
     return [(field.name, field.default_factory() if callable(field.default_factory) else field.default)
             for field in dataclasses.fields(kind)]
 
@@ -182,7 +182,7 @@ def checked(record: Any) -> Any:
 
 
 def filled(capture: Capture, streamed: Capture) -> Capture:
-    """Return the capture completed by what was written while the run went on."""
+    """Return the capture completed by what was written while the run was in progress."""
     graphs = {graph.name for graph in capture.graphs}
     compilations = {_identity(each, b""): each for each in (*streamed.compilations, *capture.compilations)}
     return dataclasses.replace(

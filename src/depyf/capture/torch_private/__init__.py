@@ -1,14 +1,15 @@
 """All that uses private API of torch: what its documents do not promise, and what may change with any version.
 
-In come calls of the rest of the package in its own words; out come torch's objects, or a change of torch that ends when
-its context ends. Each name stands in the table of :mod:`.private_api` once, with what is lost where a torch lacks it::
+The rest of the package calls this one, which returns torch's objects, or changes torch until a context ends. Each name
+is in the table of :mod:`.private_api` once, with what is lost where a torch lacks it::
 
     BYTECODE_HOOK.get()     # torch's function; MissingPrivateApi where this torch has none
 
-:mod:`.hooks`                callbacks at the events that are watched, set for as long as a session lasts
+:mod:`.hooks`                callbacks at the events that are watched, for as long as a session lasts
 :mod:`.trace_events`         the same for torch's structured trace
 :mod:`.shared`               changes of torch that several sessions want, ended in any order
-:mod:`.current_compilation`  where the compilation stands that this thread is in
+:mod:`.stack`                frames of torch's functions on the stack of this thread
+:mod:`.current_compilation`  the compilation that this thread is in
 :mod:`.guard_print`          trees of guards, with what torch tests and does not print
 :mod:`.recompiled_frame`     values in the frame that torch compiles again
 :mod:`.graph_modules`        nodes and texts of graphs
@@ -17,7 +18,7 @@ its context ends. Each name stands in the table of :mod:`.private_api` once, wit
 :mod:`.compiled_callables`   what ``torch.compile`` was given
 :mod:`.torch_caches`         torch's caches on disk
 :mod:`.replacements`         other code in place of compiled versions, for a while
-:mod:`.pipeline`             a compilation apart from the user's
+:mod:`.pipeline`             a compilation isolated from the user's
 
-``depyf doctor`` holds the table against the torch that is installed; a test takes each name away in turn.
+``depyf doctor`` compares the table with the torch that is installed; a test removes each name in turn.
 """

@@ -6,7 +6,7 @@ to arguments (``{'x': x, 's': 4.0}``). Nothing here runs, compiles or counts any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -54,7 +54,7 @@ class Entry:
         try:
             with unobserved():
                 answer = getattr(self.guard_manager, private_api.GUARD_CHECK.attribute)(dict(values))
-        except Exception as error:  # a guard may read an attribute of the user's that raises
+        except Exception as error:  # a guard may read a user's attribute that raises
             return GuardCheck(False, (f"a guard could not be evaluated ({type(error).__name__}: {error})",))
         return GuardCheck(bool(answer.result), tuple(map(str, answer.verbose_code_parts)),
                           int(answer.num_guards_executed))
@@ -115,9 +115,7 @@ class CompiledWith:
 def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[Entry]:
     """Return the cache entries of a code object in the order in which torch tries them.
 
-    Args:
-        code: the user's function or a resume function, as it is before Dynamo transforms it.
-        compiled_with: leaves out those that calls of it do not look at.
+    With ``compiled_with`` only those that its calls look at.
 
     Raises:
         MissingPrivateApi: this torch does not show them, or not of which backend they are.
@@ -125,12 +123,15 @@ def entries(code: CodeType, compiled_with: CompiledWith | None = None) -> list[E
     of_one_backend = compiled_with is not None and compiled_with.backend is not None
     result = []
     for each in cache_entries(code):
-        transformed, ids, _ = entry_facts(each)
-        if transformed is None:
+        if each.code is None:
             continue  # of an object that is gone
+        own_id = getattr(each, "compile_id", None)
+        ids = (int(own_id.frame_id), int(own_id.frame_compile_id)) if own_id is not None else None
         backend = backend_of(each) if of_one_backend else getattr(each, "backend", None)
-        entry = Entry(transformed, ids, getattr(each, "guard_manager", None), backend,
-                      int(getattr(each, "isolate_recompiles_id", COMMON_REGION)), is_given_up(each), each)
+        manager = getattr(each, "guard_manager", None)
+        # (It has a reason once an object is gone that its guards compare with; it is then the last of the entries.)
+        entry = Entry(each.code, ids, manager, backend, int(getattr(each, "isolate_recompiles_id", COMMON_REGION)),
+                      hasattr(manager, "invalidation_reason"), each)
         if compiled_with is None or compiled_with.uses(entry):
             result.append(entry)
     # A region's own are tried first.
@@ -191,13 +192,6 @@ def was_asked(code: CodeType) -> bool:
     return code in private_api.SEEN_CODES.get_or(())
 
 
-def entry_facts(entry: Any) -> tuple[CodeType, tuple[int, int] | None, Callable[[], str]]:
-    """Return ``(transformed code, (frame, recompile), what prints the guard tree)`` of a cache entry."""
-    own = getattr(entry, "compile_id", None)
-    ids = (int(own.frame_id), int(own.frame_compile_id)) if own is not None else None
-    return entry.code, ids, lambda: str(getattr(entry, "guard_manager", None))
-
-
 def backend_of(entry: Any) -> Any:
     """Return the backend that a cache entry is of.
 
@@ -224,11 +218,3 @@ def same_backend(one: Any, other: Any) -> bool:
         return type(one) is type(other) and bool(one == other)
     except Exception:
         return False
-
-
-def is_given_up(entry: Any) -> bool:
-    """Return whether torch gave a cache entry up, because an object is gone that its guards compare with.
-
-    It is then the last of the entries, wherever it was.
-    """
-    return hasattr(getattr(entry, "guard_manager", None), "invalidation_reason")

@@ -14,7 +14,7 @@ from .compiled_callables import wrapped_backends
 _PLAIN = (bool, int, float, str, type(None))
 #: Objects that are shown by their own name: reading it runs nothing of the program's.
 _NAMED = (type, FunctionType, BuiltinFunctionType)
-#: Characters of a text, items of a value, and values in one another that are shown; ``...`` stands for the rest.
+#: Characters of a text, items of a value, and values in one another that are shown; ``...`` for the rest.
 _LONGEST, _MOST, _DEEPEST = 300, 30, 3
 #: Bits of a whole number that is shown. (Python refuses to write very long ones.)
 _WIDEST = 1000

@@ -82,17 +82,14 @@ def on_compiled_call(before: Callable[[CompiledCall], None]) -> Undo:
     Raises:
         MissingPrivateApi: this torch cannot be asked.
     """
-    def make(original: Any) -> Any:
-        def callback_from_stance(callback: Any) -> Any:
-            result = original(callback)
-            call = _outermost(sys._getframe(1)) if callback not in (None, False) else None
-            if call is not None:
-                before(call)
-            return result
+    def callback_from_stance(original: Any, callback: Any) -> Any:
+        result = original(callback)
+        call = _outermost(sys._getframe(1)) if callback not in (None, False) else None
+        if call is not None:
+            before(call)
+        return result
 
-        return callback_from_stance
-
-    return hooks.replaced(private_api.STANCE, make)
+    return hooks.replaced(private_api.STANCE, callback_from_stance)
 
 
 def _outermost(frame: FrameType) -> CompiledCall | None:

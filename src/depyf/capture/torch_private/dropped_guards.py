@@ -1,9 +1,9 @@
-"""Guards that torch was told to drop (``options={"guard_filter_fn": ...}``), kept and checked beside the others.
+"""Guards that a filter drops (``options={"guard_filter_fn": ...}``), checked with the others all the same.
 
-Torch builds all guards once, asks the filter, and builds those that are left once more (torch/_dynamo/guards.py,
-``CheckFunctionManager.__init__``). The first ones are kept here. A condition that always holds is added behind the last
-guard of the version: torch evaluates it when all others hold, with the local variables of the frame, so it sees each
-call that the version serves, and holds the dropped guards against it.
+Torch builds all guards, calls the filter, and builds the remaining guards again (torch/_dynamo/guards.py,
+``CheckFunctionManager.__init__``). The first ones are stored here. A condition that always holds is added after the
+last guard of the version: torch evaluates it when all others hold, with the local variables of the frame, so it sees
+each call that the version serves, and evaluates the dropped guards for it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class FullGuards:
 
     compile_id: str  # torch's, `0/1`
     manager: Any  # torch's object for all of them
-    kept: Callable[[], Any]  # torch's object for those that are left
+    remaining: Callable[[], Any]  # torch's object for those that are left
 
     def failure_reason(self, values: Mapping[str, Any]) -> str:
         """Return the first guard that does not hold, as torch says it; ``""`` if all hold.
@@ -38,15 +38,14 @@ class FullGuards:
         local = dict(values)
         if getattr(self.manager, private_api.GUARD_CHECK.attribute)(local).result:
             return ""
-        left = self.kept()
+        left = self.remaining()
         for name in ("closure_vars", "global_scope"):
             setattr(self.manager, name, getattr(left, name, None))
         return str(private_api.GUARD_REASON.get()(self.manager, local, None, None)).removeprefix("None: ")
 
-
     def function(self) -> tuple[str, tuple[str, int] | None]:
         """Return the name of the function, and where it begins, where torch still knows them."""
-        entry = getattr(self.kept(), "cache_entry", None)
+        entry = getattr(self.remaining(), "cache_entry", None)
         code = getattr(entry, "code", None)
         return (str(code.co_name), (str(code.co_filename), int(code.co_firstlineno))) if code else ("", None)
 
@@ -78,10 +77,10 @@ def full_guards(guard_manager: Any) -> FullGuards | None:
 
 
 def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Undo:
-    """Keep the guards that torch drops from now on.
+    """Keep the guards that torch drops, until what is returned is called.
 
     Args:
-        on_call: is told of each call that a version with dropped guards serves, until what is returned is called.
+        on_call: called for each call that a version with dropped guards serves.
 
     Raises:
         MissingPrivateApi: this torch builds its guards in another way.
@@ -90,29 +89,23 @@ def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Un
     first: dict[int, Any] = {}  # by the identity of the object that builds: the guards before the filter is asked
     on = True
 
-    def make_build(original: Any) -> Any:
-        def build_guards(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, *args, **kwargs)
-            first.setdefault(id(self), result[1])
-            return result
+    def build_guards(original: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        first.setdefault(id(self), result[1])
+        return result
 
-        return build_guards
+    def init(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+        first.pop(id(self), None)
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            manager = first.pop(id(self), None)
+        remaining = self.guard_manager
+        if on and manager is not None and manager is not remaining:
+            watch(FullGuards(str(private_api.COMPILE_ID.get()() or "?"), manager, weakref.ref(remaining)), remaining)
 
-    def make_init(original: Any) -> Any:
-        def init(self: Any, *args: Any, **kwargs: Any) -> None:
-            first.pop(id(self), None)
-            try:
-                original(self, *args, **kwargs)
-            finally:
-                manager = first.pop(id(self), None)
-            kept = self.guard_manager
-            if on and manager is not None and manager is not kept:
-                watch(FullGuards(str(private_api.COMPILE_ID.get()() or "?"), manager, weakref.ref(kept)), kept)
-
-        return init
-
-    def watch(full: FullGuards, kept: Any) -> None:
-        _full[kept] = full
+    def watch(full: FullGuards, remaining: Any) -> None:
+        _full[remaining] = full
 
         def always(values: Mapping[str, Any]) -> bool:
             if on and not _unobserved:
@@ -120,9 +113,9 @@ def keep_dropped(on_call: Callable[[FullGuards, Mapping[str, Any]], None]) -> Un
                     on_call(full, values)
             return True
 
-        kept.root.add_epilogue_lambda_guard(always, [ALWAYS], None)
+        remaining.root.add_epilogue_lambda_guard(always, [ALWAYS], None)
 
-    undo = [replaced(private_api.BUILD_GUARDS, make_build), replaced(private_api.MAKE_GUARDS, make_init)]
+    undo = [replaced(private_api.BUILD_GUARDS, build_guards), replaced(private_api.MAKE_GUARDS, init)]
 
     def leave() -> None:
         nonlocal on

@@ -1,7 +1,4 @@
-"""Something done once, right before torch compiles a frame or a compiled function is called.
-
-It is for those who must not be the ones to import torch.
-"""
+"""Run an action once, right before torch compiles a frame or a compiled function is called, without importing torch."""
 
 from __future__ import annotations
 
@@ -9,47 +6,32 @@ import contextlib
 import functools
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..import_hook import when_imported
 from . import hooks, private_api
 from .shared import leave_traceback
 
 
-@dataclass(frozen=True)
-class Moment:
-    """A function of torch's that is called at the moment meant, and the module that it is in."""
+class Moment(NamedTuple):
+    """A function of torch's that is called at a moment, and the module that it is in."""
 
     module: str
     function: str
 
-    @classmethod
-    def of(cls, api: private_api.PrivateApi) -> Moment:
-        """Return that at which a private API is called."""
-        module, _, function = api.places[0].partition(":")
-        return cls(module, function)
-
 
 #: A frame is about to be compiled.
-FRAME = Moment.of(private_api.COMPILED_FRAME)
+FRAME = Moment(*private_api.COMPILED_FRAME.first_place)
 #: What ``torch.compile`` returned is about to run.
-CALL = Moment.of(private_api.STANCE)
+CALL = Moment(*private_api.STANCE.first_place)
 
 
 def before_next(moment: Moment, module: ModuleType, action: Callable[[], None]) -> Callable[[], None]:
-    """Have the action called once, in whatever thread, right before the next such moment.
+    """Have the action called once, in whatever thread, right before the next such moment; return what cancels it.
 
-    Torch is as it was before when that happens.
-
-    Args:
-        moment: when.
-        module: of the moment, imported.
-        action: must not raise, unless the program is to see it.
-
-    Returns:
-        What takes it back.
+    Torch is as it was before when that happens. The module is that of the moment, imported; what the action raises
+    reaches the program.
     """
     name = moment.function
     original = getattr(module, name)
@@ -78,7 +60,7 @@ def before_next(moment: Moment, module: ModuleType, action: Callable[[], None]) 
 
 
 class _TraceWaiter(logging.Handler):
-    """Tells of the first event of torch's structured trace."""
+    """Runs an action at each event of torch's structured trace."""
 
     def __init__(self, action: Callable[[], None]) -> None:
         super().__init__(logging.DEBUG)
@@ -91,17 +73,13 @@ class _TraceWaiter(logging.Handler):
 
 
 def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[], None]:
-    """Have the action called once, before torch compiles a frame, a graph without one, or goes on with an earlier one.
+    """Have the action called once, before torch compiles a frame, a graph without one, or continues an earlier one.
 
     (A backward graph may be compiled long after its forward graph. Torch's trace reports that, and direct calls of
-    its compilers.)
+    its compilers.) The action must not raise. Returns what cancels it.
 
     Args:
-        action: must not raise.
         frames: before a frame is compiled, too.
-
-    Returns:
-        What takes it back.
     """
     undo: list[Callable[[], None]] = []
     ended = False
@@ -126,15 +104,12 @@ def before_first(action: Callable[[], None], frames: bool = True) -> Callable[[]
             begin()
             return
         with contextlib.suppress(Exception):  # (a torch that shows no graphs)
-            undo.append(hooks.replaced(private_api.SHOWN_GRAPH, shown))
+            undo.append(hooks.replaced(private_api.SHOWN_GRAPH, lazy_string))
 
-    def shown(original: Any) -> Any:
-        def lazy_string(*args: Any, **kwargs: Any) -> Any:
-            begin()
-            # (The action, and others that wait, have their own there.)
-            return private_api.SHOWN_GRAPH.get()(*args, **kwargs)
-
-        return lazy_string
+    def lazy_string(original: Any, *args: Any, **kwargs: Any) -> Any:
+        begin()
+        # (The action, and others that wait, have their own there.)
+        return private_api.SHOWN_GRAPH.get()(*args, **kwargs)
 
     logger = logging.getLogger(private_api.TRACE_LOG.key)
     waiter = _TraceWaiter(begin)

@@ -1,4 +1,4 @@
-"""A fork of a process that has used torch: what must be so for the child to compute with it."""
+"""A fork of a process that has used torch: conditions for the child to compute with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAUSE_HARD = 2
 
 
 def why_not() -> str:
-    """Return why a child could not go on with what this process holds; ``""`` if it can."""
+    """Return why a child could not continue with the state of this process; ``""`` if it can."""
     import torch
 
     if not hasattr(os, "fork") or sys.platform == "darwin":
@@ -61,10 +61,7 @@ def why_no_backward() -> str:
 
 
 def pause_threads() -> None:
-    """Have OpenMP end its threads, which it starts again when they are needed.
-
-    A child has none of its parent's threads, and OpenMP's would be waited for there.
-    """
+    """Have OpenMP end its threads until they are needed again: a child has none of them, and would wait for them."""
     pause = _pause()
     if pause is not None:
         pause(_PAUSE_HARD)
@@ -87,7 +84,7 @@ def _nothing(*args: Any, **kwargs: Any) -> None:
 
 @functools.cache
 def _pause() -> Any:
-    """Return OpenMP's function, of the library that torch has loaded; ``None`` where there is none."""
+    """Return the function that pauses OpenMP, of the library that torch has loaded; ``None`` where there is none."""
     import torch
 
     here = os.path.dirname(str(torch.__file__))

@@ -17,15 +17,12 @@ class FullPaths:
     character more; where only the root is common, that removes the first letter of a name.
 
     Args:
-        files: returns the paths that may be meant, the same object while they are the same. It is called when a name
-            is looked up that was not among those before.
+        files: returns the paths that may be meant.
     """
 
     def __init__(self, files: Callable[[], Iterable[Any]]) -> None:
         self._files = files
-        self._indexed: Iterable[Any] = ()
         self._known: dict[str, str] = {}
-        self._by_name: dict[str, list[str]] = {}
 
     def __call__(self, shown: str) -> str:
         """Return the whole path for one that torch printed; as it is where torch did not cut it or no file fits."""
@@ -39,23 +36,10 @@ class FullPaths:
         folders = (torchs, os.path.dirname(torchs))
         if shorten is None or any(os.path.exists(os.path.join(folder, shown)) for folder in folders):
             return shown  # a file of torch or of a package beside it, which is cut at a whole name
-        name = os.path.basename(shown)
-        if name not in self._by_name and (files := self._files()) is not self._indexed:
-            self._indexed = files
-            self._by_name.clear()
-            for file in files:
-                if isinstance(file, str):  # (of all modules: os.path.basename takes ten times as long)
-                    name_of_file = file[max(file.rfind("/"), file.rfind(os.sep)) + 1 :]
-                    self._by_name.setdefault(name_of_file, []).append(file)
-        for file in self._by_name.get(name, ()):
-            if _is_cut(shown, file) and os.path.isabs(file) and shorten(file) == shown:
-                return file
-        return shown
-
-
-def _is_cut(shown: str, file: str) -> bool:
-    """Return whether a path ends in another one, which begins in the middle of a name."""
-    return file.endswith(shown) and not file.endswith((os.sep + shown, "/" + shown))
+        fitting = (file for file in self._files() if isinstance(file, str) and file.endswith(shown)
+                   and not file.endswith((os.sep + shown, "/" + shown)) and os.path.isabs(file)
+                   and shorten(file) == shown)
+        return next(fitting, shown)
 
 
 def cut_paths(files: Iterable[str]) -> dict[str, str]:

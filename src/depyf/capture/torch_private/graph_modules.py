@@ -121,7 +121,7 @@ def graph_module_behind(function: Any) -> Any:
 
 
 def interprets(compiled: Any) -> bool:
-    """Return whether an object is what aot_eager makes of a graph on a torch where that interprets the graph."""
+    """Return whether aot_eager made an object of a graph, on a torch where that interprets the graph."""
     api = private_api.AOT_EAGER_CODE
     try:
         made_there = (getattr(compiled, "__module__", None) == api.module

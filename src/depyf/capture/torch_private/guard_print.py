@@ -11,7 +11,7 @@ from typing import Any
 from .recompiled_frame import code_in_words, held_value
 
 # --- objects that are compared by their ids ----------------------------------------------------------
-# An id says nothing to a reader. What a function or a code object is, is added; a member of an enumeration has its
+# An id says nothing to a reader. The name of a function or a code object is added; a member of an enumeration has its
 # name in place of the id::
 #
 #     ___check_obj_id(L['f'].__code__, 140084081999072), type=<class 'code'>                        torch
@@ -28,12 +28,9 @@ _OF_DYNAMO = "__"
 
 
 def with_objects(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
-    """Return a printed tree of guards with what the objects are that are compared by their ids.
+    """Return a printed tree of guards with the names of objects that are compared by their ids.
 
-    Args:
-        text: the tree.
-        values: local variables of the frame that is being compiled.
-        namespace: its globals.
+    ``values`` and ``namespace`` are local variables and globals of the frame that is being compiled.
     """
     members: dict[str, dict[int, str]] = {}
 
@@ -67,11 +64,7 @@ def _name(value: Any) -> str:
 
 
 def _members(name: str) -> dict[int, str]:
-    """Return the members of an enumeration, by their ids; none of another class.
-
-    Args:
-        name: of the class, with its module.
-    """
+    """Return the members of an enumeration, a class of that name with its module, by their ids; else none."""
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
         found: Any = sys.modules.get(".".join(parts[:end]))
@@ -87,13 +80,13 @@ def _members(name: str) -> dict[int, str]:
 
 
 def _own(owner: Any) -> Mapping[str, Any]:
-    """Return the attributes of a class or module itself, looked up without running code of the user's."""
+    """Return the attributes of a class or module itself, looked up without running the user's code."""
     return type.__getattribute__(owner, "__dict__") if isinstance(owner, type) else ModuleType.__getattribute__(
         owner, "__dict__")
 
 
 # --- lengths of dictionaries -------------------------------------------------------------------------
-# How many entries a dictionary has, torch tests and does not print.
+# Torch tests the number of entries of a dictionary and does not print it.
 #
 # Where the order of keys counts, as in a loop over ``items()``, a ``DictGuardManager`` guards the dictionary. It
 # compares the number of entries before it looks at any of them (torch/csrc/dynamo/guards.cpp, ``DictGuardManager``),
@@ -106,13 +99,7 @@ _LINE = re.compile(r"(?P<depth>(?:\| )*)\+- DictGuardManager: source=(?P<source>
 
 
 def with_lengths(text: str, values: Mapping[str, Any], namespace: Mapping[str, Any]) -> str:
-    """Return a printed tree of guards with the lengths that torch tests and does not print, as guards of their own.
-
-    Args:
-        text: the tree.
-        values: local variables of the frame that is being compiled.
-        namespace: its globals.
-    """
+    """Return a printed tree of guards with the lengths of dictionaries as further guards."""
     if _MANAGER not in text:
         return text
     lines = text.split("\n")

@@ -59,28 +59,22 @@ def on_bytecode_when_imported(hook: Callable[[CodeType, CodeType], CodeType | No
         return None
 
 
-def replaced(api: private_api.PrivateApi, make: Callable[[Any], Any]) -> Undo:
-    """Replace a function of torch's by ``make`` of it, which is called anew when another joins or leaves.
+def replaced(api: private_api.PrivateApi, around: Callable[..., Any]) -> Undo:
+    """Have calls of a function of torch's run ``around(original, *args, **kwargs)``.
 
     Several may do so and end in any order. Where somebody else replaced it later and keeps ours, ours does nothing.
     """
     owner, name = api.owner(), api.attribute
 
-    def install(users: SharedPatch[Callable[[Any], Any]]) -> Undo:
+    def install(users: SharedPatch[Callable[..., Any]]) -> Undo:
         original = owner.__dict__[name]
         plain = original.__func__ if isinstance(original, (classmethod, staticmethod)) else original
 
-        current: tuple[tuple[Callable[[Any], Any], ...], Any] = ((), plain)  # (wanted, the function for that)
-
         @functools.wraps(plain)
         def function(*args: Any, **kwargs: Any) -> Any:
-            nonlocal current
-            wanted, call = current
-            if wanted is not users.wanted:
-                wanted, call = users.wanted, plain
-                for wrap in wanted:
-                    call = wrap(call)
-                current = wanted, call  # (at once: threads may come here together)
+            call = plain
+            for wanted in users.wanted:
+                call = functools.partial(wanted, call)
             try:
                 return call(*args, **kwargs)
             except BaseException as error:
@@ -99,59 +93,29 @@ def replaced(api: private_api.PrivateApi, make: Callable[[Any], Any]) -> Undo:
 
         return undo
 
-    return shared_patch((owner, name)).acquire(make, install)
+    return shared_patch((owner, name)).acquire(around, install)
 
 
 def on_captured_graph(before: Callable[[Any, Any], None], after: Callable[[Any, Any], None]) -> Undo:
     """``before(graph module, backend)`` and ``after(graph module, what the backend returned)``."""
 
-    def make(original: Any) -> Any:
-        def call_user_compiler(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
-            before(gm, getattr(self, "compiler_fn", None))
-            result = original(self, gm, *args, **kwargs)
-            after(gm, result)
-            return result
+    def call_user_compiler(original: Any, self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+        before(gm, getattr(self, "compiler_fn", None))
+        result = original(self, gm, *args, **kwargs)
+        after(gm, result)
+        return result
 
-        return call_user_compiler
-
-    return replaced(private_api.CAPTURED_GRAPH, make)
+    return replaced(private_api.CAPTURED_GRAPH, call_user_compiler)
 
 
-def on_traced_line(begun: Callable[[], Callable[[str], Callable[[int], None]] | None]) -> Undo:
-    """Report each line that Dynamo comes to while it traces: thousands for a model.
+def on_traced_line(hook: Callable[[str, int], None]) -> Undo:
+    """``hook(file, line)`` for each line that Dynamo comes to while it traces: thousands for a model."""
 
-    Args:
-        begun: called each time that another compilation or attempt continues; what it returns is called with a file,
-            and returns what takes the lines in that file, one by one.
-    """
-    # (Looked up once. The compilation's context has what the id is made of, which would be made anew for each line.)
-    current = getattr(private_api.COMPILE_ID.owner(), "try_get", None) or private_api.COMPILE_ID.get()
+    def set_current_loc(original: Any, filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
+        original(filename, lineno, *args, **kwargs)
+        hook(filename, lineno)
 
-    def make(original: Any) -> Any:
-        compile_id: Any = None
-        attempt: Any = None
-        in_file: Callable[[str], Callable[[int], None]] | None = None
-        file: Any = None
-        take: Callable[[int], None] | None = None
-
-        def set_current_loc(filename: str, lineno: int, *args: Any, **kwargs: Any) -> None:
-            nonlocal compile_id, attempt, in_file, file, take
-            original(filename, lineno, *args, **kwargs)
-            compiling = current()
-            if compiling is None or compiling.compile_id is None:
-                return
-            # (The object, not its numbers: they begin again after torch._dynamo.reset().)
-            if compiling.compile_id is not compile_id or compiling.attempt != attempt:
-                compile_id, attempt = compiling.compile_id, compiling.attempt
-                in_file, file, take = begun(), None, None
-            if filename is not file and in_file is not None:
-                file, take = filename, in_file(filename)
-            if take is not None:
-                take(lineno)
-
-        return set_current_loc
-
-    return replaced(private_api.TRACED_LINE, make)
+    return replaced(private_api.TRACED_LINE, set_current_loc)
 
 
 def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
@@ -160,29 +124,23 @@ def on_frame(hook: Callable[[CodeType, bool], None]) -> Undo:
     Where it does not, it leaves the frame alone.
     """
 
-    def make(original: Any) -> Any:
-        def has_tensor_in_frame(frame: Any, *args: Any, **kwargs: Any) -> Any:
-            found = original(frame, *args, **kwargs)
-            hook(frame.f_code, bool(found))
-            return found
+    def has_tensor_in_frame(original: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
+        found = original(frame, *args, **kwargs)
+        hook(frame.f_code, bool(found))
+        return found
 
-        return has_tensor_in_frame
-
-    return replaced(private_api.HAS_TENSOR, make)
+    return replaced(private_api.HAS_TENSOR, has_tensor_in_frame)
 
 
 def on_stance(hook: Callable[[str], None]) -> Undo:
     """``hook("eager_on_recompile")`` each time that a stance is set, also when one is restored."""
 
-    def make(original: Any) -> Any:
-        def _set_stance(stance: Any) -> Any:
-            prior = original(stance)
-            hook(str(getattr(stance, "stance", "default")))
-            return prior
+    def set_stance(original: Any, stance: Any) -> Any:
+        prior = original(stance)
+        hook(str(getattr(stance, "stance", "default")))
+        return prior
 
-        return _set_stance
-
-    return replaced(private_api.SET_STANCE, make)
+    return replaced(private_api.SET_STANCE, set_stance)
 
 
 def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str, Any, Any], None]) -> Undo:
@@ -196,15 +154,12 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
     stages = {"fw_compiler": "Forward_graph", "inference_compiler": "Forward_graph",
               "bw_compiler": "Backward_graph"}
 
-    def make(original: Any) -> Any:
-        def aot_module_simplified(*args: Any, **kwargs: Any) -> Any:
-            plain = {key: stage for key, stage in stages.items() if isinstance(kwargs.get(key), FunctionType)}
-            for key, stage in plain.items():
-                kwargs[key] = _observed(kwargs[key], stage)
-            before(frozenset(plain.values()))
-            return original(*args, **kwargs)
-
-        return aot_module_simplified
+    def aot_module_simplified(original: Any, *args: Any, **kwargs: Any) -> Any:
+        plain = {key: stage for key, stage in stages.items() if isinstance(kwargs.get(key), FunctionType)}
+        for key, stage in plain.items():
+            kwargs[key] = _observed(kwargs[key], stage)
+        before(frozenset(plain.values()))
+        return original(*args, **kwargs)
 
     def _observed(compiler: FunctionType, stage: str) -> Any:
         @functools.wraps(compiler)
@@ -222,7 +177,7 @@ def on_aot_graph(before: Callable[[frozenset[str]], None], after: Callable[[str,
 
         return compile_graph
 
-    return replaced(private_api.AOT_GRAPHS, make)
+    return replaced(private_api.AOT_GRAPHS, aot_module_simplified)
 
 
 def on_shown_graph(hook: Callable[[FrameType], None]) -> Undo:
@@ -231,14 +186,11 @@ def on_shown_graph(hook: Callable[[FrameType], None]) -> Undo:
     Backends may have imported that function by its name, so what it makes its result with is replaced, not itself.
     """
 
-    def make(original: Any) -> Any:
-        def lazy_string(*args: Any, **kwargs: Any) -> Any:
-            hook(sys._getframe())
-            return original(*args, **kwargs)
+    def lazy_string(original: Any, *args: Any, **kwargs: Any) -> Any:
+        hook(sys._getframe())
+        return original(*args, **kwargs)
 
-        return lazy_string
-
-    return replaced(private_api.SHOWN_GRAPH, make)
+    return replaced(private_api.SHOWN_GRAPH, lazy_string)
 
 
 def shown_graph(frame: FrameType) -> tuple[str, Any, str] | None:
@@ -257,13 +209,10 @@ def shown_graph(frame: FrameType) -> tuple[str, Any, str] | None:
 def on_kernel_module(after: Callable[[Any, str], None]) -> Undo:
     """``after(module, path)`` for each module that Inductor generated (from its caches, too)."""
 
-    def make(original: Any) -> Any:
-        def load_by_key_path(cls: Any, key: str, path: str, *args: Any, **kwargs: Any) -> Any:
-            loaded = original(cls, key, path, *args, **kwargs)
-            if hasattr(loaded, "call"):  # a wrapper with its kernels, not a single Triton kernel
-                after(loaded, path)
-            return loaded
+    def load_by_key_path(original: Any, cls: Any, key: str, path: str, *args: Any, **kwargs: Any) -> Any:
+        loaded = original(cls, key, path, *args, **kwargs)
+        if hasattr(loaded, "call"):  # a wrapper with its kernels, not a single Triton kernel
+            after(loaded, path)
+        return loaded
 
-        return load_by_key_path
-
-    return replaced(private_api.KERNEL_MODULE, make)
+    return replaced(private_api.KERNEL_MODULE, load_by_key_path)

@@ -1,4 +1,4 @@
-"""Each operation of torch's as it runs, below autograd and autocast: what it is, and the memory that it uses."""
+"""Each of torch's operations as it runs, below autograd and autocast: its kind, and the memory that it uses."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from . import private_api
 def watched(
     on_operation: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
 ) -> contextlib.AbstractContextManager[Any]:
-    """Inside, ``on_operation(operation, args, kwargs)`` runs each operation and returns its result.
+    """Have ``on_operation(operation, args, kwargs)`` run each operation and return its result.
 
     Raises:
-        MissingPrivateApi: this torch has no such modes, or cannot tell memory that is free from memory that is used.
+        MissingPrivateApi: this torch has no such modes, or does not distinguish free memory.
     """
     base: Any = private_api.DISPATCH_MODE.get()
     for api in (private_api.PYTREE, private_api.STORAGE_REFERENCE):
@@ -80,10 +80,10 @@ class Memory:
 
     @staticmethod
     def key(tensor: torch.Tensor) -> int:
-        """Return what names a tensor's memory, as long as a :class:`Memory` of it exists."""
+        """Return a key of a tensor's memory, as long as a :class:`Memory` of it exists."""
         return int(tensor.untyped_storage()._cdata)
 
     @property
     def is_free(self) -> bool:
-        """No tensor uses it any more."""
+        """Whether no tensor uses it any more."""
         return bool(self._reference.expired())

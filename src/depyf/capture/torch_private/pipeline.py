@@ -34,10 +34,10 @@ _SAME_RANDOM = {"use_numpy_random_stream": True}
 
 @contextlib.contextmanager
 def isolated_compile(draws_as_eager: bool = True) -> Iterator[None]:
-    """Isolate what is compiled inside: it goes to a directory that is then removed.
+    """Isolate what is compiled inside: it is written to a directory that is then removed.
 
-    No cache of torch's is read or filled. Afterwards the cache entries made inside are gone from all functions; those
-    from before stay.
+    None of torch's caches is read or filled. Afterwards the cache entries made inside are gone from all functions;
+    earlier ones remain.
 
     Args:
         draws_as_eager: what is compiled draws the random numbers of eager Python.
@@ -168,8 +168,7 @@ def all_eager() -> contextlib.AbstractContextManager[Any]:
 def inductor(gm: Any, inputs: Any, inner: Callable[..., Any] | None = None) -> Any:
     """Return the function that Inductor makes of a captured graph for examples of its inputs.
 
-    Args:
-        inner: compiles the forward and backward graphs in Inductor's place: ``(graph module, inputs, **options)``.
+    ``inner(graph module, inputs, **options)`` compiles the forward and backward graphs in Inductor's place.
 
     Raises:
         MissingPrivateApi: this torch has no such function.
@@ -188,11 +187,7 @@ def inductor_inner() -> Callable[..., Any]:
 def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
     """Return what AOTAutograd makes of a captured graph without decompositions.
 
-    Args:
-        gm: the graph.
-        inputs: examples of its inputs.
-        forward: compiles the forward graph: ``(graph module, inputs)`` -> a function of one list of arguments.
-        backward: compiles the backward graph.
+    ``forward`` and ``backward`` compile its graphs: ``(graph module, inputs)`` -> a function of one list of arguments.
     """
     return private_api.AOT_AUTOGRAD.get()(fw_compiler=forward, bw_compiler=backward)(gm, inputs)
 
@@ -200,14 +195,11 @@ def plain_aot(gm: Any, inputs: Any, forward: Callable[..., Any], backward: Calla
 def on_post_grad(after: Callable[[Any], None]) -> Undo:
     """``after(graph module)`` once Inductor's passes have changed a graph that it then makes kernels of."""
 
-    def make(original: Any) -> Any:
-        def passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(gm, *args, **kwargs)
-            caller = sys._getframe(2)
-            if caller.f_code.co_name != private_api.POST_GRAD.attribute:  # an inner graph comes first
-                after(gm)
-            return result
+    def passes(original: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(gm, *args, **kwargs)
+        caller = sys._getframe(2)
+        if caller.f_code.co_name != private_api.POST_GRAD.attribute:  # an inner graph comes first
+            after(gm)
+        return result
 
-        return passes
-
-    return hooks.replaced(private_api.POST_GRAD, make)
+    return hooks.replaced(private_api.POST_GRAD, passes)

@@ -57,6 +57,12 @@ class PrivateApi:
         return not self.lost.startswith("nothing")
 
     @property
+    def first_place(self) -> tuple[str, str]:
+        """Its module and name in the newest torch, known without importing that."""
+        module, _, name = self.places[0].partition(":")
+        return module, name
+
+    @property
     def module(self) -> str:
         """The module that it is in."""
         return self._resolve()[0].partition(":")[0]
@@ -199,7 +205,7 @@ def _is_text(value: str, wanted: str) -> str:
 
 # --- the table ---------------------------------------------------------------------------------------
 BYTECODE_HOOK = PrivateApi(
-    ("torch._dynamo.convert_frame:register_bytecode_hook",), "tells of each code object that Dynamo made", "2.1",
+    ("torch._dynamo.convert_frame:register_bytecode_hook",), "reports each code object that Dynamo made", "2.1",
     "transformed code, full code, breakpoints in both, depyf.install()")
 COMPILED_FRAME = PrivateApi(
     ("torch._dynamo.convert_frame:_compile",),
@@ -208,7 +214,7 @@ COMPILED_FRAME = PrivateApi(
     takes("globals", "locals"))
 COMPILE_ARGUMENTS = PrivateApi(
     ("torch._dynamo.convert_frame:_compile",),
-    "what torch.compile was told for the frame being compiled: in its backend, as fullgraph=, and in hooks", "2.0",
+    "what torch.compile was given for the frame being compiled: in its backend, as fullgraph=, and in hooks", "2.0",
     "arguments of torch.compile", takes("compiler_fn", "one_graph", "hooks"), "compiler_fn, one_graph, hooks")
 GUARD_FILTER = PrivateApi(
     ("torch._dynamo.hooks:Hooks",), "the function among options= that drops guards", "2.7",
@@ -227,7 +233,7 @@ COMPILE_BACKEND = PrivateApi(
     both(mentions("kwargs"), mentions("dynamic")))
 INDUCTOR_MODES = PrivateApi(
     ("torch._inductor:list_mode_options",), "the options of Inductor that are those of a mode", "2.0",
-    "mode= of torch.compile: its options are told instead")
+    "mode= of torch.compile: its options are shown instead")
 COMPILING_DECORATORS = PrivateApi(
     ("torch._utils_internal",), "the module of the decorators between a frame and what compiles it", "2.0",
     "callers of compiled functions where torch's event leaves them out")
@@ -290,10 +296,6 @@ AOT_CONTEXT = PrivateApi(
     ("torch._functorch.aot_autograd:get_aot_compilation_context",),
     "the number of AOTAutograd's compilation that runs", "2.0",
     "a backward graph of a direct call of compile_fx that is compiled later gets files under another name", takes())
-TRACEBACK = PrivateApi(
-    ("torch.utils._traceback:CapturedTraceback",),
-    "torch's own frames, in events of which we read those of the user", "2.1",
-    "nothing: torch looks up the source lines of its frames, too", has("extract", "summary"))
 INTERN_TABLE = PrivateApi(
     ("torch._logging.structured:INTERN_TABLE",), "file names behind the numbers in the structured trace", "2.3",
     "names of files in stacks", is_a(dict))
@@ -406,7 +408,7 @@ ENTRY_BACKEND = PrivateApi(
 BACKENDS = PrivateApi(
     ("torch._dynamo.eval_frame:cached_backends",),
     "the backends of the process: which one an entry is of, where there is no other", "2.0",
-    "nothing on a torch whose entries tell their backend", is_a(dict))
+    "nothing on a torch whose entries have their backend", is_a(dict))
 GUARD_CHECK = PrivateApi(
     ("torch._dynamo.guards:GuardManagerWrapper.check_verbose",),
     "torch's own answer whether a compiled version fits a call, and which guard does not hold", "2.5",
@@ -533,7 +535,7 @@ CHANGED_OPTIONS = PrivateApi(
     "why a graph was not in the cache is said without the options")
 INDUCTOR_OPTIONS = PrivateApi(
     ("torch._inductor.config:_config",), "the defaults of these options", "2.0",
-    "options that were set to their default are told as changed", is_a(dict))
+    "options that were set to their default are shown as changed", is_a(dict))
 AUTOGRAD_SETTINGS = PrivateApi(
     ("torch._functorch.config",), "no cache of AOTAutograd's while depyf.compare runs", "2.0",
     "depyf.compare may find no AOT graphs", has("patch", "enable_autograd_cache"))

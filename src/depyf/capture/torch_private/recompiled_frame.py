@@ -14,7 +14,7 @@ from typing import Any
 from ...torch_text.parsed import parsed_expression
 from ..static_lookup import MISSING
 from . import private_api
-from .stack import variables_of
+from .stack import frame_of
 
 
 class _NotKnown(LookupError):
@@ -29,7 +29,10 @@ def seen_in_recompiled_frame(expression: str) -> str:
     Args:
         expression: ``L['k']``, ``k``, ``L['self'].depth``, ``type(k)``: names, constant keys and plain attributes.
     """
-    frame = variables_of(private_api.RECOMPILE_REASONS).get(private_api.RECOMPILE_REASONS.key)
+    checking = frame_of(private_api.RECOMPILE_REASONS)
+    if checking is None:
+        return ""
+    frame = checking.f_locals.get(private_api.RECOMPILE_REASONS.key)
     return _shown(expression, getattr(frame, "f_locals", {}), getattr(frame, "f_globals", {}))
 
 
@@ -161,9 +164,9 @@ def _of_attribute(node: ast.Attribute, local: Any, namespace: Any) -> Any:
         case "cell_contents" if type(owner) is CellType:
             return owner.cell_contents
         case name if name not in ("__code__", "__closure__", "cell_contents"):
-            held = object.__getattribute__(owner, "__dict__")
-            if isinstance(held, dict):
-                return held[name]
+            attributes = object.__getattribute__(owner, "__dict__")
+            if isinstance(attributes, dict):
+                return attributes[name]
     return MISSING
 
 

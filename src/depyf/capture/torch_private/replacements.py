@@ -1,7 +1,7 @@
 """Other code in place of compiled versions, for a while.
 
-torch asks its precompiled versions before its cache, with guards of their own. A version of the cache is entered there
-again, with the same guards and other code, and taken out afterwards. The cache is left alone.
+Torch looks among its precompiled versions, with guards of their own, before its cache. A version of the cache is added
+there, with the same guards and other code, and removed afterwards. The cache stays as it is.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ def replace_versions(
 
     Args:
         functions: their original code.
-        replacement: what runs for a version's code; ``None`` leaves it.
+        replacement: returns the code to run for a version's code; ``None`` leaves that.
 
     Returns:
-        What takes all of it back, and the functions that were left as they are, with the reason: their versions belong
-        to several backends, which precompiled versions cannot tell apart, or may do so.
+        What undoes all of it, and the functions that were left as they are, with the reason: their versions belong to
+        several backends, which precompiled versions do not distinguish, or may do so.
     """
     add, remove = private_api.ADD_VERSION.get(), private_api.REMOVE_VERSIONS.get()
     replaced: list[CodeType] = []
@@ -61,7 +61,7 @@ def replace_versions(
 
 
 def _several_backends(versions: list[Any]) -> str:
-    """Return that calls with one backend, or of one region, look at some of these versions only; ``""``: at all."""
+    """Return why calls with one backend, or of one region, look at some of these versions only; ``""``: at all."""
     try:
         first, *others = map(cache_entries.backend_of, versions)
     except private_api.MissingPrivateApi:

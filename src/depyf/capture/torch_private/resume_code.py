@@ -22,12 +22,11 @@ RESUME_NAME = re.compile(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<num
 
 @dataclass(frozen=True)
 class Resume:
-    """A resume function: its code, and the parameters of what goes by its name.
+    """A resume function: its code, and the parameters of the global function of its name.
 
-    Where it has free variables, the name is that of a factory which takes the cells
-    (torch/_dynamo/output_graph.py, ``install_resume_function_global``). What was compiled up to 2.11 and without
-    :mod:`~depyf.capture.torch_private.resume_factories` makes such a function itself, of a constant, which goes by its
-    own name.
+    Where it has free variables, that is a factory which takes the cells (torch/_dynamo/output_graph.py,
+    ``install_resume_function_global``). What was compiled up to 2.11 and without :func:`install` makes such a function
+    itself, of a constant, and has its own name.
     """
 
     code: CodeType
@@ -43,7 +42,9 @@ def resume_functions(transformed: CodeType, namespace: dict[str, Any]) -> dict[s
             value = getattr(value, private_api.ORIGINAL_CALLABLE.key, value)
             if isinstance(value, FunctionType):
                 parameters = value.__code__.co_varnames[: value.__code__.co_argcount]
-                resumes[name] = Resume(_made_by(value) or value.__code__, parameters)
+                # (A factory has the code of the functions that it makes in its closure.)
+                made = [each for each in closure_values(value).values() if isinstance(each, CodeType)]
+                resumes[name] = Resume(made[0] if made else value.__code__, parameters)
             elif isinstance(value, functools.partial) and value.func is FunctionType:
                 resumes[name] = Resume(value.args[0], ("closure",))
     for value in transformed.co_consts:
@@ -86,31 +87,25 @@ def traced_code(code: CodeType) -> TracedCode | None:
     return TracedCode(traced, {offset: each.offset for offset, each in before})
 
 
-def _made_by(factory: FunctionType) -> CodeType | None:
-    """Return the code of the functions that a factory makes, which is in its closure."""
-    return next((value for value in closure_values(factory).values() if isinstance(value, CodeType)), None)
-
-
 def is_resume(code: CodeType) -> bool:
-    """Return whether Dynamo made a code object to go on after a graph break."""
+    """Return whether Dynamo made a code object to continue after a graph break."""
     return code.co_name.startswith((private_api.RESUME_CODE.key, "<resume"))
 
 
 # --- resume functions with free variables ------------------------------------------------------------
-# A resume function of a closure needs its cells. From 2.13 on transformed code hands them to a global function that
+# A resume function of a closure needs its cells. From 2.13 on transformed code passes them to a global function that
 # makes the resume function (torch/_dynamo/output_graph.py, ``install_resume_function_global``), so that each resume
-# function goes by a name. Up to 2.11 the code is a constant of transformed code, which makes the function itself, in
-# the middle of an expression: source has no word for that. Here Dynamo is had to write the call in its place; its own
-# compiler assembles it.
+# function has a name. Up to 2.11 the code is a constant of transformed code, which makes the function itself, in the
+# middle of an expression: source cannot express that. Here Dynamo writes the call in its place.
 #
-# The call is of C code (``functools.partial`` of ``types.FunctionType``): there is no frame that anybody could compile,
-# step into or see in a traceback.
+# The call is of C code (``functools.partial`` of ``types.FunctionType``): there is no frame that could be compiled,
+# stepped into or seen in a traceback.
 #: ``MAKE_FUNCTION`` takes a tuple of cells.
 _CLOSURE = 0x08
 
 
 def install(report: Callable[[Exception], object]) -> Undo | None:
-    """Has Dynamo call factories, on a torch that does not by itself.
+    """Make Dynamo call factories, on a torch that does not by itself.
 
     Args:
         report: called with an error; the code stays as Dynamo made it.
@@ -121,32 +116,28 @@ def install(report: Callable[[Exception], object]) -> Undo | None:
     if private_api.RESUME_FACTORY.attribute != "make_function_with_closure":
         return None
     call, swap = private_api.WRITTEN_CALL.get(), private_api.WRITTEN_SWAP.get()
+    signature = inspect.signature(private_api.RESUME_FACTORY.get())
 
-    def make(original: Any) -> Any:
-        signature = inspect.signature(original)
+    def make_function_with_closure(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+        begin = len(self._output)
+        original(self, *args, **kwargs)
+        try:
+            given = signature.bind(self, *args, **kwargs).arguments
+            name, code = given["fn_name"], given["code"]
+            # What is to run in another process (torch.compiler's packages) must find all that it names there.
+            if not is_resume(code) or getattr(self.tx, "package", None) is not None:
+                return
+            at, end = _making(self._output, begin, name, code)
+            scope = self.tx.output.global_scope
+            load = self.create_load_global(name, add=True)
+            written = [load, *swap(2), *call(1, True)]
+            # Torch has a global of this name already, which it takes away again: the code, to look at.
+            scope[name] = functools.partial(FunctionType, code, scope, code.co_name, None)
+            self._output[at:end] = written
+        except Exception as error:
+            report(error)
 
-        def make_function_with_closure(self: Any, *args: Any, **kwargs: Any) -> None:
-            begin = len(self._output)
-            original(self, *args, **kwargs)
-            try:
-                given = signature.bind(self, *args, **kwargs).arguments
-                name, code = given["fn_name"], given["code"]
-                # What is to run in another process (torch.compiler's packages) must find all that it names there.
-                if not is_resume(code) or getattr(self.tx, "package", None) is not None:
-                    return
-                at, end = _making(self._output, begin, name, code)
-                scope = self.tx.output.global_scope
-                load = self.create_load_global(name, add=True)
-                written = [load, *swap(2), *call(1, True)]
-                # Torch has a global of this name already, which it takes away again: the code, to look at.
-                scope[name] = functools.partial(FunctionType, code, scope, code.co_name, None)
-                self._output[at:end] = written
-            except Exception as error:
-                report(error)
-
-        return make_function_with_closure
-
-    return replaced(private_api.RESUME_FACTORY, make)
+    return replaced(private_api.RESUME_FACTORY, make_function_with_closure)
 
 
 def _making(output: Sequence[Any], begin: int, name: str, code: CodeType) -> tuple[int, int]:

@@ -1,9 +1,9 @@
 """Run what is compiled, compile nothing.
 
-Every way into compiled code asks a function of torch's what to do with a frame that has no fitting cache entry
+Before compiled code runs, a function of torch's decides what to do with a frame that has no fitting cache entry
 (``private_api.STANCE``); here its answer is "run the frame as it is". Without it torch's public stance
-``eager_on_recompile`` does the same, but nobody learns which function ran uncompiled. Without that one, too,
-torch compiles what does not fit.
+``eager_on_recompile`` does the same, but does not report which function ran uncompiled. Without that one, too, torch
+compiles what does not fit.
 """
 
 from __future__ import annotations
@@ -20,10 +20,7 @@ from .shared import SharedPatch, Undo, shared_patch
 
 @contextlib.contextmanager
 def no_compilation(on_miss: Callable[[CodeType], None]) -> Iterator[bool]:
-    """Inside, frames that fit no cache entry run their original code; ``on_miss`` is called each time.
-
-    Yields whether ``on_miss`` can be called at all.
-    """
+    """Have frames that fit no cache entry run their original code; yield whether ``on_miss`` is called for each."""
     answer = _eager_answer()
     if answer is None:
         with _public_stance():
@@ -67,30 +64,26 @@ def _answer_misses(answer: Callable[[], Any], users: SharedPatch[Callable[[CodeT
 
 @contextlib.contextmanager
 def _public_stance() -> Iterator[None]:
-    """One stance for all who want it: torch's own go wrong where the first to come is the first to leave."""
-    try:
-        set_stance = private_api.PUBLIC_STANCE.get()
-    except private_api.MissingPrivateApi:
+    """Set torch's stance once for all sessions: torch's own goes wrong where the first to begin is the first to end."""
+    set_stance = private_api.PUBLIC_STANCE.get_or(None)
+    if set_stance is None:
         yield
         return
-    release = shared_patch("the public stance").acquire(None, functools.partial(_take_stance, set_stance))
+
+    def make(_: SharedPatch[None]) -> Undo:
+        stance = set_stance("eager_on_recompile")
+        stance.__enter__()
+        return lambda: stance.__exit__(None, None, None)
+
+    release = shared_patch("the public stance").acquire(None, make)
     try:
         yield
     finally:
         release()
 
 
-def _take_stance(set_stance: Any, _: SharedPatch[None]) -> Undo:
-    stance = set_stance("eager_on_recompile")
-    stance.__enter__()
-    return lambda: stance.__exit__(None, None, None)
-
-
 def _eager_answer() -> Callable[[], Any] | None:
-    """Return what makes torch's answer: this frame runs as it is, and no more is compiled in what it calls.
-
-    ``None`` where this torch has no such answer.
-    """
+    """Return a function that makes torch's answer to run a frame, and what it calls, as it is; ``None`` without one."""
     try:
         private_api.STANCE.get()
         private_api.IS_SKIPPED.get()

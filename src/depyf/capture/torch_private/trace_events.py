@@ -6,68 +6,51 @@ import functools
 import logging
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from types import FrameType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, Literal
 
-from ...torch_text.libraries import asks_for_sizes, is_of_backend
 from . import private_api
 from .current_compilation import compile_id
 from .shared import SharedPatch, Undo, shared_patch
 
 #: Whether an event of the trace is wanted; ``"metadata"``: without its payload; ``"payload"``: without its metadata;
-#: ``"object"``: its payload as torch has it before it makes JSON of it, and the numbers of the compilation.
+#: ``"object"``: the numbers of the compilation, and its payload before torch makes JSON of it.
 Wanted = bool | Literal["metadata", "payload", "object"]
 TRACE_LOGGER = private_api.TRACE_LOG.key
-#: Events of sizes, which come with the user's stack, which we read, and torch's own, which takes long to make.
-_WITH_TORCHS_STACK = frozenset({
-    "create_symbol", "create_unbacked_symbol", "symbolic_shape_specialization", "guard_added", "guard_added_fast"})
-
-#: Arguments of an event, which do not change what is handed on of it inside of a compilation (but for the numbers of
-#: that, where they are suppressed).
-_HANDED_ON = frozenset({"payload_fn", "suppress_context", "expect_trace_id", "record_logging_overhead", "compile_id"})
-
-#: Frames between a condition that a backend asks for and the event of it: those of sizes and of the trace, 20 or so.
-_NEAR = 32
+#: Arguments of an event that do not change what we receive of it inside of a compilation (but for the numbers of that,
+#: where they are suppressed).
+_KNOWN_ARGUMENTS = frozenset(
+    {"payload_fn", "suppress_context", "expect_trace_id", "record_logging_overhead", "compile_id"})
 
 
 class _TraceHandler(logging.Handler):
     def __init__(
         self, receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
-        unwanted: frozenset[str],
     ) -> None:
         super().__init__(logging.DEBUG)
         self.receive = receive
         self.wanted = wanted
-        self.unwanted = unwanted
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Hand the event to the receiver, without the handler's lock.
-
-        The receiver has a lock of its own, and two can be taken crosswise.
-        """
+        """Pass the event to the receiver without the handler's lock, which could deadlock with the receiver's own."""
         metadata = getattr(record, "metadata", None)
         if metadata:
             self.receive(metadata, getattr(record, "payload", None))
         return True
 
 
-def on_trace(
-    receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted],
-    unwanted: frozenset[str] = frozenset(),
-) -> Undo:
+def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[str, str], Wanted]) -> Undo:
     """Call ``receive(metadata, payload)`` for events of torch's structured trace.
 
     Args:
         receive: gets the events.
-        wanted: whether an event is needed, by its kind and, for an ``artifact``, its name.  Others may come all
-            the same; while nobody else listens they are mostly not made (torch prints a graph before and after each
+        wanted: returns whether an event is needed, by its kind and, for an ``artifact``, its name. Others may come,
+            too; while there are no other handlers they are mostly not made (torch prints a graph before and after each
             of its passes, which costs more than all that we do).
-        unwanted: kinds that are never needed. (There are thousands of them, and ``wanted`` is not asked about any.)
     """
     private_api.TRACE_LOG.get()
     logger = logging.getLogger(TRACE_LOGGER)
-    handler = _TraceHandler(receive, wanted, unwanted)
+    handler = _TraceHandler(receive, wanted)
     release = _choose_trace()
     logger.addHandler(handler)
 
@@ -79,26 +62,17 @@ def on_trace(
 
 
 def _choose_trace() -> Undo:
-    """Events that no handler of ours wants are not made while there are no other handlers."""
-    try:
-        original = private_api.TRACE_STRUCTURED.get()
-    except private_api.MissingPrivateApi:
+    """Make no events that no handler of ours wants, while there are no other handlers."""
+    original = private_api.TRACE_STRUCTURED.get_or(None)
+    if original is None:
         return lambda: None
     logger = logging.getLogger(TRACE_LOGGER)
 
     @functools.wraps(original)
     def trace_structured(name: str, metadata_fn: Callable[[], Any] = dict, *args: Any, **kwargs: Any) -> None:
-        handlers = []
-        alone = bool(logger.handlers)
-        for handler in logger.handlers:
-            if type(handler) is not _TraceHandler:
-                alone = False
-            elif name not in handler.unwanted:
-                handlers.append(handler)
-        if not alone:
+        handlers = [handler for handler in logger.handlers if type(handler) is _TraceHandler]
+        if not handlers or len(handlers) < len(logger.handlers):
             original(name, metadata_fn, *args, **kwargs)
-            return
-        if not handlers:
             return
         try:
             metadata = metadata_fn() if name == "artifact" else None
@@ -111,10 +85,8 @@ def _choose_trace() -> Undo:
                 kwargs = {**kwargs, "payload_fn": str}
             elif kinds <= {"payload", "object"}:
                 metadata_fn = dict
-            elif name in _WITH_TORCHS_STACK:
-                metadata_fn = _without_torchs_stack(metadata_fn)
             current = compile_id()
-            if current is None or args or kwargs.get("suppress_context") or not kwargs.keys() <= _HANDED_ON:
+            if current is None or args or kwargs.get("suppress_context") or not kwargs.keys() <= _KNOWN_ARGUMENTS:
                 original(name, metadata_fn, *args, **kwargs)
                 return
             # (Torch hashes the payload and makes a record of logging, which nobody here reads.)
@@ -127,7 +99,7 @@ def _choose_trace() -> Undo:
             for handler, _ in wanting:
                 handler.receive(event, payload)
         except Exception:
-            return  # without us nobody makes the event: the program is not to see that this raises
+            return  # without us the event would not be made: the program must not see that this raises
 
     def make(_: SharedPatch[None]) -> Undo:
         return _rebound(private_api.TRACE_STRUCTURED.attribute, original, trace_structured)
@@ -135,61 +107,17 @@ def _choose_trace() -> Undo:
     return shared_patch("the choice of events").acquire(None, make)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A frame as torch's ``structured.from_traceback`` reads it."""
-
-    filename: str
-    lineno: int
-    name: str
-    line: str = ""
-
-
-class _NoTraceback:
-    """Stands in for torch's ``CapturedTraceback``: a stack with no frame but that of a backend which asks."""
-
-    @staticmethod
-    def extract(*args: Any, **kwargs: Any) -> type[_NoTraceback]:
-        return _NoTraceback
-
-    @staticmethod
-    def summary() -> tuple[_Place, ...]:
-        frame: FrameType | None = sys._getframe()
-        for _ in range(_NEAR):
-            if frame is None:
-                break
-            path = frame.f_code.co_filename
-            if asks_for_sizes(path):
-                return (_Place(path, frame.f_lineno, frame.f_code.co_name),) if is_of_backend(path) else ()
-            frame = frame.f_back
-        return ()
-
-
-def _without_torchs_stack(metadata_fn: Callable[[], Any]) -> Callable[[], Any]:
-    """Return a function that makes an event's metadata with no frames of torch's own, but that of a backend."""
-    name = private_api.TRACEBACK.places[0].rpartition(":")[2]
-    if type(metadata_fn) is not FunctionType or name not in metadata_fn.__code__.co_names:
-        return metadata_fn
-    return FunctionType(
-        metadata_fn.__code__, {**metadata_fn.__globals__, name: _NoTraceback}, metadata_fn.__name__,
-        metadata_fn.__defaults__, metadata_fn.__closure__)
-
-
 def interned_string(number: int) -> str:
-    """Return the file name behind a number in torch's trace (torch/_logging/structured.py, ``intern_string``)."""
-    try:
-        for text, known in private_api.INTERN_TABLE.get().items():
-            if known == number:
-                return str(text)
-    except AttributeError:
-        pass  # no table, or no longer a dictionary
-    return f"<file {number}>"
+    """Return the file name of a number in torch's trace (torch/_logging/structured.py, ``intern_string``)."""
+    table = private_api.INTERN_TABLE.get_or(None)
+    names = (str(text) for text, known in table.items() if known == number) if isinstance(table, dict) else iter(())
+    return next(names, f"<file {number}>")
 
 
 def _rebound(name: str, old: Any, new: Any) -> Undo:
-    """Have modules of torch that imported a function by its name hold another one; return what takes it back.
+    """Replace a function in all modules of torch that imported it by its name; return what undoes that.
 
-    (There are thousands of modules. One of others' that took it, too, only gets more events made.)
+    (There are thousands of modules. In others that have it, too, only more events are made.)
     """
     before = sys.modules.copy()
     holders = [names for path, module in before.items() if path.startswith("torch")
