@@ -40,20 +40,15 @@ _NAME_OR_STRING = re.compile(
 class TensorType:
     """The type that torch prints for a value: ``"f32[2, s27][s27, 1]cpu"``.
 
-    Attributes:
-        text: as torch prints it; ``"Sym(s27)"`` for a number.
-        dtype: ``"float32"``; empty for what is no tensor.
-        shape, stride: sizes as text, so that symbols stay: ``("2", "s27")``. ``None`` where torch says nothing.
-        device: ``"cuda:0"``, or empty.
-        number: the expression of a number: ``"s27 + 1"`` of ``"Sym(s27 + 1)"``; empty for other values.
+    Texts are empty, and shape and stride ``None``, where torch says nothing.
     """
 
     text: str
-    dtype: str = ""
-    shape: tuple[str, ...] | None = None
+    dtype: str = ""  # "float32"
+    shape: tuple[str, ...] | None = None  # sizes as text, so that symbols stay: ("2", "s27")
     stride: tuple[str, ...] | None = None
-    device: str = ""
-    number: str = ""
+    device: str = ""  # "cuda:0"
+    number: str = ""  # the expression of a number: "s27 + 1" of "Sym(s27 + 1)"
 
     @property
     def bytes(self) -> int | None:
@@ -75,25 +70,20 @@ class TensorType:
 class AotValue:
     """The role of a value, as AOTAutograd describes it: ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))``.
 
-    Attributes:
-        text: as torch prints it.
-        kind: the class: ``"GradAOTOutput"``; empty where the text has another form.
-        index: ``2`` of ``idx=2``.
-        name: ``"a.w"`` of ``target='a.w'``.
-        of: the value that it belongs to.
+    All but the text are empty where the text has another form.
     """
 
     text: str
-    kind: str = ""
-    index: int | None = None
-    name: str = ""
-    of: AotValue | None = None
+    kind: str = ""  # the class: "GradAOTOutput"
+    index: int | None = None  # 2 of idx=2
+    name: str = ""  # "a.w" of target='a.w'
+    of: AotValue | None = None  # the value that it belongs to
 
 
 class Node(NamedTuple):
     """One node of a graph.
 
-    (A tuple, which is quickly made: a large model has tens of thousands of nodes.)
+    (A tuple, which is cheap to make: a large model has tens of thousands of nodes.)
 
     Attributes:
         name: torch's.
@@ -156,17 +146,10 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A parameter of a graph.
+    """A parameter of a graph."""
 
-    Attributes:
-        name: torch's, as in ``GraphInput.name``; a placeholder has it as its target.
-        text: as torch prints it, with its annotation: ``'L_x_: "f32[2]"'``.
-        type: of the annotation.
-        note: its role.
-    """
-
-    name: str
-    text: str
+    name: str  # torch's, as in ``GraphInput.name``; the target of a placeholder
+    text: str  # as torch prints it, with its annotation: 'L_x_: "f32[2]"'
     type: TensorType | None = None
     note: AotValue | None = None
 

@@ -21,17 +21,11 @@ from ..records.model import GraphBreak, NamedValue
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of graph break, as torch's registry has it (``graph_break_registry.json``).
+    """A kind of graph break, as torch's registry has it (``graph_break_registry.json``)."""
 
-    Attributes:
-        event: what the rules of advice call it; ``""`` where none is on it.
-        ids: in the registry.
-        headings: how its headings begin.
-    """
-
-    event: str
-    ids: str
-    headings: tuple[str, ...]
+    event: str  # its name in the rules of advice; "" where there is no rule
+    ids: str  # in the registry
+    headings: tuple[str, ...]  # how its headings begin
 
 
 #: Of headings that begin alike the longer one comes first.
@@ -116,8 +110,8 @@ _TESTED = re.compile(r"Could not guard on data-dependent expression (?P<what>.+?
 _UNBACKED = re.compile(r"z?uf?\d+")
 #: Longer headings are messages of errors, of which the first sentence is shown.
 _LONG = 200
-_TYPES = re.compile(r"argument types \[(?P<types>[^\]]*)\]")
-_RAISED = re.compile(r"raised exception (?P<kind>\w+)\(")
+_TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
+_RAISED = re.compile(r"raised exception (?P<what>\w+)\(")
 #: Python's words where a part is taken of ``None``.
 _OF_NONE = re.compile(r"'NoneType' object (?:is not (?:subscriptable|iterable|callable)|has no attribute)")
 #: Calls of operators that are not torch's own.
@@ -191,27 +185,26 @@ class Met:
 def met(broken: GraphBreak) -> Met:
     """Return what torch met at a graph break."""
     context, explanation = broken.context, broken.explanation
-    found = next((match for text, forms in ((context, _IN_CONTEXT), (explanation, _IN_EXPLANATION))
-                  for form in forms if (match := form.search(text))), None)
-    named = found.groupdict() if found is not None else {}
+    named = next((match.groupdict("") for text, forms in ((context, _IN_CONTEXT), (explanation, _IN_EXPLANATION))
+                  for form in forms if (match := form.search(text))), {})
     known = _BY_ID.get(broken.registry_id)
     kind = known or next((kind for kind, of in KINDS.items() if broken.reason.startswith(of.headings)), "")
     if kind == "sort":  # (It names the type of a key.)
         named = {"name": "sorted"}
     account = explanation.strip() or context
-    method, types, raised = _METHOD.search(explanation), _TYPES.search(explanation), _RAISED.search(context)
+    method, types = _METHOD.search(explanation), _first_match(explanation, _TYPES)
     tested = _first_match(broken.reason, _TESTED)
     return Met(
         kind="value" if _UNBACKED.fullmatch(tested) else kind,  # (the number itself, which nothing tests)
         event=KINDS[kind].event if kind and (known or not broken.registry_id) else "",
         heading=_heading(broken.reason),
-        name=named.get("name", ""), module=named.get("module") or "", overload=named.get("overload") or "",
+        name=named.get("name", ""), module=named.get("module", ""), overload=named.get("overload", ""),
         shown=_first_match(account, *_SHOWN), cls=_first_match(account, _CLASS),
         method=method["method"] if method is not None else "", owner=method["owner"] if method is not None else "",
         message=_first_match(explanation, _MESSAGE).strip().rstrip(".") or _first_match(context, _TYPE_ERROR),
         tested=tested,
-        types=tuple(each.strip().strip("'") for each in types["types"].split(",")) if types is not None else (),
-        raised=raised["kind"] if raised is not None else "",
+        types=tuple(each.strip().strip("'") for each in types.split(",")) if types else (),
+        raised=_first_match(context, _RAISED),
         is_number=_NUMBER in context,
         is_none=_OF_NONE.search(context) is not None,
         is_custom=_CUSTOM.search(explanation) is not None,
