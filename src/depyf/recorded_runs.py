@@ -39,14 +39,7 @@ def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
 
 
 def shown(path: str) -> Capture | list[RankClass]:
-    """Return the records of a run as a page takes them.
-
-    Args:
-        path: as of :func:`depyf.report.report`.
-
-    Raises:
-        RecordsError: as :func:`captures_of`.
-    """
+    """Return the records of a run as a page shows them, or raise as :func:`captures_of`."""
     if rank_folders(directory_of(path)):
         from .views import ranks  # (most runs have one process)
 
@@ -60,10 +53,7 @@ def shown(path: str) -> Capture | list[RankClass]:
 
 
 def recorded(path: str) -> dict[str, Capture] | None:
-    """Return the records of a run by folder (``""`` for a run of one process).
-
-    ``None`` where there is no file of records.
-    """
+    """Return the records of a run by folder (``""`` for one process); ``None`` where there is no file of records."""
     if not os.path.exists(path):
         raise RecordsError(f"{path!r} is not there. Give the directory that depyf run or prepare_debug wrote, its "
                            "records.jsonl, or a log of TORCH_TRACE.")

@@ -28,23 +28,14 @@ ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects",
 
 @dataclass(frozen=True)
 class Condition:
-    """A guard in the user's words.
+    """A guard in the user's words."""
 
-    Attributes:
-        subject: the object that it is about, ``"self.layers[0].norm.weight"``; ``""`` for torch's state.
-        section: which part of a call it concerns.
-        root: the variable that the subject begins with.
-        kind: torch's guard type.
-        source: the object as torch reads it, ``"L['self']._modules['layers']..."``.
-        cause: the user line that made torch ask.
-    """
-
-    subject: str = ""
-    section: str = STATE
-    root: str = ""
-    kind: str = ""
-    source: str = ""
-    cause: SourceLocation | None = None
+    subject: str = ""  # the object that it is about, "self.layers[0].norm.weight"; "" for torch's state
+    section: str = STATE  # the part of a call that it concerns
+    root: str = ""  # the variable that the subject begins with
+    kind: str = ""  # torch's guard type
+    source: str = ""  # the object as torch reads it, "L['self']._modules['layers']..."
+    cause: SourceLocation | None = None  # the user line that made torch ask
     #: Its Python, with the names of fields.
     form: ClassVar[str] = ""
 

@@ -38,24 +38,15 @@ _TEMPLATES = ("cpp_packed_", "cpp_grouped_", "cpp_flex_", "cpp_bmm_", "triton_te
 
 @dataclass(frozen=True)
 class Definition:
-    """A kernel that the module defines.
+    """A kernel that the module defines; sources, aten and nodes are those that torch names above it."""
 
-    Attributes:
-        name: of the variable that holds it.
-        kind: ``"C++"``, ``"Triton"`` or what torch calls the compiler (``"cutlass"``).
-        line: of its definition, from 1.
-        parameters: how each of its arguments for buffers is used, in order: ``"in"``, ``"out"`` or ``"in_out"``.
-        sources, aten: source nodes and ATen operations that torch names above it.
-        nodes: nodes of the post-grad graph that torch names above it.
-    """
-
-    name: str
-    kind: str
-    line: int
-    parameters: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    aten: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
+    name: str  # of its variable
+    kind: str  # "C++", "Triton" or torch's name of the compiler ("cutlass")
+    line: int  # from 1
+    parameters: tuple[str, ...] = ()  # the use of each argument for buffers, in order: "in", "out" or "in_out"
+    sources: tuple[str, ...] = ()  # source nodes
+    aten: tuple[str, ...] = ()  # ATen operations
+    nodes: tuple[str, ...] = ()  # of the post-grad graph
 
 
 @dataclass(frozen=True)
@@ -101,24 +92,15 @@ class Launch:
 
 @dataclass
 class Module:
-    """The contents of a generated module.
+    """The contents of a generated module."""
 
-    Attributes:
-        definitions: its kernels, by name.
-        launches: calls of kernels, in order.
-        arguments: names of the arguments of ``call``, with their values.
-        buffers: type of a value, where it is known.
-        results: values of each result, in order; none for a number or ``None``.
-        parts: value of a result of several -> ``(value of the whole, index)``.
-        continues: value of a buffer -> what it held before, where a kernel may have left a part of that.
-    """
-
-    definitions: dict[str, Definition] = field(default_factory=dict)
-    launches: list[Launch] = field(default_factory=list)
-    arguments: dict[str, int] = field(default_factory=dict)
-    buffers: dict[int, Buffer] = field(default_factory=dict)
-    results: list[tuple[int, ...]] = field(default_factory=list)
-    parts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)  # its kernels, by name
+    launches: list[Launch] = field(default_factory=list)  # calls of kernels, in order
+    arguments: dict[str, int] = field(default_factory=dict)  # of ``call``, with their values
+    buffers: dict[int, Buffer] = field(default_factory=dict)  # type of a value, where it is known
+    results: list[tuple[int, ...]] = field(default_factory=list)  # values of each result; () for a number or ``None``
+    parts: dict[int, tuple[int, int]] = field(default_factory=dict)  # one result of several -> (the whole, index)
+    #: Value of a buffer -> the one before, where a kernel may have written only a part.
     continues: dict[int, int] = field(default_factory=dict)
 
 

@@ -125,55 +125,30 @@ _BOUND = re.compile(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:T
 
 @dataclass(frozen=True)
 class Met:
-    """What torch could not trace.
+    """What torch could not trace. Texts are empty where torch names nothing."""
 
-    Attributes:
-        kind: key of :data:`KINDS`, by the id or (versions without ids) by the heading; ``""`` for none of them.
-        event: what the rules of advice call it; ``""`` for one that they do not know by its id.
-        heading: torch's, without its full stop; of the message of an error the first sentence. ``""`` where it gives
-            none.
-        name: of what was called, ``"Random.choice"``, ``"print"``, ``"nonzero"``; ``""`` where torch names nothing.
-        module: its module, or the namespace of an operator; ``""`` where torch names none.
-        overload: of an operator, ``"default"``.
-        shown: the name as torch's explanation (or its context, where it explains nothing) has it, ``"random.choice"``.
-        cls: a class that was called, ``"itertools.tee"``.
-        method, owner: a method, and the class that it is of.
-        message: what the program gave ``torch._dynamo.graph_break``; the message of a ``TypeError``.
-        tested: a condition on numbers whose values depend on the data.
-        types: of the arguments of a builtin.
-        raised: the exception that left the function, ``"TypeError"``.
-        is_number: a number of Python's that torch holds as a tensor.
-        is_none: a part was taken of ``None``.
-        is_custom: an operator that is not torch's own.
-        needs_text: a text needs the value of a number that torch keeps open.
-        is_generator: a ``torch.Generator``.
-        is_in_operator: a function that an operator calls (``torch.cond``) would do it.
-        fails_on_symbol: an error for which a size that torch keeps open is no number.
-        has_no_meta: an operator that torch cannot run without values.
-    """
-
-    kind: str = ""
-    event: str = ""
-    heading: str = ""
-    name: str = ""
-    module: str = ""
-    overload: str = ""
-    shown: str = ""
-    cls: str = ""
+    kind: str = ""  # key of :data:`KINDS`, by the id or (versions without ids) by the heading
+    event: str = ""  # its name in the rules of advice; "" for an id that they do not know
+    heading: str = ""  # torch's, without its full stop; of the message of an error the first sentence
+    name: str = ""  # of what was called: "Random.choice", "print", "nonzero"
+    module: str = ""  # its module, or the namespace of an operator
+    overload: str = ""  # of an operator: "default"
+    shown: str = ""  # its name in torch's explanation (or context, where there is none): "random.choice"
+    cls: str = ""  # a class that was called: "itertools.tee"
     method: str = ""
-    owner: str = ""
-    message: str = ""
-    tested: str = ""
-    types: tuple[str, ...] = ()
-    raised: str = ""
-    is_number: bool = False
-    is_none: bool = False
-    is_custom: bool = False
-    needs_text: bool = False
-    is_generator: bool = False
-    is_in_operator: bool = False
-    fails_on_symbol: bool = False
-    has_no_meta: bool = False
+    owner: str = ""  # the class of the method
+    message: str = ""  # given to ``torch._dynamo.graph_break``; of a ``TypeError``
+    tested: str = ""  # a condition on numbers whose values depend on the data
+    types: tuple[str, ...] = ()  # of the arguments of a builtin
+    raised: str = ""  # the exception that left the function: "TypeError"
+    is_number: bool = False  # a Python number that torch represents as a tensor
+    is_none: bool = False  # a part was taken of ``None``
+    is_custom: bool = False  # an operator that is not torch's
+    needs_text: bool = False  # a text needs the value of a number that torch leaves open
+    is_generator: bool = False  # a ``torch.Generator``
+    is_in_operator: bool = False  # a function that an operator calls (``torch.cond``) would do it
+    fails_on_symbol: bool = False  # an error: a size that torch leaves open is no number
+    has_no_meta: bool = False  # an operator that torch cannot run without values
 
     @property
     def last(self) -> str:
