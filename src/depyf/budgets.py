@@ -1,8 +1,7 @@
 """Budgets: how much of a file is read and decompiled, so that a hostile one costs neither hours nor gigabytes.
 
-What people, generators and torch wrote stays below (the figures beside the budgets of code are of 599,000 code objects:
-the standard library of 3.11, torch, sympy and what else was installed). Who has more sets ``DEPYF_BUDGET``: with
-``DEPYF_BUDGET=10`` all budgets are ten times as large.
+Real files stay below (the figures for code are of 599,000 code objects: the standard library of 3.11, torch, sympy and
+what else was installed). ``DEPYF_BUDGET=10`` makes all budgets ten times as large.
 """
 
 from __future__ import annotations
@@ -16,20 +15,19 @@ VARIABLE = "DEPYF_BUDGET"
 
 @dataclass(frozen=True)
 class Budget:
-    """How much of something is taken on.
-
-    Attributes:
-        what: is counted, in words.
-        most: of it.
-    """
+    """A limit on something that is counted, in words."""
 
     what: str
     most: int
 
     @property
     def allowed(self) -> int:
-        """How much is taken on in this environment."""
-        return int(min(self.most * _factor(), sys.maxsize - 1))
+        """The limit in this environment."""
+        try:
+            factor = max(1.0, float(os.environ.get(VARIABLE, "1")))
+        except ValueError:
+            factor = 1.0
+        return int(min(self.most * factor, sys.maxsize - 1))
 
     def exceeded(self, count: int) -> str:
         """Return the message that there is too much, with what to do; an empty text if there is not."""
@@ -74,10 +72,3 @@ def seconds_for(size: int) -> Budget:
     Records of 58 MB take 0.6 s to read. Texts of a run that was killed, which are decompiled first, take most.
     """
     return Budget("seconds of processor time for this input", 20 + 5 * size // 1_000_000)
-
-
-def _factor() -> float:
-    try:
-        return max(1.0, float(os.environ.get(VARIABLE, "1")))
-    except ValueError:
-        return 1.0

@@ -9,6 +9,7 @@ import platform
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from dataclasses import dataclass
 
 from . import __version__
@@ -17,13 +18,13 @@ from .capture.torch_private.private_api import TABLE, PrivateApi, State
 from .guarded import unwarned
 
 ALL_THERE, SOMETHING_MISSING = 0, 1
-#: Modules (by the name of their distribution) that nothing here needs, and what becomes possible with each.
+#: Optional modules (by the name of their distribution), and their uses.
 OPTIONAL = {
     "triton": "kernels for GPUs (torch.compile writes C++ for CPUs, which needs a compiler)",
     "numpy": "torch.compile of code that uses NumPy",
     "debugpy": "breakpoints from an editor",
 }
-#: Column at which texts begin beside the names.
+#: Column of the texts next to the names.
 _BESIDE = 73
 COMPILERS = ("c++", "g++", "clang++")
 
@@ -39,17 +40,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of the doctor.
+    """The findings of the doctor."""
 
-    Attributes:
-        torch: its version; ``None`` where it is not installed or cannot be imported.
-        note: about torch: untested, too old, why it cannot be imported.
-        findings: one for each private API; none without torch.
-    """
-
-    torch: str | None
-    note: str
-    findings: tuple[Finding, ...] = ()
+    torch: str | None  # its version; ``None`` where it is not installed or cannot be imported
+    note: str  # about torch: untested, too old, why it cannot be imported
+    findings: tuple[Finding, ...] = ()  # one for each private API; none without torch
 
     @property
     def status(self) -> int:
@@ -82,7 +77,9 @@ def render(report: Report, width: int) -> str:
     if report.note:
         lines += textwrap.wrap(report.note[0].upper() + report.note[1:], width)
     if report.findings:
-        lines += ["", *textwrap.wrap(_counts(report), width), ""]
+        counts = Counter(each.state for each in report.findings)
+        text = ", ".join(f"{counts[state]} {state}" for state in ("present", "changed", "missing") if counts[state])
+        lines += ["", *textwrap.wrap(f"Names of torch's that depyf uses: {text}", width), ""]
         lines += _table(report.findings, width)
     lines += ["", "Optional", ""]
     for name, use in OPTIONAL.items():
@@ -94,7 +91,7 @@ def render(report: Report, width: int) -> str:
 
 
 def bug_report(report: Report) -> str:
-    """Return all of it in one line."""
+    """Return the report in one line."""
     parts = [f"depyf {__version__}", f"torch {report.torch or 'none'}",
              f"{platform.python_implementation()} {platform.python_version()}", platform.platform()]
     for state in ("missing", "changed") if report.findings else ():
@@ -103,15 +100,8 @@ def bug_report(report: Report) -> str:
     return "; ".join(parts)
 
 
-def _counts(report: Report) -> str:
-    counts = {state: sum(each.state == state for each in report.findings)
-              for state in ("present", "changed", "missing")}
-    text = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    return f"Names of torch's that depyf uses: {text}"
-
-
 def _table(findings: tuple[Finding, ...], width: int) -> list[str]:
-    """Name and use side by side where there is room, else one below the other. What is amiss comes first."""
+    """Return names and uses, side by side where there is room; missing and changed ones first."""
     order = {"missing": 0, "changed": 1, "present": 2}
     beside = width >= _BESIDE + 40
     lines = []

@@ -1,4 +1,4 @@
-"""Work in the process of a program: its errors are caught, it warns nobody, and no garbage is collected meanwhile."""
+"""Work in the process of a program: errors are caught, nothing warns, and no garbage is collected meanwhile."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ def guarded_call(action: Callable[[], Result], otherwise: Result, report: Callab
 
 
 def warn_of(error: Exception, lost: str) -> None:
-    """Warn of an error of ours, which never reaches the program.
-
-    Args:
-        error: the error.
-        lost: what it costs.
-    """
+    """Warn of an internal error and what it costs; the program never sees the error."""
     try:
         warnings.warn(
             harmless(f"depyf: an internal error ({type(error).__name__}: {error}); the program continues, {lost}"),
@@ -42,8 +37,8 @@ def warn_of(error: Exception, lost: str) -> None:
 class unwarned:  # noqa: N801  (a context, named like those of ``contextlib``)
     """A context that shows no warnings, also where they are errors.
 
-    At its end ``warnings.catch_warnings`` has Python forget which lines warned already, and the program shows each
-    of its warnings once more. So the filter is put before the others without a word to anyone.
+    ``warnings.catch_warnings`` makes Python forget which lines warned already, so that the program shows each of its
+    warnings once more. So the filter is put before the others silently.
     """
 
     __slots__ = ("_before", "_caught")
@@ -73,11 +68,9 @@ T = TypeVar("T")
 class paused:  # noqa: N801 (used like a function, as contextlib.suppress is)
     """Inside of it no garbage is collected, unless the program turns collecting on.
 
-    depyf makes a hundred thousand objects for a function and lets go of nearly all of them. A collection in between
-    takes those for long-lived, and enough of these start one of all objects of the process, which takes 0.4 s where
-    torch and transformers are imported.
-
-    (A class: a generator would take as long as what most hooks do.)
+    depyf makes a hundred thousand short-lived objects for a function. A collection in between counts them as
+    long-lived, and enough of these start a full collection, which takes 0.4 s where torch and transformers are
+    imported. (A class: a generator would take as long as most hooks do.)
     """
 
     __slots__ = ("_collecting",)

@@ -1,9 +1,8 @@
 """Decompiled source in torch's own log, after each ``MODIFIED BYTECODE``.
 
-torch writes bytecode to the logger of its artifact ``bytecode`` when ``TORCH_LOGS`` asks for it. A filter on
-that logger lets every record through and, at the first one, asks torch for a call per compiled function
-(the public ``register_bytecode_hook``); what is written then goes to the same logger. So nothing happens
-while that log is off, torch need not be imported when :func:`install` is called, and torch's logging
+torch writes bytecode to the logger of its artifact ``bytecode`` when ``TORCH_LOGS`` asks for it. A filter on that
+logger lets every record pass and, at the first one, registers a hook for compiled functions, which writes to the same
+logger. So nothing happens while that log is off, torch need not be imported by :func:`install`, and torch's logging
 configuration is neither read nor changed.
 """
 

@@ -54,8 +54,15 @@ class TorchCompileWrapperWithCustomDispatcher:
         self.use_custom_dispatcher = use_custom_dispatcher
         self.original_code_object: CodeType = type(self).forward.__code__
         self.compiled_codes: list[CodeType] = []
-        # Torch keeps its hooks for ever; the object shall not live as long because of that.
-        self._forget_hook = weakref.finalize(self, hooks.on_bytecode(_passing_to(weakref.ref(self))))
+        # Torch keeps its hooks forever, which must not keep the object alive.
+        owner = weakref.ref(self)
+
+        def hook(old_code: CodeType, new_code: CodeType) -> None:
+            wrapper = owner()
+            if wrapper is not None:
+                wrapper.bytecode_hook(old_code, new_code)
+
+        self._forget_hook = weakref.finalize(self, hooks.on_bytecode(hook))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the compiled version to be used; this one leaves the choice to torch.
@@ -73,7 +80,7 @@ class TorchCompileWrapperWithCustomDispatcher:
         raise NotImplementedError(f"{type(self).__name__} has no forward method")
 
     def bytecode_hook(self, old_code: CodeType, new_code: CodeType) -> None:
-        """Keep the versions of each function that torch compiles, which calls this."""
+        """Add a version that torch compiled of ``forward`` for this object; torch calls this for each function."""
         frame = current_compilation.compiled_frame() if old_code is self.original_code_object else None
         if frame is not None and frame.values.get("self") is self:
             self.compiled_codes.append(new_code)
@@ -108,12 +115,3 @@ TorchCompileWrapperWithCustomDispacther = TorchCompileWrapperWithCustomDispatche
 
 #: The code of a function is switched by one thread at a time (again by the same one, where blocks are nested).
 _switching = threading.RLock()
-
-
-def _passing_to(owner: weakref.ref[TorchCompileWrapperWithCustomDispatcher]) -> Callable[[CodeType, CodeType], None]:
-    def hook(old_code: CodeType, new_code: CodeType) -> None:
-        wrapper = owner()
-        if wrapper is not None:
-            wrapper.bytecode_hook(old_code, new_code)
-
-    return hook

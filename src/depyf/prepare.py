@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -44,19 +45,18 @@ class prepare_debug(contextlib.ContextDecorator):
         unsimplified: write each transformed function once more, with nothing simplified (``....unsimplified.py``).
         caches: what to do about torch's compile caches: ``"separate"``, ``"bypass"`` or ``"use"``
             (see :class:`depyf.capture.session.Session`).
-        link: tie running code to the files. ``None``: when :func:`depyf.debug` is entered, or at once under a debugger.
-            ``True`` (or ``"source"``): graphs are tied as soon as they are compiled, so that tracebacks name their
-            files. Inside ``debug()`` the source of each transformed function runs where it is proven, so that a
-            debugger can stop at every line and shows every name; where it is not, torch's bytecode runs with lines
-            that point at the file, and ``debug()`` says so. ``False``: nothing is tied.
-        check: judge each compiled call that is made inside (``True``), or one in so many, against eager Python while
-            the program runs on; ``checked_calls.txt`` says what was found, and a line on standard error.
+        link: link running code to the files. ``None``: when :func:`depyf.debug` is entered, or at once under a
+            debugger. ``True`` (or ``"source"``): graphs are linked as soon as they are compiled, so that tracebacks
+            name their files. Inside ``debug()`` the source of each transformed function runs where it is proven, so
+            that a debugger can stop at every line and shows every name; where it is not, torch's bytecode runs with
+            lines that point at the file, and ``debug()`` says so. ``False``: nothing is linked.
+        check: compare each compiled call inside (``True``), or one in so many, with eager Python while the program
+            runs on; ``checked_calls.txt`` says what was found, and a line on standard error.
         page: write the page ``index.html``. ``None``: unless that takes over two seconds;
             ``depyf report DIR`` makes it then.
-        files: when the files to read are made of what was recorded. ``"now"`` (``"background"`` means the same): before
-            the block is left, so that the next line of the program finds them. ``"later"``: by ``depyf report DIR``, or
-            any of depyf's commands that reads the directory, or :meth:`wait`; for programs that are always watched.
-            ``None``: ``DEPYF_FILES``, or else ``"now"``.
+        files: when the files are made of what was recorded. ``"now"`` (``"background"`` means the same): before the
+            block is left. ``"later"``: by :meth:`wait`, ``depyf report DIR``, or any other command that reads the
+            directory; for programs that are always watched. ``None``: ``DEPYF_FILES``, or else ``"now"``.
 
     Raises:
         TypeError, ValueError: wrong arguments.
@@ -114,7 +114,7 @@ class prepare_debug(contextlib.ContextDecorator):
         return copy.copy(self)
 
     def __enter__(self) -> prepare_debug:
-        """Make the directory, and wait for the first compilation: what that needs is not imported before."""
+        """Make the directory, and wait for the first compilation to begin the session."""
         if "torch" not in sys.modules and importlib.util.find_spec("torch") is None:
             raise ModuleNotFoundError("depyf.prepare_debug needs PyTorch: pip install torch")
         with guarded.paused():
@@ -141,7 +141,7 @@ class prepare_debug(contextlib.ContextDecorator):
         return self
 
     def _begin(self) -> None:
-        """Begin the session, once. An error of ours costs the dump, not the program."""
+        """Begin the session, once. An internal error costs the dump, not the program."""
         if self._on and self._session is None and os.getpid() == self._process:
             guarded_call(self._begin_session, None, self._failed)
 
@@ -153,7 +153,7 @@ class prepare_debug(contextlib.ContextDecorator):
 
     def _begin_session(self) -> None:
         self._debugged = guarded_call(_under_debugger, False, lambda error: warn_of(
-            error, "and graphs are tied to their files when depyf.debug() is entered"))
+            error, "and graphs are linked to their files when depyf.debug() is entered"))
         # (Warnings of torch's modules that these import may be errors to the program.)
         with unwarned(), guarded.paused():
             from .capture.session import Session
@@ -161,7 +161,17 @@ class prepare_debug(contextlib.ContextDecorator):
 
             linker = self._debug.linker = self._new_linker()
             at_once = linker is not None and not linker.can_wait()
-            writer = self._folder = self._writer(at_once)
+            # (Files are written while the program runs only where running code names them.)
+            writer: Directory | RecordsOnly
+            if at_once or self.link in (True, "source") or self.log_bytecode or self._debugged:
+                from .views.dump.directory import Directory
+
+                writer = Directory(self.path)
+            else:
+                from .views.dump.later import RecordsOnly
+
+                writer = RecordsOnly(self.path)
+            self._folder = writer
         session = Session(
             RecordLog(self.path, writer.record_failed), writer, linker, internal_stages=self.internal_stages,
             caches=self.caches, log_bytecode=self.log_bytecode, at_once=at_once)
@@ -173,16 +183,6 @@ class prepare_debug(contextlib.ContextDecorator):
             session.detach()
             raise
         self._session = session
-
-    def _writer(self, at_once: bool) -> Directory | RecordsOnly:
-        """Return what writes files while the program runs: where nothing running names them, nothing."""
-        if at_once or self.link in (True, "source") or self.log_bytecode or self._debugged:
-            from .views.dump.directory import Directory
-
-            return Directory(self.path)
-        from .views.dump.later import RecordsOnly
-
-        return RecordsOnly(self.path)
 
     def _new_linker(self) -> Linker | None:
         if self.link is False:
@@ -197,13 +197,12 @@ class prepare_debug(contextlib.ContextDecorator):
         checks = CheckedCalls(self.check)
         try:
             checks.start()
+            self._checks = checks
         except (RuntimeError, AttributeError) as error:
             self._say(f"depyf: {error}")
-            return
-        self._checks = checks
 
     def _end_checks(self, session: Session | None) -> None:
-        """Write what was found in the calls that were judged."""
+        """Write what was found in the calls that were checked."""
         checks, self._checks = self._checks, None
         if checks is None:
             return
@@ -225,7 +224,7 @@ class prepare_debug(contextlib.ContextDecorator):
             self._say(f"depyf: {text}")
 
     def _failed(self, error: Exception) -> None:
-        """Report an error of ours."""
+        """Report an internal error."""
         if self._session is not None:
             self._session._report(error)
             return
@@ -266,7 +265,7 @@ class prepare_debug(contextlib.ContextDecorator):
         except KeyboardInterrupt:
             self._interrupted()
             raise
-        except Exception as problem:  # ours: the program's own exception, if any, goes on
+        except Exception as problem:  # (the program's own exception, if any, goes on)
             self._failed(problem) if session is None else session._report(problem)
         finally:
             if session is not None:
@@ -305,7 +304,6 @@ class prepare_debug(contextlib.ContextDecorator):
             ranks.rank_ended(self.path)
 
     def _write(self, session: Session) -> None:
-        """End the session, and make the files of what was recorded."""
         from .link.sessions import RunningStage
         from .records import store
 
@@ -317,7 +315,7 @@ class prepare_debug(contextlib.ContextDecorator):
             self._warn_once(
                 f"torch {_torch_version()} lacks {len(session.lacking)} of the names that depyf uses; `depyf doctor` "
                 "shows what is lost")
-        # (Records that could not be written are in this process only. An error of ours is better told by it.)
+        # (Records that could not be written are in this process only, and so is an internal error.)
         if self.files == "later" and not session.warned and store.is_unwritten(self.path):
             session.close()
             self._leave_for_later(session.events.count())
@@ -360,10 +358,9 @@ class prepare_debug(contextlib.ContextDecorator):
         from .views.dump.folder import INDEX
         from .views.dump.later import index_of_records
 
-        path = self.path
         self._folder.write(INDEX, index_of_records(environment()))
         self._folder.say_missing()
-        self._debug.write = lambda: make(path)
+        self._debug.write = functools.partial(make, self.path)
         self._kept(compilations)
 
     def _progress(self, what: str, done: int, total: int) -> None:
@@ -375,24 +372,23 @@ class prepare_debug(contextlib.ContextDecorator):
         self._bar.done, self._bar.total = done, total
         self._bar.show(f"depyf: writing {what}")
 
-    # --- for those who watch a whole program ---
+    # --- replaced where a whole program is watched (program/recording.py) ---
     def _interrupted(self) -> None:
-        """Say that Ctrl-C came while the files were written."""
         self._say(f"depyf: interrupted while files were written; `depyf report {self.path} -o NEW_DIR` writes them")
 
     def _at_sigterm(self) -> Callable[[], None]:
-        """Have the block ended when the process is about to end by SIGTERM; return what takes this back."""
+        """End the block before SIGTERM ends the process; return what undoes this."""
         return at_sigterm(lambda: self.__exit__(None, None, None))
 
     def _put_elsewhere(self, notice: str) -> None:
-        """Take note that the directory held an earlier run."""
+        """Report that the directory had an earlier run."""
         self._say(notice)
 
     def _written(self, capture: Capture) -> None:
-        """Take note of what was written."""
+        """Note what was written."""
 
     def _kept(self, compilations: int) -> None:
-        """Take note that only the records of so many compilations were written."""
+        """Note that only the records of so many compilations were written."""
 
 
 def _torch_version() -> str:
@@ -400,11 +396,7 @@ def _torch_version() -> str:
 
 
 def _files_wanted(given: str | None) -> str:
-    """Return when the files are made: ``"now"`` or ``"later"``.
-
-    Raises:
-        ValueError: it is neither.
-    """
+    """Return when the files are made: ``"now"`` or ``"later"``."""
     name, value = ("files", given) if given is not None else ("DEPYF_FILES", os.environ.get("DEPYF_FILES") or "now")
     if value not in ("now", "later", "background"):
         raise ValueError(f"{name}={value!r} is not known; give 'now' or 'later'")
@@ -420,11 +412,7 @@ def _under_debugger() -> bool:
 
 
 def _arguments(args: tuple[Any, ...], directory: Any, *flags: bool) -> tuple[str, bool, bool]:
-    """Return the directory and two flags, of which the first of ``args`` may be the directory and the next the flags.
-
-    Raises:
-        TypeError, ValueError: wrong arguments.
-    """
+    """Return the directory and two flags, which ``args`` may begin with."""
     usage = 'use prepare_debug("some_dir") or prepare_debug(fn, "some_dir")'
     rest = list(args[1:] if args and callable(args[0]) else args)
     if directory is None and rest:

@@ -4,8 +4,8 @@
     for line in lines("dump/records.jsonl", budgets.RUN):    one line after the other
         json_value(line)
 
-Only a regular file is read, and no more of it than its budget allows. Anything else raises :class:`CannotRead`, whose
-message names the file, what is wrong with it and what to do. Nothing here waits for a pipe or a device.
+Only a regular file is read, up to its budget; anything else raises :class:`CannotRead`. Nothing waits for a pipe or a
+device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NO
 _KINDS = {stat.S_IFIFO: "a named pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFDIR: "a folder",
           stat.S_IFSOCK: "a socket"}
 _CHUNK = 1 << 20
-#: Sizes of the files that were opened in this process, by what the system calls them.
+#: Sizes of the files that were opened in this process, by device and inode.
 _opened: dict[tuple[int, int], int] = {}
 
 
@@ -46,7 +46,7 @@ def opened(path: str | os.PathLike[str], most: Budget) -> BinaryIO:
 
     Raises:
         CannotRead: it is something else, or larger.
-        OSError: it is not there, or nobody here may read it.
+        OSError: it is not there, or must not be read.
     """
     try:
         number = os.open(path, _FLAGS)
@@ -67,25 +67,17 @@ def opened(path: str | os.PathLike[str], most: Budget) -> BinaryIO:
 
 
 def opened_bytes() -> int:
-    """Return how many bytes the files have that were opened in this process."""
+    """Return the size of all files that were opened in this process."""
     return sum(_opened.values())
 
 
 def contents(path: str | os.PathLike[str], most: Budget) -> bytes:
-    """Return all bytes of a file.
-
-    Raises:
-        OSError: as :func:`opened`.
-    """
+    """Return all bytes of a file, or raise as :func:`opened`."""
     return b"".join(parts(path, most))
 
 
 def parts(path: str | os.PathLike[str], most: Budget) -> Iterator[bytes]:
-    """Yield the bytes of a file in parts of a megabyte.
-
-    Raises:
-        OSError: as :func:`opened`.
-    """
+    """Yield the bytes of a file in parts of a megabyte, or raise as :func:`opened`."""
     size = 0
     with opened(path, most) as file:
         while part := file.read(_CHUNK):
@@ -96,21 +88,12 @@ def parts(path: str | os.PathLike[str], most: Budget) -> Iterator[bytes]:
 
 
 def text(path: str | os.PathLike[str], most: Budget, errors: str = "strict") -> str:
-    """Return the text of a file of UTF-8, whose lines end with a single line feed.
-
-    Raises:
-        OSError: as :func:`opened`.
-        UnicodeDecodeError: it is none.
-    """
+    """Return the text of a file, with single line feeds; raise as :func:`opened`, or ``UnicodeDecodeError``."""
     return io.StringIO(contents(path, most).decode(errors=errors), newline=None).read()
 
 
 def lines(path: str | os.PathLike[str], most: Budget) -> Iterator[bytes]:
-    """Yield the lines of a file with their ends, each a single line feed.
-
-    Raises:
-        OSError: as :func:`opened`, or a line is too long.
-    """
+    """Yield the lines of a file with single line feeds; raise as :func:`opened`, or where a line is too long."""
     longest, size = budgets.LINE.allowed, 0
     with opened(path, most) as file:
         while line := file.readline(longest + 1):
@@ -121,11 +104,7 @@ def lines(path: str | os.PathLike[str], most: Budget) -> Iterator[bytes]:
 
 
 def json_value(line: bytes | str) -> Any:
-    """Return the value of JSON in a line.
-
-    Raises:
-        ValueError: there is none, or its parts nest too deeply for this Python.
-    """
+    """Return the value of JSON in a line; raise ``ValueError`` where there is none, or it is nested too deeply."""
     try:
         return json.loads(line)
     except RecursionError:

@@ -34,20 +34,12 @@ def captures_of(path: str, rank: int | None = None) -> dict[str, Capture]:
     path = directory_of(path)
     name = rank_folders(path).get(-1 if rank is None else rank, "")
     if name and os.path.exists(os.path.join(path, name, store.FILE)):
-        return {name: _read(os.path.join(path, name))}
-    captures = recorded(path)
-    return logged(path) if captures is None else captures
+        return {name: read(os.path.join(path, name))}
+    return recorded(path) or logged(path)
 
 
 def shown(path: str) -> Capture | list[RankClass]:
-    """Return the records of a run as a page takes them.
-
-    Args:
-        path: as of :func:`depyf.report.report`.
-
-    Raises:
-        RecordsError: as :func:`captures_of`.
-    """
+    """Return the records of a run as a page shows them, or raise as :func:`captures_of`."""
     if rank_folders(directory_of(path)):
         from .views import ranks  # (most runs have one process)
 
@@ -61,10 +53,7 @@ def shown(path: str) -> Capture | list[RankClass]:
 
 
 def recorded(path: str) -> dict[str, Capture] | None:
-    """Return the records of a run by folder (``""`` for a run of one process).
-
-    ``None`` where there is no file of records.
-    """
+    """Return the records of a run by folder (``""`` for one process); ``None`` where there is no file of records."""
     if not os.path.exists(path):
         raise RecordsError(f"{path!r} is not there. Give the directory that depyf run or prepare_debug wrote, its "
                            "records.jsonl, or a log of TORCH_TRACE.")
@@ -73,11 +62,11 @@ def recorded(path: str) -> dict[str, Capture] | None:
     folders = rank_folders(path)
     if folders:
         return _of_ranks(path, list(folders.values()))
-    return {"": _read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
+    return {"": read(path)} if os.path.exists(os.path.join(path, store.FILE)) else None
 
 
-def _read(path: str) -> Capture:
-    """Return the records of a run, whose files are made first where that is still to be done."""
+def read(path: str) -> Capture:
+    """Return the records of a run of one process, whose files are made first where that is still to be done."""
     make(path)
     return read_records(path)
 
@@ -88,7 +77,7 @@ def _of_ranks(path: str, folders: Sequence[str]) -> dict[str, Capture]:
     problems: list[RecordsError] = []
     for name in folders:
         try:
-            result[name] = _read(os.path.join(path, name))
+            result[name] = read(os.path.join(path, name))
         except RecordsError as error:
             problems.append(error)
     if not result:
@@ -118,7 +107,7 @@ def logged(path: str) -> dict[str, Capture]:
 
 
 def readable(classes: list[RankClass]) -> list[RankClass]:
-    """Return the ranks; say which hold nothing that can be read: one may have been killed before it compiled anything.
+    """Return the ranks; say which left nothing that can be read: one may have been killed before it compiled anything.
 
     Raises:
         RecordsError: none can be read.

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import replace
 
 from . import guarded
 from . import page as pages
-from .finishing.recorded import read_records
 from .harmless import say
 from .provenance.sources import files_named, of_capture
 from .reading import source_lines
-from .recorded_runs import logged, readable, recorded
+from .recorded_runs import logged, read, readable, recorded
 from .records.model import Capture
 from .records.naming import only_written
 from .records.run_directory import directory_of, rank_folders, run_directory
 from .records.store import RecordsError, is_unwritten
-from .run_files import make
+from .run_files import say as warn
 from .views import ranks
 from .views.dump import files as views
 from .views.dump.directory import Directory
@@ -69,28 +67,24 @@ def report(path: str, output: str | None = None, page: bool = True, sources: boo
         own = os.path.join(target, folder) if folder else target
         os.makedirs(own, exist_ok=True)
         directory = Directory(own)
-        views.write_views(views.write_artefacts(capture, directory), directory, _say, page=page)
+        views.write_views(views.write_artefacts(capture, directory), directory, warn, page=page)
         directory.say_missing("the report is incomplete; if the disk is full, make it again elsewhere with -o")
     return os.path.join(target, FILE) if captures.keys() == {""} else _of_all_ranks(target, page, sources)
 
 
 def _of_all_ranks(path: str, page: bool, sources: bool) -> str:
     """Make the page and the index over all ranks; those that did the same are read and shown once."""
-    classes = [each if each.capture is None else replace(
-        each, capture=_of_first(os.path.join(path, each.members[0].folder), each.capture))
-        for each in readable(ranks.read(path))]
+    classes = []
+    for each in readable(ranks.read(path)):
+        first = os.path.join(path, each.members[0].folder)
+        capture = each.capture
+        if capture is not None:
+            capture = _completed(first, read(first) if is_unwritten(first) else capture)
+        classes.append(replace(each, capture=capture))
     if page:
         shown = _sourced({each.name: each.capture for each in classes if each.capture is not None}, sources)
         pages.write(path, [replace(each, capture=shown.get(each.name)) for each in classes])
     return ranks.write_index(path, classes=classes)
-
-
-def _of_first(path: str, capture: Capture) -> Capture:
-    """Return the records of the first of equal ranks, whose files are made where that is still to be done."""
-    if is_unwritten(path):
-        make(path)
-        capture = read_records(path)
-    return _completed(path, capture)
 
 
 def _completed(path: str, capture: Capture) -> Capture:
@@ -113,8 +107,3 @@ def _sourced(captures: dict[str, Capture], read: bool) -> dict[str, Capture]:
         say(f"depyf: the records hold no copy of {count(len(lacking), 'source file')} that they name; `depyf report "
             "--sources` reads them from this machine's disk")
     return captures
-
-
-def _say(error: Exception) -> None:
-    warnings.warn(f"depyf: an internal error ({type(error).__name__}: {error}); that file is missing", RuntimeWarning,
-                  stacklevel=2)

@@ -1,13 +1,10 @@
-"""The files of a run, made of its records.
-
-write(capture, path)     all of them, now
-make(path)               those of a run that was only recorded, when somebody wants to read it
-"""
+"""The files of a run, made of its records: :func:`write` now, :func:`make` when a recorded run is to be read."""
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .guarded import guarded_call
@@ -26,7 +23,7 @@ Report = Callable[[Exception], None]
 
 
 def say(error: Exception) -> None:
-    """Warn of an error of ours, which costs a file."""
+    """Warn of an internal error, which costs a file."""
     warnings.warn(f"depyf: an internal error ({type(error).__name__}: {error}); that file is missing", RuntimeWarning,
                   stacklevel=2)
 
@@ -35,17 +32,17 @@ def write(
     capture: Capture, path: str, report: Report = say, notes: Iterable[str] = (), progress: Progress | None = None,
     before: Folder | None = None,
 ) -> Capture:
-    """Write all files of a run that came to its end; return it as it was recorded.
+    """Write all files of a run that has ended; return it as it was recorded.
 
-    The records are replaced by their final form where no function is lacking in it, by an error of ours.
+    The records are replaced by their final form, unless an internal error made a function lacking in it.
 
     Args:
         capture: what was recorded.
         path: the directory.
-        report: called with an error of ours, which costs the file that it concerns.
+        report: called with an internal error, which costs the file that it concerns.
         notes: more than those of the run.
         progress: called with what is being written.
-        before: wrote files of it while the run went on.
+        before: wrote files while the run went on.
     """
     from .finishing.functions import finished
     from .model.graph_text import read_graph
@@ -80,17 +77,14 @@ def choice_of(include: Iterable[str], exclude: Iterable[str], backends: Iterable
                  for value in values)
 
 
-def _chosen(capture: Capture, options: Iterable[str]) -> Capture:
-    values: dict[str, tuple[str, ...]] = dict.fromkeys(_CHOICES, ())
-    for option in options:
-        kind, _, value = option.partition(" ")
-        if kind in values and value:
-            values[kind] += (value,)
-    if not any(values.values()):
+def _chosen(capture: Capture, options: Sequence[str]) -> Capture:
+    values = [tuple(option.removeprefix(f"{kind} ") for option in options if option.startswith(f"{kind} "))
+              for kind in _CHOICES]
+    if not any(values):
         return capture
     from .views.choice import Choice
 
-    return Choice(*values.values()).of(capture)
+    return Choice(*values).of(capture)
 
 
 def _remove_others(chosen: Capture, directory: Folder) -> None:
@@ -99,10 +93,7 @@ def _remove_others(chosen: Capture, directory: Folder) -> None:
 
     kept = files_of(chosen)
     for name in list(directory.files):
-        stem = name
-        for beside in (".unsimplified.py", ".original.bin", ".transformed.bin", ".recompiled.bin"):
-            stem = f"{name.removesuffix(beside)}.py" if name.endswith(beside) else stem
-        if stem not in kept:
+        if re.sub(r"\.(unsimplified\.py|(original|transformed|recompiled)\.bin)$", ".py", name) not in kept:
             directory.remove(name)
 
 
@@ -112,12 +103,7 @@ def make(path: str) -> None:
     Where that fails, the records can be read as they are.
     """
     if store.is_unwritten(path):
+        from .views import ranks
+
         guarded_call(lambda: write(store.read(path), path), None, say)
-        _write_index_of_ranks(path)
-
-
-def _write_index_of_ranks(path: str) -> None:
-    """Write the index of all ranks, if this run is one of several."""
-    from .views import ranks
-
-    guarded_call(lambda: ranks.rank_ended(path), None, say)
+        guarded_call(lambda: ranks.rank_ended(path), None, say)

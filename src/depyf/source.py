@@ -55,9 +55,9 @@ def decompile_full(obj: Any, *, verify: bool = True, simplify: bool = False) -> 
 # --- from a callable to its Python function ----------------------------------------------------------
 # functools.partial(lru_cache(f), 1) -> lru_cache(f) -> f
 # torch.compile(model)               -> model        -> model.forward -> Model.forward
-#: Where a function, generator, coroutine, asynchronous generator or frame keeps its code object.
+#: Attributes of functions, generators, coroutines, asynchronous generators and frames for their code objects.
 _CODE = ("__code__", "gi_code", "cr_code", "ag_code", "f_code")
-#: Where methods, functions of partial methods (3.11 and 3.13) and decorated functions keep what they call.
+#: Attributes of methods, functions of partial methods (3.11 and 3.13) and decorated functions for what they call.
 _INSIDE = ("__func__", "_partialmethod", "__partialmethod__", "__wrapped__")
 #: Longer chains are a cycle, or objects that make another one whenever they are asked.
 _MOST_STEPS = 100
@@ -96,19 +96,15 @@ def _inside(obj: Any) -> Any:
         return obj.func
     if isinstance(obj, property):
         return obj.fget
-    return next((inner for name in _INSIDE if (inner := _own(obj, name)) is not None), None) or _call_method(obj)
-
-
-def _call_method(obj: Any) -> Any:
-    """Return the ``__call__`` of its class, if that is written in Python and ``obj`` has no code itself."""
-    if code_in(obj) is not None:
-        return None
-    call = inspect.getattr_static(type(obj), "__call__", None)
+    inner = next((inner for name in _INSIDE if (inner := _own(obj, name)) is not None), None)
+    if inner is not None or code_in(obj) is not None:
+        return inner
+    call = inspect.getattr_static(type(obj), "__call__", None)  # (of its class, if that is written in Python)
     return call if isinstance(call, types.FunctionType) or hasattr(call, "__wrapped__") else None
 
 
 def _own(obj: Any, name: str) -> Any:
-    """Return an attribute that ``obj`` really has; a ``__getattr__`` that answers to every name is not asked."""
+    """Return an attribute that ``obj`` really has, without a ``__getattr__`` that answers to every name."""
     try:
         inspect.getattr_static(obj, name)
         return getattr(obj, name)
@@ -117,7 +113,7 @@ def _own(obj: Any, name: str) -> Any:
 
 
 def why_no_code(obj: Any) -> str:
-    """Return one sentence for the caller: what ``obj`` is, why it has no source, and what to give instead."""
+    """Return one sentence: what ``obj`` is, why it has no source, and what to give instead."""
     last = list(unwrapped(obj))[-1]
     name = getattr(last, "__qualname__", None) or getattr(last, "__name__", None) or type(last).__name__
     through = "" if last is obj else f" (reached through a {type(obj).__name__})"

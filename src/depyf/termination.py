@@ -1,12 +1,12 @@
 """SIGTERM while something is watched: what was recorded is written before the process ends.
 
     undo = at_sigterm(block.end)    # called when the signal comes; then the process ends by the signal
-    with postponed():               # a signal that comes in here takes effect at the end of the context
+    with postponed():               # a signal that comes inside takes effect at the end
         block.end()
     undo()
 
-Only where the program leaves the signal to the system. In a launched rank nothing is changed: its launcher ends ranks
-that hang in a collective with SIGTERM, and a handler in Python would not get its turn there.
+Only where the program leaves the signal to the system, and in no launched rank: its launcher ends ranks that hang in a
+collective with SIGTERM, and a handler in Python would not run there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _knows_forks = False
 
 
 def at_sigterm(action: Callable[[], None]) -> Callable[[], None]:
-    """Have the action called when SIGTERM comes, if that can be done here; return what takes this back."""
+    """Call the action when SIGTERM comes, if that can be done here; return what undoes this."""
     global _knows_forks
     main = threading.current_thread() is threading.main_thread()
     handled = signal.getsignal(signal.SIGTERM)
@@ -51,7 +51,7 @@ def at_sigterm(action: Callable[[], None]) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def postponed() -> Iterator[None]:
-    """Have a signal that comes inside take effect at the end: what is being written is complete then."""
+    """Delay a signal that comes inside until the end: what is being written is complete then."""
     global _postponed, _came
     _postponed += 1
     try:

@@ -1,7 +1,7 @@
 """Arithmetic on sizes.
 
-Sums as people write them: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``. Polynomials, by
-which two ways to write a size are known to be the same: ``3*n*n`` and ``n*(3*n)``. Intervals.
+Sums as people write them: ``(x.shape[2] - 1) // 2 + 1`` for sympy's ``1 + (((-1) + x.shape[2]) // 2)``. Polynomials,
+which show that ``3*n*n`` and ``n*(3*n)`` are the same size. Intervals.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ _LARGEST_POWER = 8
 def polynomial(text: str, same: Mapping[str, str] | None = None) -> Polynomial | None:
     """Return an expression on integers multiplied out; ``None`` where the text is none.
 
-    Args:
-        text: what is no sum, product or power in it counts as a variable.
-        same: by a variable, the expression that it is equal to.
+    What is no sum, product or power counts as a variable. ``same`` has expressions that variables are equal to.
     """
     node = parsed_expression(text)
     return None if node is None else _multiplied_out(node, same or {})
@@ -120,7 +118,7 @@ def _cleaned(terms: Mapping[tuple[str, ...], int]) -> Polynomial:
 
 
 def least(node: ast.expr, lows: Mapping[str, int]) -> int | None:
-    """Return the least value of an expression that grows, or stays, with each of its sizes; ``None`` for any other.
+    """Return the least value of an expression that never falls as its sizes grow; ``None`` for any other.
 
     Args:
         lows: the least value of each size.
@@ -128,12 +126,11 @@ def least(node: ast.expr, lows: Mapping[str, int]) -> int | None:
     match node:
         case ast.Constant(int(value)) if not isinstance(value, bool):
             return value
-        case ast.BinOp(left, ast.Sub(), ast.Constant(int(other))):
-            first = least(left, lows)
-            return None if first is None else first - other
-        case ast.BinOp(left, ast.FloorDiv(), ast.Constant(int(other))) if other > 0:
-            first = least(left, lows)
-            return None if first is None else first // other
+        case ast.BinOp(left, ast.Sub(), ast.Constant(int(other))) if (first := least(left, lows)) is not None:
+            return first - other
+        case ast.BinOp(left, ast.FloorDiv(), ast.Constant(int(other))) \
+                if other > 0 and (first := least(left, lows)) is not None:
+            return first // other
         case ast.BinOp(left, ast.Add() | ast.Mult() as sign, right):
             first, second = least(left, lows), least(right, lows)
             if first is None or second is None:
@@ -183,7 +180,7 @@ class Interval:
         return match and cls(*(None if bound.endswith("oo") else int(bound) for bound in match.groups()))
 
     def narrowed(self, sign: str, value: int, factor: int = 1) -> Interval:
-        """Return those of which a multiple compares like this with a number: ``16*n >= 2``."""
+        """Return the numbers of which a multiple compares like this with a value: ``16*n >= 2``."""
         if sign in (">", ">="):
             low = -(-value // factor) if sign == ">=" else value // factor + 1
             return replace(self, low=low if self.low is None else max(self.low, low))

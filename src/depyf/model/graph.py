@@ -40,20 +40,15 @@ _NAME_OR_STRING = re.compile(
 class TensorType:
     """The type that torch prints for a value: ``"f32[2, s27][s27, 1]cpu"``.
 
-    Attributes:
-        text: as torch prints it; ``"Sym(s27)"`` for a number.
-        dtype: ``"float32"``; empty for what is no tensor.
-        shape, stride: sizes as text, so that symbols stay: ``("2", "s27")``. ``None`` where torch says nothing.
-        device: ``"cuda:0"``, or empty.
-        number: the expression of a number: ``"s27 + 1"`` of ``"Sym(s27 + 1)"``; empty for other values.
+    Texts are empty, and shape and stride ``None``, where torch says nothing.
     """
 
     text: str
-    dtype: str = ""
-    shape: tuple[str, ...] | None = None
+    dtype: str = ""  # "float32"
+    shape: tuple[str, ...] | None = None  # sizes as text, so that symbols stay: ("2", "s27")
     stride: tuple[str, ...] | None = None
-    device: str = ""
-    number: str = ""
+    device: str = ""  # "cuda:0"
+    number: str = ""  # the expression of a number: "s27 + 1" of "Sym(s27 + 1)"
 
     @property
     def bytes(self) -> int | None:
@@ -75,62 +70,47 @@ class TensorType:
 class AotValue:
     """The role of a value, as AOTAutograd describes it: ``GradAOTOutput(grad_of=PlainAOTInput(idx=2))``.
 
-    Attributes:
-        text: as torch prints it.
-        kind: the class: ``"GradAOTOutput"``; empty where the text has another form.
-        index: ``2`` of ``idx=2``.
-        name: ``"a.w"`` of ``target='a.w'``.
-        of: the value that it belongs to.
+    All but the text are empty where the text has another form.
     """
 
     text: str
-    kind: str = ""
-    index: int | None = None
-    name: str = ""
-    of: AotValue | None = None
+    kind: str = ""  # the class: "GradAOTOutput"
+    index: int | None = None  # 2 of idx=2
+    name: str = ""  # "a.w" of target='a.w'
+    of: AotValue | None = None  # the value that it belongs to
 
 
 class Node(NamedTuple):
     """One node of a graph.
 
-    (A tuple, which is quickly made: a large model has tens of thousands of nodes.)
+    (A tuple, which is cheap to make: a large model has tens of thousands of nodes.)
 
     Attributes:
-        name: torch's.
         op: ``"placeholder"``, ``"call_function"``, ``"call_method"``, ``"call_module"``, ``"get_attr"`` or
             ``"output"``, as in ``torch.fx``.
         target: what is called, ``"torch.ops.aten.mm.default"``; ``"operator.add"`` for ``a + b``; the method's name;
             the path of a module or an attribute; the parameter's name of a placeholder.
-        inputs: names of the nodes that it takes, each once, in order.
-        type: torch's annotation, if there is one. Nodes that give tuples have none.
-        location: the user's line, if torch knows one. Nodes of one user stack share it.
-        line: line of the text that it was read from, from 1; 0 for none.
         backward: torch says that it is of the backward pass, or in a graph of it (it does so from 2.14 on; see the
             stage otherwise).
         runs: the operator that a higher-order call is given: ``"torch.ops.aten.mm.default"`` of
             ``torch.ops.higher_order.run_with_rng_state(state, torch.ops.aten.mm.default, a, b)``; empty for others.
-        value: the Python expression that gives its value, on several lines where torch breaks it; empty for a parameter
-            of the graph.
-        statement: the statement that is run before its value is read: ``"x += y"``, ``"x[0] = 1"``.
-        notes: for each line of the value the role that torch names; empty where it names none.
-        remark: more that torch says of the nodes of a user stack: ``"Annotation: {'call_id': 3}"``.
-        unused: nothing reads its value.
+        value: the Python expression of its value, on several lines where torch breaks it; empty for a parameter.
     """
 
     name: str
     op: str
     target: str
-    inputs: tuple[str, ...] = ()
-    type: TensorType | None = None
-    location: SourceLocation | None = None
-    line: int = 0
+    inputs: tuple[str, ...] = ()  # names of the nodes that it takes, each once, in order
+    type: TensorType | None = None  # torch's annotation; nodes that give tuples have none
+    location: SourceLocation | None = None  # the user's line; nodes of one user stack share it
+    line: int = 0  # of the text that it was read from, from 1; 0 for none
     backward: bool = False
     runs: str = ""
     value: str = ""
-    statement: str = ""
-    notes: tuple[AotValue | None, ...] = ()
-    remark: str = ""
-    unused: bool = False
+    statement: str = ""  # what is run before its value is read: "x += y", "x[0] = 1"
+    notes: tuple[AotValue | None, ...] = ()  # the role of each line of the value
+    remark: str = ""  # more that torch says of the nodes of a user stack: "Annotation: {'call_id': 3}"
+    unused: bool = False  # nothing reads its value
 
     @property
     def is_call(self) -> bool:
@@ -156,42 +136,25 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A parameter of a graph.
+    """A parameter of a graph."""
 
-    Attributes:
-        name: torch's, as in ``GraphInput.name``; a placeholder has it as its target.
-        text: as torch prints it, with its annotation: ``'L_x_: "f32[2]"'``.
-        type: of the annotation.
-        note: its role.
-    """
-
-    name: str
-    text: str
+    name: str  # torch's, as in ``GraphInput.name``; the target of a placeholder
+    text: str  # as torch prints it, with its annotation: 'L_x_: "f32[2]"'
     type: TensorType | None = None
     note: AotValue | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph, with those that it contains for ``torch.cond`` and the like.
+    """A graph, with those that it contains for ``torch.cond`` and the like."""
 
-    Attributes:
-        name: of its class (``"GraphModule"``), or the attribute by which the outer graph calls it.
-        nodes: in order, placeholders first.
-        subgraphs: in order.
-        inputs: the parameters of its ``forward``, without ``self``.
-        results: names of the nodes that it returns in a tuple or a list, in order; ``""`` for what is no node.
-        unread: statements that make no node and comments, in order, as nodes with a value and without a name.
-        is_module: it was printed as the class of a module, with nothing beside it.
-    """
-
-    name: str
-    nodes: tuple[Node, ...] = ()
+    name: str  # of its class ("GraphModule"), or the attribute by which the outer graph calls it
+    nodes: tuple[Node, ...] = ()  # placeholders first
     subgraphs: tuple[Graph, ...] = ()
-    inputs: tuple[Input, ...] = ()
-    results: tuple[str, ...] = ()
-    unread: tuple[Node, ...] = ()
-    is_module: bool = False
+    inputs: tuple[Input, ...] = ()  # the parameters of its ``forward``, without ``self``
+    results: tuple[str, ...] = ()  # names of the nodes that it returns in a tuple or list; "" for what is no node
+    unread: tuple[Node, ...] = ()  # comments and statements that make no node, as nodes with a value and without a name
+    is_module: bool = False  # it was printed as the class of a module, and nothing else was
 
     def walk(self, prefix: str = "") -> Iterator[tuple[str, Graph]]:
         """Yield this graph and all within it, each with the prefix of its nodes' names in records: ``"body."``."""

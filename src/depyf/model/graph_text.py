@@ -309,6 +309,11 @@ class _Graph:
     def _tree(self, tree: ast.stmt, code: str, line: int, released: Sequence[str]) -> bool:
         """Read a statement; return whether it is of a node, or only releases values."""
         match tree:
+            case ast.AnnAssign(ast.Name(name), _, ast.expr() as value) | ast.Assign([ast.Name(name)], value):
+                kind = _type(getattr(tree, "annotation", None))
+                return self._assignment(value, Node(
+                    name, "", "", (), kind, self.location, line, self.backward, value=code.partition(" = ")[2],
+                    remark=self.remark, unused=name in released))
             case ast.Return(value):
                 self.results = _results(value)
                 self._add(Node("output", "output", "output", self._inputs(value), None, None, line,
@@ -320,11 +325,6 @@ class _Graph:
                 self.in_place = code, "operator.setitem", self._inputs(target, value)
             case ast.AnnAssign(ast.Name(name), annotation, None):
                 self._add(Node(name, "placeholder", name, (), _type(annotation), None, line, statement=code))
-            case ast.AnnAssign(ast.Name(name), _, ast.expr() as value) | ast.Assign([ast.Name(name)], value):
-                kind = _type(getattr(tree, "annotation", None))
-                return self._assignment(value, Node(
-                    name, "", "", (), kind, self.location, line, self.backward, value=code.partition(" = ")[2],
-                    remark=self.remark, unused=name in released))
             case ast.Assign([ast.Tuple(targets) | ast.List(targets)]):
                 if "tree_flatten" in code:
                     for item in targets:

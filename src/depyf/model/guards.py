@@ -28,23 +28,14 @@ ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE = "arguments", "closure", "objects",
 
 @dataclass(frozen=True)
 class Condition:
-    """A guard in the user's words.
+    """A guard in the user's words."""
 
-    Attributes:
-        subject: the object that it is about, ``"self.layers[0].norm.weight"``; ``""`` for torch's state.
-        section: which part of a call it concerns.
-        root: the variable that the subject begins with.
-        kind: torch's guard type.
-        source: the object as torch reads it, ``"L['self']._modules['layers']..."``.
-        cause: the user line that made torch ask.
-    """
-
-    subject: str = ""
-    section: str = STATE
-    root: str = ""
-    kind: str = ""
-    source: str = ""
-    cause: SourceLocation | None = None
+    subject: str = ""  # the object that it is about, "self.layers[0].norm.weight"; "" for torch's state
+    section: str = STATE  # the part of a call that it concerns
+    root: str = ""  # the variable that the subject begins with
+    kind: str = ""  # torch's guard type
+    source: str = ""  # the object as torch reads it, "L['self']._modules['layers']..."
+    cause: SourceLocation | None = None  # the user line that made torch ask
     #: Its Python, with the names of fields.
     form: ClassVar[str] = ""
 
@@ -84,11 +75,7 @@ _EXPRESSIONS = ("subject", "of", "owner", "left", "right", "expression")
 
 @dataclass(frozen=True)
 class Tensor(Condition):
-    """The properties that a tensor must have. A size or stride is ``None`` where any will do.
-
-    Attributes:
-        inference: it is made in inference mode.
-    """
+    """The properties that a tensor must have; a size or stride is ``None`` where any will do."""
 
     dtype: str = ""
     device: str = ""
@@ -96,13 +83,13 @@ class Tensor(Condition):
     stride: tuple[int | None, ...] = ()
     requires_grad: bool = False
     cls: str = ""
-    inference: bool = False
+    inference: bool = False  # made in inference mode
 
     def _python(self) -> str:
         return self.described_as(self.described())
 
     def described_as(self, description: str) -> str:
-        """Return the condition that the tensor is as it is described."""
+        """Return the condition that the tensor has this description."""
         return f"check_tensor({self.subject}, {description!r})"
 
     def described(self, names: Sequence[str] = (), layout: str | None = None) -> str:
@@ -162,12 +149,7 @@ def short_dtype(name: str) -> str:
 
 @dataclass(frozen=True)
 class Type(Condition):
-    """An object is of this class, and of no subclass.
-
-    Attributes:
-        of: the object: the subject, or a key of it.
-        name: the class.
-    """
+    """An object, the subject or a key of it, is of this class, and of no subclass."""
 
     of: str = ""
     name: str = ""
@@ -176,13 +158,12 @@ class Type(Condition):
 
 @dataclass(frozen=True)
 class SameObject(Condition):
-    """An object is a certain one.
+    """An object, the subject or a key of it, is a certain one.
 
     Attributes:
-        of: the object: the subject, or a key of it.
         name: its class; where versions want different objects, which one.
         identity: its id.
-        which: which object that is, in words, where that is known.
+        which: the object in words, where it is known.
     """
 
     of: str = ""
@@ -224,16 +205,11 @@ class Range(Condition):
 
 @dataclass(frozen=True)
 class Length(Condition):
-    """A container has so many items.
-
-    Attributes:
-        of: the container.
-        as_truth: torch tests ``not x``.
-    """
+    """A container has so many items."""
 
     of: str = ""
     count: int = 0
-    as_truth: bool = False
+    as_truth: bool = False  # torch tests ``not x``
 
     def _python(self) -> str:
         return f"not {self.of}" if self.as_truth else f"len({self.of}) == {self.count}"
@@ -241,14 +217,9 @@ class Length(Condition):
 
 @dataclass(frozen=True)
 class Has(Condition):
-    """A container has a key, or an object has an attribute; or not.
+    """A container has a key, or an object has an attribute; or not."""
 
-    Attributes:
-        key: as Python, ``"'forward'"``.
-        owner: the container, or the object.
-    """
-
-    key: str = ""
+    key: str = ""  # as Python, ``"'forward'"``
     owner: str = ""
     present: bool = True
     is_attribute: bool = False
@@ -281,15 +252,10 @@ class State(Condition):
 
 @dataclass(frozen=True)
 class Marks(Condition):
-    """A tensor has no marks of ``mark_dynamic`` and its like.
+    """A tensor has no marks of ``mark_dynamic`` and its like."""
 
-    Attributes:
-        marks: that torch looks for; none of them for all that there are.
-        but: dimensions that may have the mark, as Python.
-    """
-
-    marks: tuple[str, ...] = ()
-    but: str = ""
+    marks: tuple[str, ...] = ()  # none for all that there are
+    but: str = ""  # dimensions that may have the mark, as Python
 
     def _python(self) -> str:
         marks = ", ".join(map(repr, self.marks))
@@ -334,7 +300,7 @@ class Other(Condition):
     form = "{expression}"
 
 
-#: Of a class of the program, which is not how an object was made.
+#: An attribute of a class of the program, which is not how an object was made.
 _CLASS_ATTRIBUTE = re.compile(r"\btype\([\w.\[\]'\"]+\)(?=\.[a-z])")
 _INTERNALS = re.compile(r"\.__(?:code|defaults|kwdefaults|closure|dict|mro|wrapped)__|\btype\(|\.cell_contents\b")
 
@@ -345,7 +311,7 @@ def is_internal(expression: str) -> bool:
 
 
 def is_internal_of_object(expression: str) -> bool:
-    """Return whether the same is so where attributes of a class are not counted: ``type(self).scale`` is none."""
+    """Return the same, but attributes of a class do not count: not ``type(self).scale``."""
     return is_internal(_CLASS_ATTRIBUTE.sub("", expression))
 
 

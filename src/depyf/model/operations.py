@@ -22,7 +22,7 @@ PROGRAM_VIEWS = VIEWS - frozenset("_unsafe_view unsafe_view inductor_force_strid
 STORED = frozenset(
     "sum mean amax amin max min prod var var_mean std std_mean argmax argmin any all cumsum cumprod logsumexp "
     "sort topk".split())
-#: Operations that write into what another one has laid out: the memory of their first argument's copy.
+#: Operations that write into a copy of their first argument.
 SCATTERS = frozenset("index_put _unsafe_index_put index_add scatter scatter_add scatter_reduce".split())
 #: Operations that Inductor calls by another name (torch/_inductor/lowering.py, kernel/mm.py).
 CALLED = {
@@ -55,11 +55,7 @@ _QUOTE = "'"
 
 @functools.lru_cache(65536)
 def operation_of(target: str) -> str:
-    """Return an operation in short, with its namespace: ``"aten.mm"`` of ``"torch.ops.aten.mm.default"``; ``"linear"``.
-
-    Args:
-        target: ``Node.target``.
-    """
+    """Return an operation with its namespace: ``"aten.mm"`` of ``"torch.ops.aten.mm.default"``; ``"linear"``."""
     parts = target.split(".")
     if parts[:2] == ["torch", "ops"] and len(parts) >= 4:
         return ".".join(parts[2:4])
@@ -112,12 +108,7 @@ def is_view(target: str) -> bool:
 
 
 def mode_set(target: str, call: str) -> str:
-    """Return the change that a call makes to the modes of torch, in words; ``""`` where it sets none.
-
-    Args:
-        target: what is called.
-        call: the call as an expression.
-    """
+    """Return the change that a call, an expression, makes to the modes of torch, in words; ``""`` for other calls."""
     if last_name(target) not in _OF_MODES:
         return ""
     tree = parsed_expression(call)

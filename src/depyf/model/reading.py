@@ -51,11 +51,7 @@ _SIGNS: Mapping[type[ast.cmpop], str] = {
 
 
 class Reader:
-    """Makes conditions of the guards of a frame's versions, which share most of them: each is made once.
-
-    Args:
-        frame: whose versions they are.
-    """
+    """Makes conditions of the guards of a frame's versions, which share most of them: each is made once."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
@@ -63,18 +59,14 @@ class Reader:
         self._made: dict[tuple[object, ...], Condition] = {}  # by all that it is made of
 
     def read(self, recorded: Sequence[Guard]) -> list[Condition]:
-        """Return the guards of a version in the user's words, in torch's order.
-
-        Each of them once, without those that others imply.
-        """
-        # What has modules or parameters is an object of the user's.
+        """Return the guards of a version in the user's words, in torch's order, without those that others imply."""
+        # What has modules or parameters is a user object.
         objects = frozenset({"self"} | {root["name"] for source in {guard.source for guard in recorded}
                                         if _OBJECT_STEP.search(source) and (root := _ROOT.search(source))})
         read = [self._one(guard, objects) for guard in recorded]
         keys = Keys(read)
         result: dict[str, Condition] = {}
-        for one in read:
-            one = _by_key(one, keys)
+        for one in (_by_key(each, keys) for each in read):
             result.setdefault(one.text, one)
         implied = {text for one in result.values() for text in _implied_by(one)}
         return [one for one in result.values() if one.text not in implied]
@@ -114,10 +106,9 @@ class Reader:
 
 
 class Keys:
-    """Keys of dictionaries, of which torch reads items by their places.
+    """Keys of dictionaries whose items torch reads by their places.
 
-    ``list(self.stats)[0] == 'tokens'`` is the key at a place; what is there, ``list(self.stats.values())[0]``, is
-    ``self.stats['tokens']``.
+    After ``list(self.stats)[0] == 'tokens'``, ``list(self.stats.values())[0]`` is ``self.stats['tokens']``.
 
     Args:
         conditions: in the order in which torch tests them: a dictionary before its items.
@@ -163,7 +154,7 @@ def _by_key(one: Condition, keys: Keys) -> Condition:
 
 
 def _implied_by(one: Condition) -> Iterator[str]:
-    """Return other conditions that a condition says too: where torch compares a value it compares its type."""
+    """Yield other conditions that a condition implies: where torch compares a value it compares its type."""
     if isinstance(one, guards.Comparison) and one.sign == "==":
         value = parsed_expression(one.right) if one.right.startswith("(") else None
         if isinstance(value, ast.Tuple):
@@ -196,12 +187,7 @@ def in_words(expression: str) -> str:
 
 
 def typed(expression: str, **about: Any) -> Condition:
-    """Return a condition as a value.
-
-    Args:
-        expression: the text of the condition.
-        about: fields of every :class:`.guards.Condition`. Where there is no subject, it is taken from the text.
-    """
+    """Return a condition with these fields; a subject that is not given is taken from the text."""
     about = {"subject": "", **about}
     made = _of_helper(expression, about)
     if made is not None:

@@ -1,16 +1,13 @@
 """The text of a module that Inductor generated -> the kernels that it defines and calls.
 
-Only what stands in the text is read here; which nodes of a graph a call computes is found in
-:mod:`depyf.provenance.kernel_mapping`. The form of the text is torch's own (torch/_inductor/codegen/wrapper.py; cpp.py
-and triton.py beside it):
+Which nodes of a graph a call computes is found in :mod:`depyf.provenance.kernel_mapping`. The form of the text is
+torch's (torch/_inductor/codegen/wrapper.py, cpp.py, triton.py):
 
 * a kernel is assigned at the top, ``name = async_compile.cpp_pybinding([...], r'''...''')`` or
-  ``async_compile.triton('name', '''...''')``. Above a Triton kernel stand its nodes as comments
-  (``get_kernel_metadata`` in torch/_inductor/utils.py). Above a C++ kernel stands nothing: ``CppScheduling`` never asks
-  for that text.
-* ``call`` unpacks its arguments, allocates buffers, calls kernels and returns. Parts of it may stand in functions
-  ``partition_0``, ``partition_1``, ... Above a call of a library's kernel, and of a Triton kernel, one comment names
-  its source nodes.
+  ``async_compile.triton('name', '''...''')``, a Triton kernel after comments with its nodes
+  (``get_kernel_metadata`` in torch/_inductor/utils.py).
+* ``call`` unpacks its arguments, allocates buffers, calls kernels and returns; parts of it may be functions
+  ``partition_0``, ``partition_1``, ... A comment before a call of a library or a Triton kernel names its source nodes.
 
 Nothing here raises for any text: what is not understood is left out.
 """
@@ -18,6 +15,7 @@ Nothing here raises for any text: what is not understood is left out.
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,33 +30,23 @@ _CPP_PARAMETERS = re.compile(r'extern "C"[^(]*\((?P<parameters>[^)]*)\)')
 _TRITON_PARAMETERS = re.compile(r"^def \w+\((?P<parameters>[^)]*)\)", re.M)
 #: Parameters of kernels for buffers (torch/_inductor/codegen/common.py, ``KernelArgs``).
 _BUFFER = re.compile(r"\b(?P<name>(?:in_out_ptr|in_ptr|out_ptr|X|W|Y|B|arg_\w*?)\d*)\b")
-#: Names behind which library kernels are called, by the first part of the dotted name.
+#: First parts of the dotted names of library kernels.
 _LIBRARIES = frozenset({"extern_kernels", "aten", "inductor_ops", "_quantized", "prims"})
-_PARTITION = re.compile(r"partition_(\d+)$")
 #: The begin of the names of kernels that Inductor makes of templates.
 _TEMPLATES = ("cpp_packed_", "cpp_grouped_", "cpp_flex_", "cpp_bmm_", "triton_tem_")
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A kernel that the module defines.
+    """A kernel that the module defines; sources, aten and nodes are those that torch names above it."""
 
-    Attributes:
-        name: of the variable that holds it.
-        kind: ``"C++"``, ``"Triton"`` or what torch calls the compiler (``"cutlass"``).
-        line: of its definition, from 1.
-        parameters: how each of its arguments for buffers is used, in order: ``"in"``, ``"out"`` or ``"in_out"``.
-        sources, aten: source nodes and ATen operations that torch names above it.
-        nodes: nodes of the post-grad graph that torch names above it.
-    """
-
-    name: str
-    kind: str
-    line: int
-    parameters: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    aten: tuple[str, ...] = ()
-    nodes: tuple[str, ...] = ()
+    name: str  # of its variable
+    kind: str  # "C++", "Triton" or torch's name of the compiler ("cutlass")
+    line: int  # from 1
+    parameters: tuple[str, ...] = ()  # the use of each argument for buffers, in order: "in", "out" or "in_out"
+    sources: tuple[str, ...] = ()  # source nodes
+    aten: tuple[str, ...] = ()  # ATen operations
+    nodes: tuple[str, ...] = ()  # of the post-grad graph
 
 
 @dataclass(frozen=True)
@@ -104,35 +92,20 @@ class Launch:
 
 @dataclass
 class Module:
-    """The contents of a generated module.
+    """The contents of a generated module."""
 
-    Attributes:
-        definitions: its kernels, by name.
-        launches: calls of kernels, in order.
-        arguments: names of the arguments of ``call``, with their values.
-        buffers: type of a value, where it is known.
-        results: values of each result, in order; none for a number or ``None``.
-        parts: value of a result of several -> ``(value of the whole, index)``.
-        continues: value of a buffer -> what it held before, where a kernel may have left a part of that.
-    """
-
-    definitions: dict[str, Definition] = field(default_factory=dict)
-    launches: list[Launch] = field(default_factory=list)
-    arguments: dict[str, int] = field(default_factory=dict)
-    buffers: dict[int, Buffer] = field(default_factory=dict)
-    results: list[tuple[int, ...]] = field(default_factory=list)
-    parts: dict[int, tuple[int, int]] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)  # its kernels, by name
+    launches: list[Launch] = field(default_factory=list)  # calls of kernels, in order
+    arguments: dict[str, int] = field(default_factory=dict)  # of ``call``, with their values
+    buffers: dict[int, Buffer] = field(default_factory=dict)  # type of a value, where it is known
+    results: list[tuple[int, ...]] = field(default_factory=list)  # values of each result; () for a number or ``None``
+    parts: dict[int, tuple[int, int]] = field(default_factory=dict)  # one result of several -> (the whole, index)
+    #: Value of a buffer -> the one before, where a kernel may have written only a part.
     continues: dict[int, int] = field(default_factory=dict)
 
 
 def read_module(text: str) -> Module:
-    """Return the contents of a module.
-
-    Nothing where it is none that Inductor writes in Python (``cpp_wrapper`` writes C++).
-
-    Args:
-        text: ``Kernel.text``.
-    """
+    """Return the contents of a module (``Kernel.text``); nothing where it is no Python (``cpp_wrapper`` writes C++)."""
     try:
         return _Reader(text).module
     except (SyntaxError, ValueError, RecursionError, MemoryError, AttributeError, TypeError, IndexError, KeyError):
@@ -143,63 +116,52 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.lines = text.split("\n")
         self.module = Module()
-        #: What a name of ``call`` holds. A view holds what its buffer holds.
+        #: By a name of ``call``, the values in it. A view has those of its buffer.
         self.values: dict[str, tuple[int, ...]] = {}
         self.view_of: dict[str, str] = {}
         self.types: dict[str, Buffer] = {}
-        #: Names that were given memory of another, and what that held; nothing was written to them since.
+        #: By a name that reuses the memory of another, the values that were there; nothing was written to it since.
         self.before: dict[str, tuple[int, ...]] = {}
         self.count = 0
         tree = ast.parse(text)
         for statement in tree.body:
             self._definition(statement)
-        functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        self.partitions = {int(match[1]): functions[name] for name in functions
-                           if (match := _PARTITION.match(name)) is not None}
-        self.functions = functions
-        if "call" in functions:
-            self._body(functions["call"].body, outermost=True)
+        self.functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        if "call" in self.functions:
+            self._body(self.functions["call"].body, outermost=True)
 
     # --- kernels ----------------------------------------------------------------------------------
     def _definition(self, statement: ast.stmt) -> None:
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) \
-                and isinstance(statement.value, ast.Call):
-            maker = dotted_name(statement.value.func)
-            if not maker.startswith("async_compile."):
+        match statement:
+            case ast.Assign([ast.Name(name), *_], ast.Call(maker, arguments)):
+                begin, _, compiler = dotted_name(maker).partition(".")
+                if begin != "async_compile":
+                    return
+                source = next((each.value for each in reversed(arguments)
+                               if isinstance(each, ast.Constant) and isinstance(each.value, str)), "")
+            case ast.FunctionDef(name, decorator_list=decorators) if any(
+                    "triton" in dotted_name(each.func if isinstance(each, ast.Call) else each) for each in decorators):
+                compiler, source = "triton", ast.unparse(statement)
+            case _:
                 return
-            name, compiler = statement.targets[0].id, maker.partition(".")[2]
-            source = next((item.value for item in reversed(statement.value.args)
-                           if isinstance(item, ast.Constant) and isinstance(item.value, str)), "")
-        elif isinstance(statement, ast.FunctionDef) and any(
-                "triton" in dotted_name(decorator.func if isinstance(decorator, ast.Call) else decorator)
-                for decorator in statement.decorator_list):
-            name, compiler, source = statement.name, "triton", ast.unparse(statement)
-        else:
-            return
         kind = "C++" if compiler.startswith("cpp") else "Triton" if "triton" in compiler else compiler
         sources, aten, nodes = self._metadata(statement.lineno)
         self.module.definitions[name] = Definition(
             name, kind, statement.lineno, _parameters(source, kind), sources, aten, nodes)
 
     def _metadata(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-        """Return the sources, operations and nodes that torch names in the comments right above a definition."""
-        above = []
-        for number in range(line - 2, -1, -1):
-            text = self.lines[number].strip()
-            if not text.startswith("#"):
-                break
-            above.append(text)
+        """Return the sources, operations and nodes that torch names in the comments right before a definition."""
+        above = itertools.takewhile(lambda text: text.startswith("#"), map(str.strip, reversed(self.lines[: line - 1])))
         sources: tuple[str, ...] = ()
         aten: tuple[str, ...] = ()
         nodes: dict[str, None] = {}
         mapped: dict[str, None] = {}
-        for comment in reversed(above):
-            named = _SOURCES.match(comment)
-            if named is not None:
+        for comment in reversed(list(above)):
+            if named := _SOURCES.match(comment):
                 sources, aten = _items(named["nodes"]), _items(named["aten"])
-            elif (node := _FRAGMENT_NODE.match(comment)) is not None:
+            elif node := _FRAGMENT_NODE.match(comment):
                 nodes[node["name"]] = None
-            elif (origin := _ORIGIN.match(comment)) is not None:
+            elif origin := _ORIGIN.match(comment):
                 mapped.update(dict.fromkeys(_items(origin["nodes"])))
         return sources, aten, tuple(nodes or mapped)
 
@@ -216,58 +178,52 @@ class _Reader:
             elif isinstance(statement, ast.Return) and outermost and statement.value is not None:
                 items = statement.value.elts if isinstance(statement.value, (ast.Tuple, ast.List)) \
                     else [statement.value]
-                self.module.results = [self._held(item) for item in items]
+                self.module.results = [self._values_in(item) for item in items]
 
     def _assign(self, target: ast.expr, value: ast.expr, statement: ast.stmt, outermost: bool) -> None:
-        if isinstance(target, (ast.Tuple, ast.List)):
-            names = [item.id for item in target.elts if isinstance(item, ast.Name)]
-            if isinstance(value, ast.Name) and value.id == "args":
+        match target, value:
+            case ast.Tuple(targets) | ast.List(targets), ast.Name("args"):
                 if outermost and not self.module.arguments:
-                    for name in names:
-                        self.values[name] = (self._new(),)
-                        self.module.arguments[name] = self.values[name][0]
-            elif isinstance(value, ast.Call):
+                    for name in _plain_names(targets):
+                        self.module.arguments[name] = self._new_value(name)
+            case ast.Tuple(targets) | ast.List(targets), ast.Call():
                 if not self._partition(value):
-                    self._call(value, statement, names)
-            return
-        if not isinstance(target, ast.Name):
-            return
-        name = target.id
-        if isinstance(value, ast.Call):
-            function = dotted_name(value.func)
-            allocated = _allocated(function, value)
-            if allocated is not None:
-                self.types[name] = allocated
-                self.before.pop(name, None)
-                self.values[name] = ()
-                self.view_of.pop(name, None)
-            elif function.rpartition(".")[2] in ("reinterpret_tensor", "as_strided", "alloc_from_pool") and value.args:
-                self._renamed(name, value.args[0], statement.lineno)
-                if len(value.args) > 1 and isinstance(value.args[1], ast.Tuple):
-                    before = self.types.get(self._root(name))
-                    self.types[name] = Buffer(
-                        tuple(map(ast.unparse, value.args[1].elts)), before.dtype if before else "")
-            elif not self._call(value, statement, [name]):
-                self.values[name] = self._held(value)
-        elif isinstance(value, ast.Name):
-            self._renamed(name, value, statement.lineno)
-        elif isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) \
-                and isinstance(value.slice, ast.Constant) and isinstance(value.slice.value, int):
-            whole = self._held(value.value)
-            self.values[name] = (self._new(),)
-            if whole:
-                self.module.parts[self.values[name][0]] = whole[0], value.slice.value
-        else:
-            self.values[name] = self._held(value)
+                    self._call(value, statement, _plain_names(targets))
+            case ast.Name(name), ast.Call():
+                self._assign_call(name, value, statement)
+            case ast.Name(name), ast.Name():
+                self._renamed(name, value, statement.lineno)
+            case ast.Name(name), ast.Subscript(ast.Name() as whole, ast.Constant(int(index))):
+                before = self._values_in(whole)
+                part = self._new_value(name)
+                if before:
+                    self.module.parts[part] = before[0], index
+            case ast.Name(name), _:
+                self.values[name] = self._values_in(value)
+
+    def _assign_call(self, name: str, call: ast.Call, statement: ast.stmt) -> None:
+        function = dotted_name(call.func)
+        allocated = _allocated(function, call)
+        if allocated is not None:
+            self.types[name] = allocated
+            self.before.pop(name, None)
+            self.values[name] = ()
+            self.view_of.pop(name, None)
+        elif function.rpartition(".")[2] in ("reinterpret_tensor", "as_strided", "alloc_from_pool") and call.args:
+            self._renamed(name, call.args[0], statement.lineno)
+            if len(call.args) > 1 and isinstance(call.args[1], ast.Tuple):
+                before = self.types.get(self._root(name))
+                self.types[name] = Buffer(tuple(map(ast.unparse, call.args[1].elts)), before.dtype if before else "")
+        elif not self._call(call, statement, [name]):
+            self.values[name] = self._values_in(call)
 
     def _partition(self, call: ast.Call) -> bool:
-        """Return a part of ``call`` that stands in a function of its own; it has the same names."""
-        function = ast.unparse(call.func)
-        number = re.search(r"partitions?(?:\[|_)(\d+)\]?$", function)
-        part = self.partitions.get(int(number[1])) if number else None
+        """Read the body of a part of ``call`` that is a separate function; return whether it is one."""
+        number = re.search(r"partitions?(?:\[|_)(\d+)\]?$", ast.unparse(call.func))
+        part = self.functions.get(f"partition_{number[1]}") if number else None
         if part is None:
             return False
-        self._body(part.body, outermost=False)
+        self._body(part.body, outermost=False)  # (it has the same names)
         return True
 
     def _renamed(self, name: str, source: ast.expr, line: int) -> None:
@@ -275,21 +231,21 @@ class _Reader:
 
         With ``# reuse`` it is another buffer in the same memory, otherwise a view.
         """
-        held = self._held(source)
+        values = self._values_in(source)
         inner = next((item.id for item in ast.walk(source) if isinstance(item, ast.Name) and item.id in self.values),
                      "")
         self.view_of.pop(name, None)
         if inner and inner in self.types:
             self.types[name] = self.types[inner]
         if "# reuse" not in self.lines[line - 1]:
-            self.values[name] = held
+            self.values[name] = values
             if inner and inner != name:
                 self.view_of[name] = self._root(inner)
         elif inner in self.before:
-            # Memory of a value that may be over, then a kernel that changes its own result in place.
+            # Memory of a value that may be dead, then a kernel that changes its own result in place.
             self.values[name], self.before[name] = (), self.before[inner]
         else:
-            self.values[name] = self.before[name] = held
+            self.values[name] = self.before[name] = values
 
     def _root(self, name: str) -> str:
         seen = 0
@@ -297,15 +253,16 @@ class _Reader:
             name, seen = self.view_of[name], seen + 1
         return name
 
-    def _held(self, expression: ast.AST) -> tuple[int, ...]:
-        """Return the values in an expression, in order, each once."""
+    def _values_in(self, *expressions: ast.AST) -> tuple[int, ...]:
+        """Return the values in expressions, in order, each once."""
         result: dict[int, None] = {}
-        for item in _names(expression):
-            result.update(dict.fromkeys(self.values.get(self._root(item), ())))
+        for name in itertools.chain.from_iterable(map(_names, expressions)):
+            result.update(dict.fromkeys(self.values.get(self._root(name), ())))
         return tuple(result)
 
-    def _new(self) -> int:
+    def _new_value(self, name: str) -> int:
         self.count += 1
+        self.values[name] = (self.count,)
         return self.count
 
     def _call(self, call: ast.Call, statement: ast.stmt, targets: Sequence[str]) -> bool:
@@ -339,7 +296,7 @@ class _Reader:
         in_place = any(part.endswith("_") and not part.startswith("_") for part in operation[1:])
         if not outputs and not has_targets and (in_place or call.args):
             outputs = list(_names(call.args[0]))[:1]  # aten.scatter_reduce_.two(buf14, ...)
-        return self._read(taken), outputs
+        return self._values_in(*taken), outputs
 
     def _kernel_call(self, kernel: Definition, call: ast.Call) -> tuple[tuple[int, ...], list[str]]:
         """Return the same for a call of a generated kernel, whose parameters say what it does with each buffer."""
@@ -350,18 +307,17 @@ class _Reader:
         if len(uses) < len(tensors) or not uses:
             # (What is not known of an argument: it is read if it was written before.)
             uses += ["in_out"] * (len(tensors) - len(uses))
-        reads = self._read([item for item, use in zip(tensors, uses) if use != "out"])
+        reads = self._values_in(*(item for item, use in zip(tensors, uses) if use != "out"))
         return reads, [next(_names(item)) for item, use in zip(tensors, uses) if use != "in"]
 
     def _written(self, names: Sequence[str], targets: Sequence[str]) -> tuple[int, ...]:
-        """Make the values that are written: who writes to views of a buffer makes one, the buffer with all of it."""
+        """Return the values that are written, one for each buffer, whatever views of it are written to."""
         writes = []
         for root in dict.fromkeys(map(self._root, names)):
-            value = self._new()
             before = self.values.get(root, ())
+            value = self._new_value(root)
             if before and root not in targets and root not in self.before:
                 self.module.continues[value] = before[-1]
-            self.values[root] = (value,)
             self.before.pop(root, None)
             if root in self.types and root not in targets:
                 self.module.buffers[value] = self.types[root]
@@ -372,26 +328,20 @@ class _Reader:
         name = next(_names(expression), "")
         return (name in self.values or name in self.types) and not _SYMBOL.fullmatch(name)
 
-    def _read(self, expressions: Sequence[ast.AST]) -> tuple[int, ...]:
-        result: dict[int, None] = {}
-        for expression in expressions:
-            result.update(dict.fromkeys(self._held(expression)))
-        return tuple(result)
-
     def _comment(self, line: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return source nodes and ATen operations that the comment above a call names."""
+        """Return source nodes and ATen operations that the comment before a call names."""
         for number in range(line - 2, max(-1, line - 6), -1):
             text = self.lines[number].strip()
             named = _SOURCES.match(text)
             if named is not None:
                 return _items(named["nodes"]), _items(named["aten"])
-            # Allocations stand between; another call, or the end of a value, ends what is above this one.
+            # (Allocations may be between; another call, or the end of a value, does not belong to this one.)
             if not text.startswith("#") and not re.match(r"(?:assert_|stream\d+ = |\w+ = empty_strided)", text):
                 break
         return (), ()
 
 
-#: A size or number that torch keeps open, which kernels take behind their buffers: ``s77``, ``u0``, ``zuf3``.
+#: A size or number that torch leaves open, which kernels take after their buffers: ``s77``, ``u0``, ``zuf3``.
 _SYMBOL = re.compile(r"(?:s|u|zf|zuf)\d+")
 
 
@@ -404,9 +354,7 @@ def _parameters(source: str, kind: str) -> tuple[str, ...]:
     uses = []
     for parameter in matches[-1]["parameters"].split(","):
         named = _BUFFER.search(parameter)
-        if named is None:
-            continue
-        if kind == "C++" and "*" not in parameter:
+        if named is None or kind == "C++" and "*" not in parameter:
             continue
         name = named["name"]
         if name.startswith("in_out_ptr"):
@@ -431,7 +379,7 @@ def _allocated(function: str, call: ast.Call) -> Buffer | None:
 
 
 def _names(expression: ast.AST) -> Iterator[str]:
-    """Yield the names in an expression, in the order in which they stand."""
+    """Yield the names in an expression, in order."""
     pending = [expression]
     while pending:
         item = pending.pop()
@@ -441,6 +389,10 @@ def _names(expression: ast.AST) -> Iterator[str]:
             pending += reversed([*item.args, *(keyword.value for keyword in item.keywords)])
         else:
             pending += reversed(list(ast.iter_child_nodes(item)))
+
+
+def _plain_names(targets: Sequence[ast.expr]) -> list[str]:
+    return [each.id for each in targets if isinstance(each, ast.Name)]
 
 
 def _items(text: str) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
-"""Names for what torch's texts name by the id of an object.
+"""Names of globals that Dynamo adds: of objects, of functions for random numbers, of resume functions.
 
 ``install_global_by_id`` (``torch/_dynamo/output_graph.py``) puts an object that a frame needs into the frame's globals
 as ``<prefix>_<id>_c<compilation>``. The id differs in each run and says nothing to a reader::
 
     G['_140084081999072_c3'].Tensor             torch
-    G['torch'].Tensor                           as it is kept: `torch` is what that global holds
+    G['torch'].Tensor                           as it is recorded: `torch` is the value of that global
 """
 
 from __future__ import annotations
@@ -15,21 +15,15 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: The end of such a name. (What stands before it in the same word is looked for from there: a pattern that begins with
-#: any word is slow on the text of a large model's guards.)
+#: The end of such a name. (The begin is looked for from there: a pattern that begins with any word is slow on the text
+#: of a large model's guards.)
 _BY_ID = re.compile(r"_\d{9,}_c\d+\b")
 #: Beginnings of the names of globals that Dynamo adds.
 _OF_DYNAMO = ("__", "_")
 
 
 def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:
-    """Return a text of torch's with the names of what these globals hold.
-
-    Args:
-        text: of torch, ``"... source=G['_140084081999072_c3'].Tensor, ..."``.
-        namespace: the globals of the frame.
-        local_variables: those of the frame.
-    """
+    """Return a text of torch's with names for ids, of the values in these globals and locals of the frame."""
     known: dict[str, str] = {}
     parts: list[str] = []
     at = 0
@@ -41,23 +35,22 @@ def without_ids(text: str, namespace: Mapping[str, Any], local_variables: Mappin
         if name not in known:
             prefix = text[begin : match.start()].strip("_")
             wanted = _name_of(namespace.get(name), namespace, local_variables) or prefix or "value"
-            known[name] = _distinct(wanted, known.values())
+            known[name] = _distinct(wanted, {*known.values()})
         parts += [text[at:begin], known[name]]
         at = match.end()
     return "".join([*parts, text[at:]])
 
 
-def _distinct(wanted: str, taken: Any) -> str:
-    names = set(taken)
+def _distinct(wanted: str, taken: set[str]) -> str:
     name, number = wanted, 0
-    while name in names:
+    while name in taken:
         number += 1
         name = f"{wanted[:-1]}_{number})" if wanted.endswith(")") else f"{wanted}_{number}"
     return name
 
 
 def _name_of(value: Any, namespace: Mapping[str, Any], local_variables: Mapping[str, Any]) -> str:
-    """Return the name that the user would give an object; ``""`` where nothing tells."""
+    """Return the name that the user would give an object; ``""`` where none is known."""
     if type(value) is weakref.ReferenceType:
         inner = _name_of(value(), namespace, local_variables)
         return f"weakref.ref({inner})" if inner else ""
@@ -98,7 +91,7 @@ def random_values(text: str) -> list[str]:
     return list(dict.fromkeys(re.findall(rf"\b{BEGINNING}_\d+\b", text))) if BEGINNING in text else []
 
 
-# --- Names of resume functions: which function each goes on with, and where --------------------------
+# --- resume functions --------------------------------------------------------------------------------
 #: What ``co_name`` of a resume function starts with (torch/_dynamo/resume_execution.py).
 RESUME_CODE = "torch_dynamo_resume_in_"
 #: By what name transformed code calls one: the offset at which it goes on, and a number.

@@ -24,7 +24,7 @@ from ..records.model import Guard, SourceLocation
 from .parsed import parsed_expression
 from .user_expressions import FRAME_PATH, FROM_NUMPY
 
-#: (Managers of a dictionary's keys and values say no ``accessed_by``.)
+#: (Managers of a dictionary's keys and values have no ``accessed_by``.)
 _SOURCE = re.compile(r"source=(?P<source>.*?), (?:accessed_by|type)=")
 _IDENTITY = re.compile(r"___check_(?P<what>type|obj)_id\((?P<subject>.*), \d+\)")
 _TYPE = re.compile(r"type=<class '(?P<type>[^']*)'>")
@@ -58,7 +58,7 @@ def unread_guards(text: str) -> tuple[Guard, ...]:
 
 
 class GuardReader:
-    """Reads the trees of several entries. These are much alike, and share what was read before.
+    """Reads the trees of several entries, which are much alike: each line and guard is read once.
 
     Args:
         full_path: path as torch shortened it -> path (see ``full_paths.FullPaths``).
@@ -234,7 +234,7 @@ def _with_sorted_sets(text: str) -> str:
     return ast.unparse(Sorted().visit(ast.parse(text, mode="eval")))
 
 
-#: Numbers of dtypes in torch's C++ (``c10/core/ScalarType.h``), of those that a default or autocast may be.
+#: Numbers in torch's C++ (``c10/core/ScalarType.h``) of the dtypes that a default or autocast may have.
 _DTYPES = {4: "torch.int64", 5: "torch.float16", 6: "torch.float32", 7: "torch.float64", 9: "torch.complex64",
            10: "torch.complex128", 15: "torch.bfloat16"}
 #: Devices in the order of the lists of autocast (``at::autocast::_AUTOCAST_SUPPORTED_DEVICES``).
@@ -242,7 +242,7 @@ _AUTOCAST_DEVICES = ("cpu", "cuda", "mtia", "maia", "xpu", "ipu", "hpu", "xla", 
 
 
 def _global_state(condition: str) -> str:
-    """Torch's state as arguments: ``grad_mode=False, autocast={}, default_dtype=torch.float32, ...``."""
+    """Return torch's state as arguments: ``grad_mode=False, autocast={}, default_dtype=torch.float32, ...``."""
     try:
         state = json.loads(condition.partition(" against ")[2])
         settings = {name: repr(value) for name, value in state.items() if isinstance(value, bool | int | str)}
@@ -255,11 +255,8 @@ def _global_state(condition: str) -> str:
         settings["autocast"] = f"{{{casts}}}"
     except (ValueError, TypeError, AttributeError):
         return ""
-    order = sorted(settings, key=lambda name: (name not in _FIRST, _FIRST.index(name) if name in _FIRST else 0))
-    return ", ".join(f"{name}={settings[name]}" for name in order if name.isidentifier())
-
-
-_FIRST = ("grad_mode", "autocast", "default_dtype")
+    order = dict.fromkeys(["grad_mode", "autocast", "default_dtype", *settings])
+    return ", ".join(f"{name}={settings[name]}" for name in order if name in settings and name.isidentifier())
 
 
 def _tensor(match: re.Match[str]) -> str:
@@ -270,7 +267,7 @@ def _tensor(match: re.Match[str]) -> str:
     text = (f"check_tensor({match['source']}, dtype={match['dtype']}, device={device!r}, "
             f"size={_tuple(match['size'])}, stride={_tuple(match['stride'])}, "
             f"requires_grad={match['grad']}{cls})")
-    # What is ours in the text is Python, and so are numbers: no need to parse it.
+    # The rest of the text is Python, and so are numbers: no need to parse it.
     plain = _NUMBERS.fullmatch(match["size"]) and _NUMBERS.fullmatch(match["stride"])
     return text if is_expression(match["source"] if plain else text) else f"torch_guard({match.group(0)!r})"
 

@@ -23,8 +23,7 @@ def is_polyfill(filename: str) -> bool:
     return "/torch/_dynamo/polyfills/" in _with_slashes(filename)
 
 
-#: Parts of paths of files through which a condition on sizes goes, whoever asks for it: torch's own, and ours that
-#: watch its trace.
+#: Parts of paths of files that pass a condition on sizes on: torch's, and depyf's that watch its trace.
 _SIZES = (
     "/torch/fx/experimental/", "/torch/_inductor/sizevars.py", "/torch/__init__.py", "/torch/_logging/",
     "/torch/utils/_traceback.py", "/depyf/capture/torch_private/")
@@ -37,9 +36,9 @@ _CACHES = (
 
 @functools.lru_cache(4096)
 def asks_for_sizes(filename: str) -> bool:
-    """Return whether a frame of a file asks for a condition on sizes itself: it is none that only hands it on.
+    """Return whether a frame of a file asks for a condition on sizes itself, and does not only pass it on.
 
-    (Asked of a dozen frames for each condition, while the program is compiled.)
+    (Called for a dozen frames of each condition, while the program is compiled.)
     """
     path = _with_slashes(filename)
     if path == _EVALUATED or any(part in path for part in _SIZES):
@@ -96,7 +95,7 @@ def short_path_of_torch(filename: str) -> str:
 
 
 def _with_slashes(filename: str) -> str:
-    """Return a path as it is written where folders end with a slash: a dump may be read on another machine."""
+    """Return a path with slashes: a dump may be read on another machine."""
     return filename.replace("\\", "/")
 
 

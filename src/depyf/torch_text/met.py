@@ -21,17 +21,11 @@ from ..records.model import GraphBreak, NamedValue
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of graph break, as torch's registry has it (``graph_break_registry.json``).
+    """A kind of graph break, as torch's registry has it (``graph_break_registry.json``)."""
 
-    Attributes:
-        event: what the rules of advice call it; ``""`` where none is on it.
-        ids: in the registry.
-        headings: how its headings begin.
-    """
-
-    event: str
-    ids: str
-    headings: tuple[str, ...]
+    event: str  # its name in the rules of advice; "" where there is no rule
+    ids: str  # in the registry
+    headings: tuple[str, ...]  # how its headings begin
 
 
 #: Of headings that begin alike the longer one comes first.
@@ -116,8 +110,8 @@ _TESTED = re.compile(r"Could not guard on data-dependent expression (?P<what>.+?
 _UNBACKED = re.compile(r"z?uf?\d+")
 #: Longer headings are messages of errors, of which the first sentence is shown.
 _LONG = 200
-_TYPES = re.compile(r"argument types \[(?P<types>[^\]]*)\]")
-_RAISED = re.compile(r"raised exception (?P<kind>\w+)\(")
+_TYPES = re.compile(r"argument types \[(?P<what>[^\]]+)\]")
+_RAISED = re.compile(r"raised exception (?P<what>\w+)\(")
 #: Python's words where a part is taken of ``None``.
 _OF_NONE = re.compile(r"'NoneType' object (?:is not (?:subscriptable|iterable|callable)|has no attribute)")
 #: Calls of operators that are not torch's own.
@@ -131,55 +125,30 @@ _BOUND = re.compile(r"module: (?:<unknown module>|None), qualname: (?P<what>(?:T
 
 @dataclass(frozen=True)
 class Met:
-    """What torch could not trace.
+    """What torch could not trace. Texts are empty where torch names nothing."""
 
-    Attributes:
-        kind: key of :data:`KINDS`, by the id or (versions without ids) by the heading; ``""`` for none of them.
-        event: what the rules of advice call it; ``""`` for one that they do not know by its id.
-        heading: torch's, without its full stop; of the message of an error the first sentence. ``""`` where it gives
-            none.
-        name: of what was called, ``"Random.choice"``, ``"print"``, ``"nonzero"``; ``""`` where torch names nothing.
-        module: its module, or the namespace of an operator; ``""`` where torch names none.
-        overload: of an operator, ``"default"``.
-        shown: the name as torch's explanation (or its context, where it explains nothing) has it, ``"random.choice"``.
-        cls: a class that was called, ``"itertools.tee"``.
-        method, owner: a method, and the class that it is of.
-        message: what the program gave ``torch._dynamo.graph_break``; the message of a ``TypeError``.
-        tested: a condition on numbers whose values depend on the data.
-        types: of the arguments of a builtin.
-        raised: the exception that left the function, ``"TypeError"``.
-        is_number: a number of Python's that torch holds as a tensor.
-        is_none: a part was taken of ``None``.
-        is_custom: an operator that is not torch's own.
-        needs_text: a text needs the value of a number that torch keeps open.
-        is_generator: a ``torch.Generator``.
-        is_in_operator: a function that an operator calls (``torch.cond``) would do it.
-        fails_on_symbol: an error for which a size that torch keeps open is no number.
-        has_no_meta: an operator that torch cannot run without values.
-    """
-
-    kind: str = ""
-    event: str = ""
-    heading: str = ""
-    name: str = ""
-    module: str = ""
-    overload: str = ""
-    shown: str = ""
-    cls: str = ""
+    kind: str = ""  # key of :data:`KINDS`, by the id or (versions without ids) by the heading
+    event: str = ""  # its name in the rules of advice; "" for an id that they do not know
+    heading: str = ""  # torch's, without its full stop; of the message of an error the first sentence
+    name: str = ""  # of what was called: "Random.choice", "print", "nonzero"
+    module: str = ""  # its module, or the namespace of an operator
+    overload: str = ""  # of an operator: "default"
+    shown: str = ""  # its name in torch's explanation (or context, where there is none): "random.choice"
+    cls: str = ""  # a class that was called: "itertools.tee"
     method: str = ""
-    owner: str = ""
-    message: str = ""
-    tested: str = ""
-    types: tuple[str, ...] = ()
-    raised: str = ""
-    is_number: bool = False
-    is_none: bool = False
-    is_custom: bool = False
-    needs_text: bool = False
-    is_generator: bool = False
-    is_in_operator: bool = False
-    fails_on_symbol: bool = False
-    has_no_meta: bool = False
+    owner: str = ""  # the class of the method
+    message: str = ""  # given to ``torch._dynamo.graph_break``; of a ``TypeError``
+    tested: str = ""  # a condition on numbers whose values depend on the data
+    types: tuple[str, ...] = ()  # of the arguments of a builtin
+    raised: str = ""  # the exception that left the function: "TypeError"
+    is_number: bool = False  # a Python number that torch represents as a tensor
+    is_none: bool = False  # a part was taken of ``None``
+    is_custom: bool = False  # an operator that is not torch's
+    needs_text: bool = False  # a text needs the value of a number that torch leaves open
+    is_generator: bool = False  # a ``torch.Generator``
+    is_in_operator: bool = False  # a function that an operator calls (``torch.cond``) would do it
+    fails_on_symbol: bool = False  # an error: a size that torch leaves open is no number
+    has_no_meta: bool = False  # an operator that torch cannot run without values
 
     @property
     def last(self) -> str:
@@ -191,27 +160,26 @@ class Met:
 def met(broken: GraphBreak) -> Met:
     """Return what torch met at a graph break."""
     context, explanation = broken.context, broken.explanation
-    found = next((match for text, forms in ((context, _IN_CONTEXT), (explanation, _IN_EXPLANATION))
-                  for form in forms if (match := form.search(text))), None)
-    named = found.groupdict() if found is not None else {}
+    named = next((match.groupdict("") for text, forms in ((context, _IN_CONTEXT), (explanation, _IN_EXPLANATION))
+                  for form in forms if (match := form.search(text))), {})
     known = _BY_ID.get(broken.registry_id)
     kind = known or next((kind for kind, of in KINDS.items() if broken.reason.startswith(of.headings)), "")
     if kind == "sort":  # (It names the type of a key.)
         named = {"name": "sorted"}
     account = explanation.strip() or context
-    method, types, raised = _METHOD.search(explanation), _TYPES.search(explanation), _RAISED.search(context)
+    method, types = _METHOD.search(explanation), _first_match(explanation, _TYPES)
     tested = _first_match(broken.reason, _TESTED)
     return Met(
         kind="value" if _UNBACKED.fullmatch(tested) else kind,  # (the number itself, which nothing tests)
         event=KINDS[kind].event if kind and (known or not broken.registry_id) else "",
         heading=_heading(broken.reason),
-        name=named.get("name", ""), module=named.get("module") or "", overload=named.get("overload") or "",
+        name=named.get("name", ""), module=named.get("module", ""), overload=named.get("overload", ""),
         shown=_first_match(account, *_SHOWN), cls=_first_match(account, _CLASS),
         method=method["method"] if method is not None else "", owner=method["owner"] if method is not None else "",
         message=_first_match(explanation, _MESSAGE).strip().rstrip(".") or _first_match(context, _TYPE_ERROR),
         tested=tested,
-        types=tuple(each.strip().strip("'") for each in types["types"].split(",")) if types is not None else (),
-        raised=raised["kind"] if raised is not None else "",
+        types=tuple(each.strip().strip("'") for each in types.split(",")) if types else (),
+        raised=_first_match(context, _RAISED),
         is_number=_NUMBER in context,
         is_none=_OF_NONE.search(context) is not None,
         is_custom=_CUSTOM.search(explanation) is not None,

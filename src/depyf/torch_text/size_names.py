@@ -78,14 +78,12 @@ def _terms(strides: str) -> Iterator[str]:
     """Yield the terms ``Max(1, ...)`` of strides, the outermost ones."""
     at = strides.find(_TERM)
     while at >= 0:
-        depth, end = 0, at + len(_TERM) - 1
-        while end < len(strides):
-            depth += (strides[end] == "(") - (strides[end] == ")")
-            end += 1
-            if depth == 0:
-                yield strides[at:end]
-                break
-        at = strides.find(_TERM, end)
+        opened = at + len(_TERM) - 1
+        closed = next((opened + place for letter, place in wrapping.top_level(strides[opened:]) if letter == ")"), 0)
+        if not closed:
+            return
+        yield strides[at : closed + 1]
+        at = strides.find(_TERM, closed)
 
 
 def with_size_names(text: str, names: Mapping[str, str]) -> str:
