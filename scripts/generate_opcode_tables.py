@@ -1,6 +1,7 @@
-"""Writes ``src/depyf/bytecode/versions/v3_X.py`` from what each interpreter says about itself.
+"""Writes ``src/depyf/bytecode/opcodes.py`` from what each interpreter says about itself.
 
-Usage: ``python scripts/generate_opcode_tables.py python3.7 python3.8 ...`` (any interpreters, oldest first).
+Usage: ``python scripts/generate_opcode_tables.py python3.7 python3.8 ...`` (any interpreters, oldest first;
+the versions of others stay as they are).
 An argument is a command line: ``"node scripts/python314.mjs"`` is CPython 3.14 where none is installed.
 
 The tables are data of ours, because code of one version is read on a host of another. They are made once
@@ -16,6 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from depyf.bytecode.opcodes import TABLES, OpcodeTable
+
 PROBE = """
 import json, opcode, sys
 caches = getattr(opcode, "_inline_cache_entries", None)
@@ -29,69 +32,84 @@ print(json.dumps({
     # 3.14 calls it a jump: its argument tells monitoring where the loop's await was. Control never goes there.
     "relative": [n for n, c in real.items() if c in opcode.hasjrel and n != "END_ASYNC_FOR"],
     "absolute": [n for n, c in real.items() if c in opcode.hasjabs],
-    "have_argument": opcode.HAVE_ARGUMENT,
 }))
 """
 
-OUT = Path(__file__).parents[1] / "src" / "depyf" / "bytecode" / "versions"
+OUT = Path(__file__).parents[1] / "src" / "depyf" / "bytecode" / "opcodes.py"
+HEAD = '''"""Opcodes of each CPython version: what differs from the one before (scripts/generate_opcode_tables.py)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
 
 
-def wrapped(items: list[str], width: int = 106) -> str:
-    lines, line = [], "   "
+class OpcodeTable(NamedTuple):
+    """The numbers of one version, on top of those of ``base``."""
+
+    opcodes: dict[str, int]
+    relative_jumps: tuple[str, ...]
+    absolute_jumps: tuple[str, ...] = ()
+    caches: dict[str, int] = {}
+    base: tuple[int, int] | None = None
+    removed: tuple[str, ...] = ()
+
+
+TABLES: dict[tuple[int, int], OpcodeTable] = {
+'''
+
+
+def wrapped(items: list[str], brackets: str, width: int = 118) -> str:
+    """Return items as a display of several lines."""
+    if not items:
+        return brackets
+    lines, line = [], "           "
     for item in items:
         if len(line) + len(item) + 2 > width:
             lines.append(line)
-            line = "   "
+            line = "           "
         line += f" {item},"
-    return "\n".join([*lines, line])
+    return "\n".join([brackets[0], *lines, line, f"        {brackets[1]}"])
 
 
-def mapping(name: str, values: dict[str, int]) -> str:
-    if not values:
-        return f"{name}: dict[str, int] = {{}}\n"
-    body = wrapped([f'"{n}": {c}' for n, c in sorted(values.items(), key=lambda p: (p[1], p[0]))])
-    return f"{name} = {{\n{body}\n}}\n"
+def mapping(values: dict[str, int]) -> str:
+    return wrapped([f'"{n}": {c}' for n, c in sorted(values.items(), key=lambda p: (p[1], p[0]))], "{}")
 
 
-def names(name: str, values: list[str]) -> str:
-    if not values:
-        return f"{name}: tuple[str, ...] = ()\n"
-    body = wrapped([f'"{n}"' for n in sorted(values)])
-    return f"{name} = (\n{body}\n)\n"
+def names(values: tuple[str, ...]) -> str:
+    return wrapped([f'"{n}"' for n in sorted(values)], "()")
 
 
-def render(now: dict[str, Any], before: dict[str, Any] | None) -> str:
-    major, minor = now["version"]
-    opcodes = now["opcodes"]
+def rendered(version: tuple[int, int], table: OpcodeTable) -> str:
+    fields = {
+        "opcodes": mapping(table.opcodes), "relative_jumps": names(table.relative_jumps),
+        "absolute_jumps": names(table.absolute_jumps), "caches": mapping(table.caches), "base": repr(table.base),
+        "removed": names(table.removed)}
+    lines = "".join(f"        {name}={text},\n" for name, text in fields.items() if text not in ("()", "{}", "None"))
+    return f"    {version}: OpcodeTable(\n{lines}    ),\n"
+
+
+def table(now: dict[str, Any], before: dict[str, Any] | None) -> OpcodeTable:
+    """Return the row of a version, as the difference to another one where that is short."""
+    opcodes, base = now["opcodes"], None
     removed: list[str] = []
-    changed = opcodes
-    base = "None"
     if before is not None:
         old = before["opcodes"]
         difference = {n: c for n, c in opcodes.items() if old.get(n) != c}
         if len(difference) < len(opcodes) / 2:
-            changed, base = difference, f'"v{before["version"][0]}_{before["version"][1]}"'
             removed = [n for n in old if n not in opcodes]
-    extent = "all of them" if base == "None" else "what differs from the version before"
-    return (
-        f'"""Opcodes of CPython {major}.{minor}: {extent} (scripts/generate_opcode_tables.py)."""\n\n'
-        f"BASE: str | None = {base}\nHAVE_ARGUMENT = {now['have_argument']}\n"
-        + names("REMOVED", removed)
-        + mapping("OPCODES", changed)
-        + mapping("CACHES", now["caches"])
-        + names("RELATIVE_JUMPS", now["relative"])
-        + names("ABSOLUTE_JUMPS", now["absolute"])
-    )
+            opcodes, base = difference, tuple(before["version"])
+    return OpcodeTable(
+        opcodes, tuple(now["relative"]), tuple(now["absolute"]), now["caches"], base, tuple(removed))
 
 
 def main() -> None:
     before = None
+    tables = dict(TABLES)
     for python in sys.argv[1:]:
         now = json.loads(subprocess.run([*shlex.split(python), "-c", PROBE], check=True, capture_output=True).stdout)
-        major, minor = now["version"]
-        text = render(now, before).replace('"""\n\n', '"""\n\nfrom __future__ import annotations\n\n', 1)
-        (OUT / f"v{major}_{minor}.py").write_text(text)
+        tables[tuple(now["version"])] = table(now, before)
         before = now
+    OUT.write_text(HEAD + "".join(rendered(*row) for row in sorted(tables.items())) + "}\n")
 
 
 if __name__ == "__main__":

@@ -221,7 +221,7 @@ def test_a_value_is_dropped_where_there_is_none():
     """Found by ``make fuzz``: a handler that pops what is below its region's stack."""
     from depyf.bytecode.operations import POP, Op
     from depyf.decompiler.errors import CannotDecompile
-    from depyf.decompiler.fallback.rules.control import RULES
+    from depyf.decompiler.fallback.rules import RULES
     from depyf.decompiler.fallback.writer import Writer
 
     with pytest.raises(CannotDecompile):

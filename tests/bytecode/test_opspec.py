@@ -16,7 +16,7 @@ from depyf.bytecode.operations import Op
 from depyf.bytecode.opspec import SPECS, effect
 from depyf.bytecode.rules import rules_for
 from depyf.bytecode.versions import SUPPORTED, table
-from depyf.decompiler.fallback import driver, namespaces
+from depyf.decompiler.fallback import rules
 from depyf.decompiler.lift import executor
 
 OPERATIONS = [name for name, value in vars(o).items() if name.isupper() and value == name]
@@ -66,7 +66,7 @@ def test_what_cannot_raise_looks_nothing_up():
 
 
 def test_every_operation_can_be_written_in_the_last_resort():
-    known = set(driver.RULES) | set(namespaces.RULES) | opspec.TERMINATORS
+    known = set(rules.RULES) | set(rules.NAMESPACE_RULES) | opspec.TERMINATORS
     assert known == set(OPERATIONS), "decompiler/fallback/rules lacks a rule"
 
 

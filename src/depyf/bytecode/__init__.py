@@ -4,7 +4,7 @@ In comes a code object of the running interpreter (:meth:`.code.Code.of`) or a `
 out comes a :class:`.operations.Program`. ``lambda a: a.x + 1`` on its way:
 
 * **code** (:mod:`.code`): an immutable view with the version it is of;
-* **instructions** (:mod:`.instructions`, by the opcode table in ``versions/``): ``LOAD_FAST a``, ``LOAD_ATTR x``,
+* **instructions** (:mod:`.instructions`, by the table in :mod:`.versions`): ``LOAD_FAST a``, ``LOAD_ATTR x``,
   ``LOAD_CONST 1``, ``BINARY_OP 0``, ``RETURN_VALUE``, each with its offset and line (:mod:`.linetable`);
 * **checks** (:mod:`.validate`): could the interpreter run this? Code comes from anywhere;
 * **operations** (:mod:`.canonical`, by ``rules/``; up to 3.8 :mod:`.unfold` before): ``LOAD_FAST 'a'``,

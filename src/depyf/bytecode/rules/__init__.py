@@ -1,6 +1,6 @@
 """Rules that make operations of the instructions of each version: ``rules_for(version)``.
 
-In comes an instruction with the stack before it; out come operations of the one set that all versions share::
+An instruction, with the stack before it, becomes operations of the one set that all versions share::
 
     3.10: CALL_METHOD 2;  3.11: PRECALL 2, CALL 2;  3.13: CALL 2    ->    CALL (2, ())
 
@@ -17,8 +17,16 @@ from functools import cache
 
 from ..versions import table
 from . import blocks, common, modern, since_3_14
-from .common import always, applies
+from .common import always, applies, several, suspends
 from .simple import EVERYWHERE, LOCALS, NAMES, OPERATOR_INSTRUCTIONS, Rule, Rules, one
+
+#: Conditional jumps from 3.11 on, by what they test the value on top for.
+_BRANCHES: Rules = {
+    "TRUE": always("BRANCH", True),
+    "FALSE": always("BRANCH", False),
+    "NONE": several(("CONST", None), ("IS", False), ("BRANCH", True)),
+    "NOT_NONE": several(("CONST", None), ("IS", False), ("BRANCH", False)),
+}
 
 _SHARED: Rules = {
     **EVERYWHERE,
@@ -44,8 +52,8 @@ _SHARED: Rules = {
     "IS_OP": applies("IS", bool),
     "CONTAINS_OP": applies("IN", bool),
     "JUMP_FORWARD": always("JUMP"),
-    "JUMP_IF_FALSE_OR_POP": common.branch_or_pop(False),
-    "JUMP_IF_TRUE_OR_POP": common.branch_or_pop(True),
+    "JUMP_IF_FALSE_OR_POP": several(("COPY", 1), ("BRANCH", False), ("POP", None)),
+    "JUMP_IF_TRUE_OR_POP": several(("COPY", 1), ("BRANCH", True), ("POP", None)),
     "FOR_ITER": common.for_iter,
     "RETURN_VALUE": always("RETURN"),
     "RAISE_VARARGS": applies("RAISE"),
@@ -82,11 +90,11 @@ _V3_10: Rules = {
     "CALL_METHOD": blocks.call_method,
     "CALL_FUNCTION_EX": applies("CALL_EX", lambda n: bool(n & 1)),
     "MAKE_FUNCTION": blocks.make_function,
-    "GET_AWAITABLE": blocks.get_awaitable,
-    "GET_YIELD_FROM_ITER": blocks.get_yield_from_iter,
-    "GET_ANEXT": blocks.get_anext,
-    "MATCH_KEYS": blocks.match_keys,
-    "MATCH_CLASS": blocks.match_class,
+    "GET_AWAITABLE": suspends("AWAIT", blocks.yield_from_after),
+    "GET_YIELD_FROM_ITER": suspends("YIELD_FROM", blocks.yield_from_after),
+    "GET_ANEXT": suspends("GET_ANEXT_AWAIT", blocks.yield_from_after),
+    "MATCH_KEYS": blocks.match,
+    "MATCH_CLASS": blocks.match,
 }
 
 _V3_11: Rules = {
@@ -107,9 +115,9 @@ _V3_11: Rules = {
     "MAKE_FUNCTION": common.make_function_flags,
     "JUMP_BACKWARD": always("JUMP"),
     "JUMP_BACKWARD_NO_INTERRUPT": always("JUMP"),
-    "GET_AWAITABLE": modern.get_awaitable,
-    "GET_YIELD_FROM_ITER": modern.get_yield_from_iter,
-    "GET_ANEXT": modern.get_anext,
+    "GET_AWAITABLE": suspends("AWAIT", modern.send_loop),
+    "GET_YIELD_FROM_ITER": suspends("YIELD_FROM", modern.send_loop),
+    "GET_ANEXT": suspends("GET_ANEXT_AWAIT", modern.send_loop),
     "ASYNC_GEN_WRAP": modern.async_gen_wrap,
     "BEFORE_ASYNC_WITH": one("BEFORE_ASYNC_WITH"),
     "POP_EXCEPT": one("POP_EXCEPT"),
@@ -118,10 +126,7 @@ _V3_11: Rules = {
     "END_ASYNC_FOR": one("END_ASYNC_FOR"),
 }
 for _way in ("FORWARD", "BACKWARD"):
-    _V3_11[f"POP_JUMP_{_way}_IF_TRUE"] = common.branch(True)
-    _V3_11[f"POP_JUMP_{_way}_IF_FALSE"] = common.branch(False)
-    _V3_11[f"POP_JUMP_{_way}_IF_NONE"] = common.branch_none(True)
-    _V3_11[f"POP_JUMP_{_way}_IF_NOT_NONE"] = common.branch_none(False)
+    _V3_11 |= {f"POP_JUMP_{_way}_IF_{test}": rule for test, rule in _BRANCHES.items()}
 
 _V3_12: Rules = {
     **_V3_11,
@@ -130,15 +135,12 @@ _V3_12: Rules = {
     "LOAD_SUPER_ATTR": modern.load_super_attr,
     "LOAD_FROM_DICT_OR_DEREF": common.load_from_dict_or_deref,
     "COMPARE_OP": common.compare_shifted(4),
-    "BINARY_SLICE": common.binary_slice,
-    "STORE_SLICE": common.store_slice,
+    "BINARY_SLICE": several(("BUILD_SLICE", 2), ("GETITEM", None)),
+    "STORE_SLICE": several(("BUILD_SLICE", 2), ("SETITEM", None)),
     "RETURN_CONST": common.return_const,
     "CALL_INTRINSIC_1": common.intrinsic_1,
     "CALL_INTRINSIC_2": common.intrinsic_2,
-    "POP_JUMP_IF_TRUE": common.branch(True),
-    "POP_JUMP_IF_FALSE": common.branch(False),
-    "POP_JUMP_IF_NONE": common.branch_none(True),
-    "POP_JUMP_IF_NOT_NONE": common.branch_none(False),
+    **{f"POP_JUMP_IF_{test}": rule for test, rule in _BRANCHES.items()},
 }
 
 _V3_13: Rules = {

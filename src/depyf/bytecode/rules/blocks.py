@@ -273,24 +273,6 @@ def make_function(t: Translator, i: Instruction) -> None:
     common.make_function_flags(t, i)
 
 
-def get_awaitable(t: Translator, i: Instruction) -> None:
-    """Await the value on top."""
-    t.pop(1)
-    yield_from_after(t, "AWAIT")
-
-
-def get_yield_from_iter(t: Translator, i: Instruction) -> None:
-    """Delegate to the iterable on top (``yield from``)."""
-    t.pop(1)
-    yield_from_after(t, "YIELD_FROM")
-
-
-def get_anext(t: Translator, i: Instruction) -> None:
-    """Await the next item of the asynchronous iterator on top."""
-    t.need(1)
-    yield_from_after(t, "GET_ANEXT_AWAIT")
-
-
 def yield_from_after(t: Translator, kind: str) -> None:
     """Make one operation of the instruction at hand and the ``LOAD_CONST None; YIELD_FROM`` behind it."""
     first = t.instructions[t.next] if t.next < len(t.instructions) else None
@@ -299,24 +281,12 @@ def yield_from_after(t: Translator, kind: str) -> None:
     if t.peek(2) != "YIELD_FROM":
         raise t.unsupported("is not followed by YIELD_FROM")
     t.emit(kind)
-    t.stack.append(1)
     t.next += 2
 
 
-def match_keys(t: Translator, i: Instruction) -> None:
-    """Look up the keys on top in the subject below them."""
-    t.apply("MATCH_KEYS")
-    _matched(t)
-
-
-def match_class(t: Translator, i: Instruction) -> None:
-    """Match the subject with a class."""
-    t.apply("MATCH_CLASS", i.arg)
-    _matched(t)
-
-
-def _matched(t: Translator) -> None:
-    """Branch on the bool on top, which says whether it matched; later versions test the value for ``None``."""
+def match(t: Translator, i: Instruction) -> None:
+    """Match the subject with keys or a class, and branch on whether it matched; later versions test for ``None``."""
+    t.apply(i.opname, i.arg if i.opname == "MATCH_CLASS" else None)
     test = t.instructions[t.next]
     if test.opname != "POP_JUMP_IF_FALSE":
         raise t.unsupported("is not followed by POP_JUMP_IF_FALSE")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..operations import Op
-from ..opspec import FIXED_EFFECTS
+from ..opspec import FIXED_EFFECTS, KEPT
 
 if TYPE_CHECKING:
     from typing import Self
@@ -60,6 +60,33 @@ def always(kind: str, argument: Any = None) -> Function:
 
     def rule(t: Translator, i: Instruction) -> None:
         t.apply(kind, argument, i.target)
+
+    return rule
+
+
+def several(*steps: tuple[str, Any]) -> Function:
+    """Return the rule of an instruction that is several operations; the target is that of a ``BRANCH`` among them."""
+
+    def rule(t: Translator, i: Instruction) -> None:
+        for kind, argument in steps:
+            t.apply(kind, argument, i.target if kind == "BRANCH" else -1)
+
+    return rule
+
+
+def suspends(kind: str, finish: Callable[[Translator, str], None]) -> Function:
+    """Return the rule of an instruction that waits for the value on top.
+
+    Args:
+        kind: the operation.
+        finish: makes one operation of the instruction and the loop that follows it.
+    """
+
+    def rule(t: Translator, i: Instruction) -> None:
+        t.need(1)
+        t.pop(1 - KEPT.get(kind, 0))
+        finish(t, kind)
+        t.stack.append(1)
 
     return rule
 
@@ -222,18 +249,6 @@ def to_bool(t: Translator, i: Instruction) -> None:
         t.emit("UNARY", "not")
 
 
-def binary_slice(t: Translator, i: Instruction) -> None:
-    """Read ``container[start:stop]``."""
-    t.apply("BUILD_SLICE", 2)
-    t.apply("GETITEM")
-
-
-def store_slice(t: Translator, i: Instruction) -> None:
-    """Store into ``container[start:stop]``."""
-    t.apply("BUILD_SLICE", 2)
-    t.apply("SETITEM")
-
-
 def intrinsic_1(t: Translator, i: Instruction) -> None:
     """Call a function of the interpreter with one value."""
     name = INTRINSICS_1[i.arg]
@@ -260,33 +275,6 @@ def intrinsic_2(t: Translator, i: Instruction) -> None:
 
 
 # --- jumps -----------------------------------------------------------------------------------------
-def branch(when: bool) -> Function:
-    """Return the rule of a jump where the value on top, which it pops, is ``when``."""
-    return always("BRANCH", when)
-
-
-def branch_none(when: bool) -> Function:
-    """Return the rule of a jump where it is ``when`` that the value on top, which it pops, is ``None``."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        t.apply("CONST", None)
-        t.apply("IS", False)
-        t.apply("BRANCH", when, i.target)
-
-    return rule
-
-
-def branch_or_pop(when: bool) -> Function:
-    """Return the rule of a jump where the value on top is ``when``; it is popped where control does not jump."""
-
-    def rule(t: Translator, i: Instruction) -> None:
-        t.apply("COPY", 1)
-        t.apply("BRANCH", when, i.target)
-        t.apply("POP")
-
-    return rule
-
-
 def for_iter(t: Translator, i: Instruction) -> None:
     """From 3.12 on, the loop's end skips ``END_FOR`` (and what cleans up with it in 3.13)."""
     target = i.target

@@ -155,27 +155,6 @@ def send_loop(t: Translator, kind: str) -> None:
         t.next += 1
 
 
-def get_awaitable(t: Translator, i: Instruction) -> None:
-    """Await the value on top."""
-    t.pop(1)
-    send_loop(t, "AWAIT")
-    t.stack.append(1)
-
-
-def get_yield_from_iter(t: Translator, i: Instruction) -> None:
-    """Delegate to the iterable on top (``yield from``)."""
-    t.pop(1)
-    send_loop(t, "YIELD_FROM")
-    t.stack.append(1)
-
-
-def get_anext(t: Translator, i: Instruction) -> None:
-    """Await the next item of the asynchronous iterator on top."""
-    t.need(1)
-    send_loop(t, "GET_ANEXT_AWAIT")
-    t.stack.append(1)
-
-
 def async_gen_wrap(t: Translator, i: Instruction) -> None:
     """Nothing: the ``YIELD`` of an asynchronous generator wraps."""
     if t.peek(1) != "YIELD_VALUE":

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from .global_names import MODULE_DICTIONARIES
 
@@ -40,92 +40,6 @@ def as_text(path: Path) -> str:
     return root + "".join(f".{key}" if kind == "attr" else f"[{key!r}]" for kind, key in path[1:])
 
 
-class Facts(Protocol):
-    """Answers about live objects. When unsure, an answer is no: then the text keeps torch's long form."""
-
-    def reading(self, path: Path) -> str:
-        """Return how long an unobservable read stays true.
-
-        Such a read is of a global that is there, an entry of an instance's dictionary, an item of a dictionary or list.
-
-        Returns:
-            :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
-            ``nn.Module``, and plain dictionaries and lists, hold; :data:`PLAIN` for other objects; empty where it is
-            not known that reading is unobservable.
-        """
-
-    def unshadowed(self, path: Path) -> bool:
-        """Return whether ``module.name`` is what ``module._modules['name']`` (or another of its dictionaries) holds.
-
-        Args:
-            path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.
-        """
-
-    def stores_member(self, path: Path) -> bool:
-        """Return whether ``module.name = tensor`` does what ``module._buffers.update({'name': tensor})`` does.
-
-        Args:
-            path: of the item, ending in ``("attr", "_buffers"), ("item", "name")``.
-        """
-
-    def refusals(self) -> Sequence[tuple[str, str]]:
-        """Return the members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
-
-    def indexable(self, path: Path) -> bool:
-        """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part.
-
-        Args:
-            path: of the list of modules.
-        """
-
-    def element(self, path: Path, key: int | str) -> Path | None:
-        """Return the path, through the dictionaries, of what ``modules[key]`` gives.
-
-        ``modules`` is a list or dictionary of modules or parameters, whose class does not change what that means.
-        """
-
-    def length(self, path: Path) -> int:
-        """Return the number of elements of a list of modules, or of a plain list or tuple; 0 of anything else."""
-
-    def allocates(self, path: Path, arguments: bool = False) -> str:
-        """Return the kind of empty instance that ``cls.__new__(cls)`` makes, if it does nothing else.
-
-        Args:
-            path: of the class.
-            arguments: whether it is given more arguments, which it has to ignore.
-
-        Returns:
-            ``"object"``, ``"dict"`` or ``"list"``; else an empty string.
-        """
-
-    def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
-        """Return whether an attribute of an instance is nothing but an entry of its dictionary.
-
-        Args:
-            path: of the class.
-            name: of the attribute.
-            generic: whether ``instance.name = value`` has to do that (else ``object.__setattr__`` has to).
-        """
-
-    def class_path(self, path: Path) -> Path | None:
-        """Return a path that stands for the class of an object, for :meth:`stores_plainly`."""
-
-    def well_known(self, path: Path) -> str:
-        """Return ``"module.name"`` of the functions and classes that :data:`WELL_KNOWN` names; else an empty string."""
-
-    def imported(self, path: Path) -> tuple[str, str] | None:
-        """Return ``(module, name)`` by which an import gives an object; the name is empty for a module itself.
-
-        ``None`` where no import is known to give it.
-        """
-
-    def ancestor(self, path: Path, index: int) -> str:
-        """Return ``"dict"``, ``"OrderedDict"`` or ``"list"`` if ``cls.__mro__[index]`` is that; else ``""``."""
-
-    def builtin_method(self, path: Path, name: str) -> bool:
-        """Return whether an object is a plain list, dict or set, and so ``object.name`` its own bound method."""
-
-
 #: Functions and classes whose calls the text and the proof know.
 SET_ATTRIBUTE = "dynamo.utils.object_setattr_ignore_descriptor"  # (of torch)
 ORDERED_DICT = "collections.OrderedDict"
@@ -139,84 +53,23 @@ LIST = "builtins.list"
 SIZE = "dynamo.utils.call_size"  # (of torch)
 WELL_KNOWN = frozenset({SET_ATTRIBUTE, SIZE, ORDERED_DICT, TYPE, OBJECT, VARS, GETATTR, DICT, LIST})
 
-
-class NoFacts:
-    """Facts that know nothing, for code that is decompiled without the objects that it was compiled for."""
-
-    def reading(self, path: Path) -> str:
-        """Return the empty string: no read is known to be unobservable."""
-        return ""
-
-    def unshadowed(self, path: Path) -> bool:
-        """Return False: any member may be shadowed."""
-        return False
-
-    def stores_member(self, path: Path) -> bool:
-        """Return False: a store may do anything."""
-        return False
-
-    def refusals(self) -> Sequence[tuple[str, str]]:
-        """Return nothing, as no member was looked up."""
-        return ()
-
-    def indexable(self, path: Path) -> bool:
-        """Return False: a list of modules may be of any class."""
-        return False
-
-    def element(self, path: Path, key: int | str) -> Path | None:
-        """Return ``None``: ``modules[key]`` may give anything."""
-        return None
-
-    def length(self, path: Path) -> int:
-        """Return 0: nothing is known to be a list."""
-        return 0
-
-    def allocates(self, path: Path, arguments: bool = False) -> str:
-        """Return the empty string: ``__new__`` may do anything."""
-        return ""
-
-    def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
-        """Return False: storing an attribute may do anything."""
-        return False
-
-    def class_path(self, path: Path) -> Path | None:
-        """Return ``None``: no class is known."""
-        return None
-
-    def well_known(self, path: Path) -> str:
-        """Return the empty string: no function or class is known."""
-        return ""
-
-    def imported(self, path: Path) -> tuple[str, str] | None:
-        """Return ``None``: no object is known."""
-        return None
-
-    def ancestor(self, path: Path, index: int) -> str:
-        """Return the empty string: no base class is known."""
-        return ""
-
-    def builtin_method(self, path: Path, name: str) -> bool:
-        """Return False: an object may be of any class."""
-        return False
-
-
-# --- Facts that were written down while the objects lived ----------------------------------------
 _CONTAINERS = {kind.__name__: kind for kind in CONTAINERS}
 _STEPS = ("local", "global", "attr", "item", "class")
 
 
-class RecordedFacts(NoFacts):
-    """Answers as :mod:`depyf.capture.fact_snapshot` writes them; what is not in that text is not known.
+class Facts:
+    """Answers about live objects. When unsure, an answer is no: then the text keeps torch's long form.
 
     Args:
-        text: a list of ``[node it is reached from (-1: a variable), kind of step, name or key, answers]``, and a list
+        text: what :mod:`depyf.capture.fact_snapshot` wrote while the objects lived; of nothing else anything is known.
+            A list of ``[node it is reached from (-1: a variable), kind of step, name or key, answers]``, and a list
             of answers; a number refers to those at that index. Then names of attributes that are stored.
 
     Raises:
         ValueError: the text is none of that.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str = "") -> None:
         self._answers: dict[Path, dict[str, Any]] = {}
         self._refused: dict[Path, str] = {}
         paths: list[Path] = []
@@ -245,30 +98,53 @@ class RecordedFacts(NoFacts):
         return answer if type(answer) is type(otherwise) else otherwise
 
     def reading(self, path: Path) -> str:
-        """Return how long an unobservable read stays true."""
+        """Return how long an unobservable read stays true.
+
+        Such a read is of a global that is there, an entry of an instance's dictionary, an item of a dictionary or list.
+
+        Returns:
+            :data:`ALWAYS` for classes, functions and Python modules; :data:`MODULES` for what the dictionaries of an
+            ``nn.Module``, and plain dictionaries and lists, hold; :data:`PLAIN` for other objects; empty where it is
+            not known that reading is unobservable.
+        """
         return str(self._of(path, "reading", ""))
 
     def unshadowed(self, path: Path) -> bool:
-        """Return whether ``module.name`` is what ``module._modules['name']``, or its like, holds."""
+        """Return whether ``module.name`` is what ``module._modules['name']`` (or another of its dictionaries) holds.
+
+        Args:
+            path: of the item, ending in ``("attr", "_modules"), ("item", "name")``.
+        """
         refused = self._of(path, "refused", "")
         if refused:
             self._refused[path] = refused
         return bool(self._of(path, "unshadowed", False))
 
     def stores_member(self, path: Path) -> bool:
-        """Return whether ``module.name = tensor`` does what ``module._buffers.update(...)`` does."""
+        """Return whether ``module.name = tensor`` does what ``module._buffers.update({'name': tensor})`` does.
+
+        Args:
+            path: of the item, ending in ``("attr", "_buffers"), ("item", "name")``.
+        """
         return bool(self._of(path, "stores_member", False))
 
     def refusals(self) -> Sequence[tuple[str, str]]:
-        """Return the members that :meth:`unshadowed` refused: ``(as torch reads it, why)``."""
+        """Return the members of modules that were asked for and are shadowed: ``(as torch reads it, why)``."""
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 
     def indexable(self, path: Path) -> bool:
-        """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..."""
+        """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part.
+
+        Args:
+            path: of the list of modules.
+        """
         return bool(self._of(path, "indexable", False))
 
     def element(self, path: Path, key: int | str) -> Path | None:
-        """Return the path, through the dictionaries, of what ``modules[key]`` gives."""
+        """Return the path, through the dictionaries, of what ``modules[key]`` gives.
+
+        ``modules`` is a list or dictionary of modules or parameters, whose class does not change what that means.
+        """
         for known, inside, name in self._rows(path, "element", 3):
             if type(known) is type(key) and known == key:
                 return (*path, ("attr", inside), ("item", name))
@@ -279,27 +155,44 @@ class RecordedFacts(NoFacts):
         return int(self._of(path, "length", 0))
 
     def allocates(self, path: Path, arguments: bool = False) -> str:
-        """Return the kind of empty instance that ``cls.__new__(cls)`` makes, if it does nothing else."""
+        """Return the kind of empty instance that ``cls.__new__(cls)`` makes, if it does nothing else.
+
+        Args:
+            path: of the class.
+            arguments: whether it is given more arguments, which it has to ignore.
+
+        Returns:
+            ``"object"``, ``"dict"`` or ``"list"``; else an empty string.
+        """
         answers = self._of(path, "allocates", [])
         return str(answers[arguments]) if len(answers) == 2 else ""
 
     def stores_plainly(self, path: Path, name: str, generic: bool) -> bool:
-        """Return whether an attribute of an instance is nothing but an entry of its dictionary."""
+        """Return whether an attribute of an instance is nothing but an entry of its dictionary.
+
+        Args:
+            path: of the class.
+            name: of the attribute.
+            generic: whether ``instance.name = value`` has to do that (else ``object.__setattr__`` has to).
+        """
         answer = self._of(path, "stores", [])
         if name not in self._stored or len(answer) != 2 or generic and answer[0] is not True:
             return False
         return type(answer[1]) is list and name not in answer[1]
 
     def class_path(self, path: Path) -> Path | None:
-        """Return the path of an object's class; ``None`` where the object is not known."""
+        """Return a path that stands for the class of an object, for :meth:`stores_plainly`."""
         return (*path, ("class", "")) if path in self._answers else None
 
     def well_known(self, path: Path) -> str:
-        """Return ``"module.name"`` of a function or class that is well known; else ``""``."""
+        """Return ``"module.name"`` of the functions and classes that :data:`WELL_KNOWN` names; else an empty string."""
         return str(self._of(path, "well_known", ""))
 
     def imported(self, path: Path) -> tuple[str, str] | None:
-        """Return ``(module, name)`` by which an import gives an object; ``None`` where none is known to."""
+        """Return ``(module, name)`` by which an import gives an object; the name is empty for a module itself.
+
+        ``None`` where no import is known to give it.
+        """
         answer = self._of(path, "imported", [])
         return (str(answer[0]), str(answer[1])) if len(answer) == 2 else None
 
@@ -314,3 +207,7 @@ class RecordedFacts(NoFacts):
 
     def _rows(self, path: Path, question: str, length: int) -> list[list[Any]]:
         return [row for row in self._of(path, question, []) if type(row) is list and len(row) == length]
+
+
+#: Facts that know nothing, for code that is decompiled without the objects that it was compiled for: ``NoFacts()``.
+NoFacts = RecordedFacts = Facts

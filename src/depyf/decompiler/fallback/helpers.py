@@ -1,6 +1,6 @@
 """Operations that have no direct spelling, as small functions put at the top of the dispatch code.
 
-Each is the Python form of what the interpreter does; only those used are written out.
+Each is the Python form of what the interpreter does; only those that the code calls are written.
 """
 
 from __future__ import annotations
@@ -185,19 +185,9 @@ def {p}import_star(module, namespace):
     for name in names:
         namespace[name] = {p}py.getattr(module, name)
 ''',
-    "global_value": '''
-def {p}global_value(name, namespace):
-    """A global whose name is also a local variable's, or that no source can say."""
-    if name in namespace:
-        return namespace[name]
-    try:
-        return {p}py.getattr({p}py, name)
-    except {p}py.AttributeError:
-        raise {p}py.NameError(f"name '{{name:.200}}' is not defined") from None
-''',
     "load_name": '''
 def {p}load_name(name, *namespaces):
-    """A name of a module or class body: its own, a global, a builtin."""
+    """A name of these namespaces, or a builtin."""
     for namespace in namespaces:
         try:
             return namespace[name]
@@ -314,11 +304,13 @@ def {p}frame_builtin(value, namespace, outer):
 ''',
 }
 
-#: Helpers that call other helpers.
-NEEDS: dict[str, tuple[str, ...]] = {
-    "named": ("requalified",), "manager_method": ("special",), "class_body": ("requalified",),
-    "with_default": ("type_parameter",),
-}
-
 #: Builtins that look at the frame of their caller (``frame_builtin``).
 OF_THE_FRAME = frozenset({"dir", "eval", "exec", "locals", "vars"})
+
+
+def needed(text: str, prefix: str) -> list[str]:
+    """Return the helpers that a text calls, and those that they call, by name."""
+    result = {name for name in SOURCES if f"{prefix}{name}(" in text}
+    while more := {name for name in SOURCES for user in result if f"{{p}}{name}(" in SOURCES[user]} - result:
+        result |= more
+    return sorted(result)

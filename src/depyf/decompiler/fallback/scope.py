@@ -16,14 +16,14 @@ from ..lift import ClassExpr, FunctionExpr, Iter, SymbolicExecutor, definition
 from ..names import legal
 from ..scopes import CodeScope, make_function
 from ..tiers import Tier, inside
-from . import dispatch
+from .driver import dispatch
 
 
 def dispatch_loop(code: Code, scope: CodeScope) -> list[ast.stmt]:
     """Write a code object as a dispatch loop, as the body of a function, class or module."""
     graph = scope.options.graph(code)
-    return dispatch(graph if graph is not None else build(canonicalise(code)), _Nested(scope),
-                    namespace=scope.kind in ("class", "module"), mangled=bool(scope.prefix))
+    return dispatch(graph if graph is not None else build(canonicalise(code)), _Nested(scope).statements,
+                    scope.kind in ("class", "module"), bool(scope.prefix))
 
 
 #: Operations on variables that another scope may bind.
@@ -37,6 +37,10 @@ class _Nested:
 
     def __init__(self, scope: CodeScope) -> None:
         self.scope = scope
+
+    def statements(self, kind: str, code: Code, name: str) -> list[ast.stmt]:
+        """Return the body of a class, or the definition of a function called ``name``."""
+        return self.class_body(code) if kind == "class" else self.function(code, name)
 
     def function(self, code: Code, name: str) -> list[ast.stmt]:
         asynchronous = bool(code.flags & (CO_COROUTINE | CO_ASYNC_GENERATOR))

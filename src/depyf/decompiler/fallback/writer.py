@@ -1,17 +1,14 @@
-"""The writer that collects the statements which operations become, and the tables of rules that write them."""
+"""The writer that collects the statements which operations become."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from ...bytecode.code import Code
 from ...bytecode.errors import shown
-from ...bytecode.operations import Op
 from ..errors import FALLBACK, CannotDecompile
 from ..names import is_name, is_private, legal, of_the_compiler
-from .helpers import NEEDS
 
 # What a slot is known to hold (the tag of its value).
 PLAIN = ""
@@ -28,35 +25,32 @@ class Writer:
     """Collects the statements of one segment.
 
     Attributes:
-        prefix: what all names of our own start with.
+        prefix: what all names of the loop's own start with.
         lines: ``(indentation, text)`` so far.
         tags: one tag per stack slot; its length is the depth of the stack.
-        used: names of the helpers the text calls.
-        constants: values that stand in the text as ``<prefix>constant_<index>``.
-        nested: code objects whose definition stands in the text as ``<prefix>define_<index>``.
+        constants: values that the text names ``<prefix>constant_<index>``.
+        nested: code objects whose definition is ``<prefix>define_<index>`` in the text.
         namespace: names are those of a module or class body, and its text is run by a function.
-        mangled: it stands in a class, where private names are read as others.
-        has_names: the text keeps names in a dictionary (:meth:`names_aside`).
+        mangled: it is in a class, where private names are read as others.
+        has_names: the text has a dictionary of names that no variable can have.
     """
 
     def __init__(self, prefix: str, code: Code, namespace: bool = False, mangled: bool = False) -> None:
         self.prefix = prefix
+        self.py = f"{prefix}py."
         self.namespace = namespace
         self.mangled = mangled
         self.has_names = namespace
         self.code = code
         self.lines: list[tuple[int, str]] = []
         self.tags: list[str] = []
-        self.used: set[str] = set()
         self.constants: list[Any] = []
         self.nested: list[tuple[str, Code]] = []
-        self.indent = 0
-        self.fast = set(code.varnames) | set(code.cellvars) | set(code.freevars)
+        self.fast = {*code.varnames, *code.cellvars, *code.freevars}
 
-    # --- writing ---
     def write(self, text: str) -> None:
-        """Append a line."""
-        self.lines.append((self.indent, text))
+        """Append a statement of one or more lines."""
+        self.lines += [(0, line) for line in text.split("\n")]
 
     def slot(self, place: int) -> str:
         """Return the variable of the ``place``-th value from the top (1 = top)."""
@@ -71,7 +65,7 @@ class Writer:
     def new(self, expression: str, tag: str = PLAIN) -> None:
         """Push a value."""
         self.tags.append(tag)
-        self.write(f"{self.prefix}s{len(self.tags) - 1} = {expression}")
+        self.write(f"{self.slot(1)} = {expression}")
 
     def drop(self, count: int) -> None:
         """Forget the ``count`` values on top."""
@@ -83,27 +77,16 @@ class Writer:
         self.drop(count)
         self.new(expression, tag)
 
-    def py(self, name: str) -> str:
-        """Return a builtin, whatever the program calls its own names."""
-        return f"{self.prefix}py.{name}"
-
-    def helper(self, name: str) -> str:
-        """Return a function of :mod:`.helpers`, which the text brings along."""
-        self.used.update((name, *NEEDS.get(name, ())))
-        return self.prefix + name
-
     def constant(self, value: Any) -> str:
         """Return the text of a constant, or a placeholder for one that text cannot say."""
         if type(value) is int and value.bit_length() > 2000:
             return hex(value)  # base 10 takes quadratic time, and Python refuses it above 4300 digits
-        if type(value) in (int, str, bytes, bool, type(None)) and value != float("inf"):
-            return repr(value)
-        if type(value) is float and math.isfinite(value):
+        if type(value) in (int, str, bytes, bool, type(None)) or type(value) is float and math.isfinite(value):
             return repr(value)
         if type(value) is frozenset:
             # In an order that does not differ from process to process; and the program may have its own ``frozenset``.
             items = ", ".join(self.constant(item) for item in sorted(value, key=repr))
-            return f"{self.py('frozenset')}({f'{{{items}}}' if items else ''})"
+            return f"{self.py}frozenset({f'{{{items}}}' if items else ''})"
         if type(value) is tuple and any(type(item) in (tuple, frozenset) for item in value):
             return f"({', '.join(map(self.constant, value))},)"
         self.constants.append(value)
@@ -129,8 +112,4 @@ class Writer:
 
     def mapping(self) -> str:
         """Return the mapping that holds the program's names."""
-        return f"{self.prefix}names" if self.namespace else f"{self.py('locals')}()"
-
-
-#: What writes one operation.
-Rule = Callable[[Writer, Op], None]
+        return f"{self.prefix}names" if self.namespace else f"{self.py}locals()"

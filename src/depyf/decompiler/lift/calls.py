@@ -12,8 +12,7 @@ from ..names import is_name
 from ..nodes import BuildClassName, BuiltTuple, JoinedTuple, LiteralTuple, MergedDict, offset_of
 from ..rules import registrar
 from .definitions import build_class, import_star
-from .displays import has_star, list_to_tuple
-from .operators import unary
+from .displays import has_star
 from .spelling import end_of
 from .stack import LOAD, Exit, FunctionExpr, Iter, Rule, State, is_none
 from .strings import long_f_string
@@ -115,10 +114,6 @@ def keywords_of(mapping: ast.expr) -> list[ast.keyword]:
 # --- The interpreter's intrinsic functions (3.12 and later): mostly type parameters ------------------
 @rule(o.INTRINSIC_1)
 def _(executor: SymbolicExecutor, state: State, name: str) -> ast.expr | None:
-    if name == "list_to_tuple":
-        return list_to_tuple(executor, state, None)
-    if name == "unary_positive":
-        return unary(executor, state, "+")
     if name == "import_star":
         import_star(executor, state, None)
         return None

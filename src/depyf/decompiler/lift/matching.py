@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
@@ -43,44 +42,25 @@ def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
     elif value.kind is None:
         return ast.MatchAs(None, name)
     else:
-        result = _PATTERNS[value.kind.value](executor, value)
+        result = _plain(executor, value, value.kind.value)
     return result if name is None else ast.MatchAs(result, name)
 
 
-def of_value(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return the pattern of ``case 1:``, a value compared by ``==``."""
-    return ast.MatchValue(alone(executor, value.ops))
-
-
-def of_singleton(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return the pattern of ``case None:``, a constant compared by ``is``."""
-    return ast.MatchSingleton(value.constant)
-
-
-def of_sequence(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return the pattern of ``case [a, *b]:``."""
-    return ast.MatchSequence(sequence(executor, value))
-
-
-def of_mapping(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return the pattern of ``case {"a": b, **c}:``."""
-    parts = part_patterns(executor, value, range(len(value.keys)))
-    rest = value.rest.store if value.rest is not None else None
-    return ast.MatchMapping([alone(executor, key) for key in value.keys], parts,
-                            None if rest is None else executor.scope.plain_name(rest.arg))
-
-
-def of_class(executor: SymbolicExecutor, value: Value) -> ast.pattern:
-    """Return the pattern of ``case A(b, c=d):``."""
+def _plain(executor: SymbolicExecutor, value: Value, kind: str) -> ast.pattern:
+    if kind == "value":  # ``case 1:``, compared by ``==``
+        return ast.MatchValue(alone(executor, value.ops))
+    if kind == "singleton":  # ``case None:``, compared by ``is``
+        return ast.MatchSingleton(value.constant)
+    if kind == "sequence":
+        return ast.MatchSequence(sequence(executor, value))
+    if kind == "mapping":
+        parts = part_patterns(executor, value, range(len(value.keys)))
+        rest = value.rest.store if value.rest is not None else None
+        return ast.MatchMapping([alone(executor, key) for key in value.keys], parts,
+                                None if rest is None else executor.scope.plain_name(rest.arg))
     parts = part_patterns(executor, value, range(value.length + len(value.names)))
     split = value.length
     return ast.MatchClass(alone(executor, value.ops), parts[:split], list(value.names), parts[split:])
-
-
-#: The pattern of each kind.
-_PATTERNS: dict[str, Callable[[SymbolicExecutor, Value], ast.pattern]] = {
-    "value": of_value, "singleton": of_singleton, "sequence": of_sequence, "mapping": of_mapping, "class": of_class,
-}
 
 
 def sequence(executor: SymbolicExecutor, value: Value) -> list[ast.pattern]:

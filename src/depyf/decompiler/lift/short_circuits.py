@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import LIFT, CannotDecompile
@@ -37,7 +38,7 @@ def fold_bool(executor: SymbolicExecutor, op: ast.boolop, left: ast.expr, right:
     return FoldedBool(op, [*(tested_later(executor, value) for value in values[:-1]), values[-1]])
 
 
-def condition(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> ast.expr:
+def condition(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
     """Return a condition of the test on the stack and ``right``; one that is a merged value is tested once more."""
     if isinstance(right, FoldedBool) and right.merged:
         right.tested_again = True
@@ -45,17 +46,7 @@ def condition(executor: SymbolicExecutor, state: State, op: ast.boolop, right: a
     return fold_bool(executor, op, tested(executor, executor.pop(state)), right)
 
 
-@rule("AND")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
-    return condition(executor, state, ast.And(), right)
-
-
-@rule("OR")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
-    return condition(executor, state, ast.Or(), right)
-
-
-def value_bool(executor: SymbolicExecutor, state: State, op: ast.boolop, right: ast.expr) -> ast.expr:
+def value_bool(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
     """Return ``left or right`` (or ``and``) as a value that is merged from both, as in ``x = a or b``."""
     left = tested(executor, executor.pop(state))
     node = fold_bool(executor, op, left, right)
@@ -71,34 +62,25 @@ def tested(executor: SymbolicExecutor, left: ast.expr) -> ast.expr:
     return left
 
 
-@rule("VALUE_AND")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
-    return value_bool(executor, state, ast.And(), right)
+def negated(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
+    """Return a condition of the contrary of the test on the stack and ``right``."""
+    return fold_bool(executor, op, negate(executor.pop(state)), right)
 
 
-@rule("VALUE_OR")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
-    return value_bool(executor, state, ast.Or(), right)
-
-
-@rule("NOT_AND")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
-    return fold_bool(executor, ast.And(), negate(executor.pop(state)), right)
-
-
-@rule("NOT_OR")
-def _(executor: SymbolicExecutor, state: State, right: ast.expr) -> ast.expr:
-    return fold_bool(executor, ast.Or(), negate(executor.pop(state)), right)
+for _name, _op in (("AND", ast.And()), ("OR", ast.Or())):
+    RULES[_name] = partial(condition, op=_op)
+    RULES[f"VALUE_{_name}"] = partial(value_bool, op=_op)
+    RULES[f"NOT_{_name}"] = partial(negated, op=_op)
 
 
 @rule("IFEXP")
 def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> ast.expr:
-    return ast.IfExp(spelled(executor.scope, executor.pop(state)), arms[0], arms[1])
+    return ast.IfExp(spelled(executor.scope, executor.pop(state)), *arms)
 
 
 @rule("NOT_IFEXP")
 def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> ast.expr:
-    return ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), arms[0], arms[1])
+    return ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), *arms)
 
 
 @rule("CHAIN")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _BEING_BUILT = Const(...)
+_DISPLAYS = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice"}
 
 
 class PartialEvaluator:
@@ -320,12 +321,10 @@ class PartialEvaluator:
 
     # --- containers ---
     def op_BUILD_LIST(self, op: Op) -> None:
-        """Push a virtual list."""
-        self.stack.append(Container("list", self.pop(op.arg)))
+        """Push a virtual list, tuple or slice."""
+        self.stack.append(Container(_DISPLAYS[op.kind], self.pop(op.arg)))
 
-    def op_BUILD_TUPLE(self, op: Op) -> None:
-        """Push a virtual tuple."""
-        self.stack.append(Container("tuple", self.pop(op.arg)))
+    op_BUILD_TUPLE = op_BUILD_SLICE = op_BUILD_LIST
 
     def op_BUILD_MAP(self, op: Op) -> None:
         """Push a virtual dictionary if it has keys whose hashing is unobservable, or leave the operation."""
@@ -354,10 +353,6 @@ class PartialEvaluator:
         """Leave a dictionary display whose keys have hashes of their own: to the proof, these may change anything."""
         self.generic(op)
         self.happened(only_read=False)
-
-    def op_BUILD_SLICE(self, op: Op) -> None:
-        """Push a virtual slice."""
-        self.stack.append(Container("slice", self.pop(op.arg)))
 
     def op_LIST_TO_TUPLE(self, op: Op) -> None:
         """Make a tuple of a list, a virtual one of a virtual one."""

@@ -89,9 +89,8 @@ def pop_many(state: State, count: int) -> list[Value]:
 
 # --- constants, locals, the stack -----------------------------------------------------------------
 @rule(o.CONST)
-def _constant(prover: Prover, state: State, op: Op) -> Event | None:
+def _constant(prover: Prover, state: State, op: Op) -> None:
     state.stack.append(Constant(op.arg))
-    return None
 
 
 @rule(o.LOAD_FAST)
@@ -103,9 +102,8 @@ def _load_local(prover: Prover, state: State, op: Op) -> Event | None:
 
 
 @rule(o.STORE_FAST)
-def _store_local(prover: Prover, state: State, op: Op) -> Event | None:
+def _store_local(prover: Prover, state: State, op: Op) -> None:
     state.bind(op.arg, state.stack.pop())
-    return None
 
 
 @rule(o.DELETE_FAST)
@@ -117,36 +115,31 @@ def _delete_local(prover: Prover, state: State, op: Op) -> Event | None:
 
 
 @rule(o.LOAD_FAST_AND_CLEAR)
-def _set_aside(prover: Prover, state: State, op: Op) -> Event | None:
+def _set_aside(prover: Prover, state: State, op: Op) -> None:
     state.stack.append(state.content(op.arg))
     state.bind(op.arg, UNBOUND)
-    return None
 
 
 @rule(o.POP)
-def _pop(prover: Prover, state: State, op: Op) -> Event | None:
+def _pop(prover: Prover, state: State, op: Op) -> None:
     state.stack.pop()
-    return None
 
 
 @rule(o.COPY)
-def _copy(prover: Prover, state: State, op: Op) -> Event | None:
+def _copy(prover: Prover, state: State, op: Op) -> None:
     state.stack.append(state.stack[-op.arg])
-    return None
 
 
 @rule(o.SWAP)
-def _swap(prover: Prover, state: State, op: Op) -> Event | None:
+def _swap(prover: Prover, state: State, op: Op) -> None:
     stack = state.stack
     stack[-1], stack[-op.arg] = stack[-op.arg], stack[-1]
-    return None
 
 
 @rule(o.ROT)
-def _rotate(prover: Prover, state: State, op: Op) -> Event | None:
+def _rotate(prover: Prover, state: State, op: Op) -> None:
     stack = state.stack
     stack[-op.arg :] = stack[-1:] + stack[-op.arg : -1]
-    return None
 
 
 # --- globals, cells, attributes -------------------------------------------------------------------
@@ -180,9 +173,8 @@ def _read_variable(prover: Prover, state: State, op: Op, kind: str, name: str) -
 
 
 @rule(o.LOAD_CLOSURE)
-def _load_closure(prover: Prover, state: State, op: Op) -> Event | None:
+def _load_closure(prover: Prover, state: State, op: Op) -> None:
     state.stack.append(Symbol(("cell", op.arg)))
-    return None
 
 
 @rule(o.LOAD_ATTR)
@@ -235,9 +227,8 @@ _DISPLAYS = {o.BUILD_LIST: "list", o.BUILD_TUPLE: "tuple", o.BUILD_SLICE: "slice
 
 
 @rule(*_DISPLAYS)
-def _build(prover: Prover, state: State, op: Op) -> Event | None:
+def _build(prover: Prover, state: State, op: Op) -> None:
     state.stack.append(Allocation(_DISPLAYS[op.kind], pop_many(state, op.arg)))
-    return None
 
 
 @rule(o.BUILD_MAP)
@@ -480,9 +471,8 @@ def _next(prover: Prover, state: State, op: Op) -> Event | None:
 
 
 @jump(o.JUMP)
-def _jump(prover: Prover, state: State, op: Op) -> Event | None:
+def _jump(prover: Prover, state: State, op: Op) -> None:
     state.at = op.target
-    return None
 
 
 @jump(o.BRANCH)
