@@ -54,10 +54,6 @@ class CompiledScope(Scope):
         """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""
         return self.code.version >= (3, 11)
 
-    def writes_percent(self) -> bool:
-        """Return whether the texts with fields of the module are mostly written with ``%``."""
-        return self.options.percent_style()
-
     def dropped_constant(self, node: ast.expr) -> ast.expr:
         """Write a constant that is evaluated and dropped.
 

@@ -1,8 +1,8 @@
 """Write a syntax tree as text that every supported Python reads, and write the text's positions back into the tree.
 
-In comes an ``ast.Module``, whose nodes may be refined ones (:mod:`depyf.decompiler.nodes`); out comes text.
-:mod:`.text` checks names and depth, and calls ``ast.unparse``; :mod:`.layout` breaks lines that are too long; :mod:`.literals`
-writes constants; :mod:`.new_syntax` writes what the running ``ast`` has no nodes for::
+The input is an ``ast.Module``, whose nodes may be refined ones (:mod:`depyf.decompiler.nodes`). :mod:`.text` checks
+names and depth, and calls ``ast.unparse``; :mod:`.layout` breaks lines that are too long; :mod:`.literals` writes
+constants; :mod:`.new_syntax` writes what the running ``ast`` has no nodes for::
 
     Try(body, [star handler], ...) on Python 3.10     ->     except* ValueError:
     Call(g, [a, b, ...]), 130 columns wide            ->     g(

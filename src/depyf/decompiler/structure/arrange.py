@@ -29,9 +29,7 @@ from .arrange_tries import (
     arrange_loop,
     arrange_try,
     arrange_with,
-    break_at_end,
     break_branch,
-    break_in_loop,
     join_copies,
     leave_by_break,
 )
@@ -94,7 +92,7 @@ class _Arrangement:
         """Write the common end of two branches behind them.
 
         Small ends are copied into all that lead there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
-        in compile.c). Copies have one line (*certain*); where none is known, equal ends that are so small are copies.
+        in compile.c). Copies have one line (*certain*).
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
@@ -113,10 +111,8 @@ class _Arrangement:
         if len(branch) < 2 or len(rest) < 2:
             return False
         one, other = branch[-1], rest[-1]
-        if line_of(one) is None and not (isinstance(one, ast.Return) and self.evidence.may_be_copied(one)):
-            return False
-        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) == line_of(other) \
-            and ast.dump(one) == ast.dump(other)
+        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) is not None \
+            and line_of(one) == line_of(other) and ast.dump(one) == ast.dump(other)
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
@@ -167,8 +163,6 @@ class _Arrangement:
         if not suites:
             return
         if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
-            if isinstance(stmt, ast.While):
-                break_in_loop(self.evidence, stmt)
             if end == "return":
                 leave_by_break(self.evidence, stmt.body)
             self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
@@ -191,9 +185,7 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         if stmt.orelse and is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
-        is_last = at + 1 == len(stmts)
-        if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
-            break_branch(self.evidence, stmts, at, after)
+        break_branch(self.evidence, stmts, at, after)
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
@@ -211,13 +203,10 @@ class _Arrangement:
             self._drop_exit(stmts, end)
 
     def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``.
-
-        What stands behind it and is known to be above the ``else`` is the branch.
-        """
+        """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        if never_falls(stmt.orelse) and is_before(stmts[at + 1:], stmt.orelse):
+        if never_falls(stmt.orelse) and is_before(stmts[at + 1:], stmt.orelse):  # (What follows is the branch.)
             stmt.body = stmts[at + 1:]
             del stmts[at + 1:]
             return
@@ -229,13 +218,6 @@ class _Arrangement:
             stmt.body = [leave(end, written.line if written else None)]
             stmts[at + 1:at + 1] = stmt.orelse
             stmt.orelse = []
-        elif not folds_not(stmt.test):
-            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, []
-        elif at + 2 < len(stmts) and len(stmt.orelse) == 1 and isinstance(stmt.orelse[0], (ast.Break, ast.Continue)) \
-                and isinstance(stmts[-1], type(stmt.orelse[0])):
-            # (``if not a in b: break`` would be another test: what leads to the same exit stands in the branch.)
-            stmt.body, stmt.orelse = stmts[at + 1:-1], []
-            del stmts[at + 1:-1]
 
     def _rest_in_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: (rest)``: that, ``if not a: continue`` and the rest, or ``if not a: pass`` and ``else``."""
@@ -315,29 +297,9 @@ class _Arrangement:
         """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        behind = self._behind_elifs(stmt.orelse, end)
-        if len(behind) > 1 and (count := self.evidence.count_in_else(ast.If(stmt.test, stmt.body, []), behind)):
-            if count < len(behind):
-                for each in behind[:count]:
-                    if isinstance(each, ast.If):
-                        each.orelse = []
-                stmts[at + 1:at + 1] = behind[count:]
-                stmt.orelse = behind[:count]
-                return
         count = self._in_else(stmt, stmt.orelse, end)
         stmts[at + 1:at + 1] = stmt.orelse[count:]
         del stmt.orelse[count:]
-
-    def _behind_elifs(self, stmts: list[ast.stmt], end: str) -> list[ast.stmt]:
-        """Return the statements of an ``else`` with those that may as well stand behind it.
-
-        They are in the ``else`` of an ``if`` in it that control never falls out of.
-        """
-        only = stmts[0]
-        if len(stmts) > 1 or not isinstance(only, ast.If) or not only.orelse:
-            return stmts
-        self._add_exit(only.body, end, first_line(only.orelse), ("continue", ""))
-        return [only, *self._behind_elifs(only.orelse, end)] if never_falls(only.body) else stmts
 
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:

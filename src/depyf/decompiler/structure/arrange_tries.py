@@ -29,7 +29,6 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
-    _into_body(evidence, stmt)
     _out_of_body(evidence, stmts, at, behind)
     if end and stmt.handlers and not stmt.finalbody and evidence.has_lines and not evidence.has_columns:
         _else_or_exits(evidence, stmts, at, end)
@@ -144,25 +143,6 @@ def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
                 return
         stmt.items += inner.items
         stmt.body = inner.body
-
-
-def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
-    """Write a jump that is alone in the ``else`` at the end of the body, where its line comes before the handlers."""
-    begin = _line_of_handler(stmt, 0)
-    if len(stmt.orelse) != 1 or begin is None:
-        return
-    only = stmt.orelse[0]
-    if isinstance(only, (ast.Break, ast.Continue)):
-        written = evidence.exit_between(evidence.behind(stmt.body), begin, word_of(only))
-        if written is None:
-            return
-        evidence.stands_at(only, written)
-    elif not isinstance(only, ast.Return) or not (is_nothing(only) or isinstance(only.value, ast.Constant)):
-        return
-    line = line_of(only)
-    if line is not None and line < begin:
-        stmt.body.append(only)
-        stmt.orelse = []
 
 
 def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int | None) -> None:
@@ -331,64 +311,6 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
         guard = evidence.exit_between(line_of(stmt), line_of(rest[0]) if rest else after, "break")
         if guard is not None:
             evidence.stands_at(stmt.body[0], guard)
-        else:
-            _break_behind(evidence, stmts, at, after)
-
-
-def break_at_end(evidence: Evidence, stmts: list[ast.stmt], after: int | None) -> bool:
-    """Arrange ``if a: break`` at the end of a loop as ``if not a: continue`` and ``break`` where that was written.
-
-    Returns:
-        Whether it was.
-    """
-    stmt = stmts[-1]
-    assert isinstance(stmt, ast.If)
-    if not is_break(stmt.body) or folds_not(stmt.test):
-        return False
-    goes_on = evidence.exit_between(line_of(stmt), after, "continue")
-    leaves = evidence.exit_between(goes_on.line + 1, after, "break") if goes_on is not None else None
-    if goes_on is None or leaves is None or goes_on.column is None or leaves.column is None \
-            or leaves.column >= goes_on.column:
-        return False
-    stmt.test = negate(stmt.test)
-    stmts.extend(stmt.body)
-    stmt.body = [ast.Continue()]
-    evidence.stands_at(stmt.body[0], goes_on)
-    evidence.stands_at(stmts[-1], leaves)
-    return True
-
-
-def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
-    """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` with ``else: break`` where that was written."""
-    stmt = stmts[at]
-    assert isinstance(stmt, ast.If)
-    rest = [*stmt.orelse, *stmts[at + 1:]]
-    for count in range(1, len(rest) + 1):
-        behind = line_of(rest[count]) if count < len(rest) else after
-        written = evidence.exit_between(evidence.behind(rest[:count]), behind, "break")
-        if written is not None and written.column is not None and written.column == evidence.column(rest[0]):
-            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest[:count], stmt.body
-            evidence.stands_at(stmt.orelse[0], written)
-            stmts[at + 1:] = rest[count:]
-            return
-
-
-def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
-    """Arrange ``while a:`` as ``while True:`` with ``if not a: break``, where a ``break`` comes before its body."""
-    first, test = stmt.body[0], stmt.test
-    if stmt.orelse or isinstance(test, ast.Constant) or folds_not(test) or isinstance(first, ast.Break):
-        return
-    contrary = negate(test)
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) or (
-            isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.Or)):
-        return  # (The first part may be the test of the loop.)
-    written = evidence.exit_between((line_of(stmt) or 0) + 1, line_of(first), "break")
-    column = evidence.column(first)
-    if written is not None and (written.column is None or column is None or written.column > column):
-        inner = at_line(ast.If(contrary, [ast.Break()], []), line_of(stmt))
-        evidence.stands_at(inner.body[0], written)
-        stmt.test = ast.Constant(True)
-        stmt.body.insert(0, inner)
 
 
 def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> None:

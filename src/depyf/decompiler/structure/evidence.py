@@ -414,15 +414,6 @@ class Evidence:
                 return line, column
         return line, None if column is None else column - len("return ")
 
-    def may_be_copied(self, stmt: ast.Return) -> bool:
-        """Return whether a ``return`` of a value may be a copy that the compiler made.
-
-        It copies up to four operations (``inline_small_exit_blocks`` in compile.c, ``MAX_COPY_SIZE``; 3.10 and later).
-        An expression is at least one, and so is the return.
-        """
-        return self.copies_exits and not is_nothing(stmt) \
-            and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
-
     def falls_off(self, stmts: list[ast.stmt]) -> bool:
         """Return whether a suite ends in a ``return`` that nobody wrote, on one of its paths.
 
