@@ -48,7 +48,7 @@ from .suites import (
 if TYPE_CHECKING:
     from ..body import Body
 
-#: The line behind a function.
+#: The line after a function.
 _END = sys.maxsize
 
 
@@ -64,35 +64,22 @@ def arrange(body: Body) -> None:
     stmts = all_statements(body.statements)
     returns = [each for each in stmts if isinstance(each, ast.Return)]
     arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)))
-    for each in returns:
-        arrangement.place(each)
     arrangement.join_copies(body.statements)
     arrangement.suite(body.statements, end, _END)
 
 
 class _Arrangement:
-    """The arrangement of one body; statements are changed in place.
-
-    Args:
-        evidence: of its code.
-        returns_values: whether one of its statements returns a value.
-    """
+    """The arrangement of the statements of one body, which are changed in place."""
 
     def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
         self.returns_values = returns_values
 
-    def place(self, stmt: ast.Return) -> None:
-        """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
-        place = self.evidence.place_of_return(stmt)
-        if place is not None:
-            at_line(stmt, place.line)
-
     def join_copies(self, stmts: list[ast.stmt]) -> None:
-        """Write the common end of two branches behind them.
+        """Write the common end of two branches once, after them.
 
-        Small ends are copied into all that lead there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
-        in compile.c). Copies have one line (*certain*).
+        The compiler copies small ends (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks`` in compile.c).
+        Copies have one line (*certain*).
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
@@ -120,7 +107,7 @@ class _Arrangement:
         Args:
             stmts: its statements.
             end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
-            after: the line of the statement behind it.
+            after: the line of the statement after it.
         """
         last = stmts[-1] if stmts[1:] else None
         if isinstance(last, ast.Continue) and end != "continue":  # (What stands before it ends as it does.)
@@ -282,12 +269,12 @@ class _Arrangement:
     def _in_else_by_style(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements to write in an ``else`` where no column decides.
 
-        There is no ``else`` after a branch that never falls off its end, with two exceptions: an ``if`` that has an
-        ``else`` is an ``elif``, and a ``return`` or ``raise`` after exactly one line without operations is in an
-        ``else``.
+        There is no ``else`` after a branch that never falls off its end, with two exceptions: an ``if`` with an
+        ``else``
+        is an ``elif``, and a ``return`` or ``raise`` after exactly one empty line is in an ``else``.
         """
         first = rest[0]
-        if len(rest) > 1 or leaves_by(stmt.body[-1], end) or self.evidence.is_last(rest):
+        if len(rest) > 1 or leaves_by(stmt.body[-1], end):
             return 0
         if isinstance(first, ast.If):
             return int(bool(first.orelse))

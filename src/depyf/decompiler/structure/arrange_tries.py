@@ -17,15 +17,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
-    """Arrange a ``try`` among the statements of its suite.
-
-    Args:
-        evidence: of the code.
-        stmts: the suite.
-        at: the place of the ``try`` in it.
-        end: what falling off the end of the suite does: ``continue``, ``return``; empty for anything else.
-        after: the line of the statement after the suite.
-    """
+    """Arrange a ``try`` among the statements of its suite (``end``, ``after``: as ``_Arrangement.suite`` has them)."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
@@ -56,10 +48,9 @@ def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str) -> None:
-    """Arrange ``except E: return`` and the rest behind the ``try``, or ``except E: pass`` with the rest in an ``else``.
+    """Arrange ``except E: return`` and the rest after the ``try``, or ``except E: pass`` with the rest in an ``else``.
 
-    Where no columns tell, the lines of the handlers' exits do. (If nothing tells, an ``else`` has a line: of 45 such
-    statements with room for it 28 have one, and of 48 without none.)
+    Without columns, the lines of the handlers' exits decide; without these, an ``else`` needs a line.
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -164,15 +155,7 @@ def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int
 
 
 def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, behind: int, last_line: int) -> None:
-    """Write the ``break`` or ``continue`` that the body ends in as the ``else``, if it stands behind the handlers.
-
-    Args:
-        evidence: of the code.
-        stmt: the ``try``.
-        begin: the line of the first handler.
-        behind: the line of the statement behind the ``try``.
-        last_line: the last line that is known of its last suite.
-    """
+    """Write the ``break`` or ``continue`` at the end of the body in an ``else``, if its line is after the handlers."""
     last, column = stmt.body[-1], evidence.column(stmt.body[0])
     if evidence.exit_between(evidence.behind(stmt.body[:-1]), begin) is not None:
         return
@@ -216,9 +199,9 @@ def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
 
 
 def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Write behind a ``try`` the ``return`` that the compiler has copied to the ends of its body and handlers.
+    """Write once, after a ``try``, the ``return`` that the compiler copied to the ends of its body and handlers.
 
-    (``inline_small_exit_blocks`` in compile.c.) Copies have one line, behind all others of the statement.
+    (``inline_small_exit_blocks`` in compile.c.) Copies have one line, after all others of the statement.
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -249,14 +232,7 @@ def _is_behind_all(stmt: ast.Try, copy: ast.stmt, copies: list[ast.stmt]) -> boo
 
 
 def _stands_behind(evidence: Evidence, stmt: ast.Try, copy: ast.stmt, count: int) -> bool:
-    """Return whether the ``return`` that several suites of a ``try`` end in was written behind it.
-
-    Args:
-        evidence: of the code.
-        stmt: the ``try``.
-        copy: the ``return``.
-        count: how many suites end in it; more than one copy tells where no columns do.
-    """
+    """Return whether the ``return`` in which ``count`` suites of a ``try`` end was written after it."""
     inner, column = evidence.column(stmt.body[0]), evidence.column(copy)
     is_copied = count > 1 if inner is None or column is None else column < inner
     return is_copied and (not stmt.finalbody or isinstance(copy, ast.Return) and isinstance(
@@ -283,14 +259,7 @@ def _has_break(stmts: list[ast.stmt]) -> bool:
 def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
     """Arrange an ``if`` with a ``break`` alone in one branch: a guard, or ``else: break``.
 
-    A jump is all that a ``break`` leaves. Which branch comes first in the text follows from its line. Where nothing
-    tells, it is a guard.
-
-    Args:
-        evidence: of the code.
-        stmts: the suite.
-        at: the place of the ``if`` in it.
-        after: the line of the statement after the suite.
+    A ``break`` leaves only a jump. Its line says which branch comes first in the text; without one it is a guard.
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.If)

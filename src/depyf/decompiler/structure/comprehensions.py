@@ -58,13 +58,14 @@ def parse_loops(
 
     Args:
         reducer: knows the graph.
-        head: the head of its first loop.
+        head: the head of the first loop.
         stack: the values on the symbolic stack there.
-        accumulator: what the elements are added to; ``None`` for a generator expression.
+        accumulator: collects the elements; ``None`` for a generator expression.
 
     Returns:
-        The ``for`` and ``if`` parts, the element (a key and a value for a dict), and the block behind the loop;
-        ``None`` if the loop does anything else.
+        The ``for`` and ``if`` parts, the element (key and value for a dict), and the block after the loop; ``None`` if
+        the
+        loop does anything else.
     """
     parser = _Parser(reducer, list(stack), accumulator)
     if not parser.follow(head):
@@ -78,11 +79,7 @@ def parse_loops(
 
 @dataclass
 class _Loop:
-    """A ``for`` of a comprehension, and the tests behind it.
-
-    Attributes:
-        target: the target, or what receives it.
-    """
+    """A ``for`` of a comprehension, and the tests after it."""
 
     target: Target | ast.expr
     iterable: ast.expr
@@ -97,12 +94,7 @@ class _Loop:
 
 
 class _Parser:
-    """Follows a comprehension from the head of its first loop until control is back at the head of its last.
-
-    Attributes:
-        loops: those found so far.
-        exit: the block behind the first loop.
-    """
+    """Follows a comprehension from the head of its first loop until control is back at the head of its last."""
 
     def __init__(self, reducer: Reducer, stack: list[Entry], accumulator: Accumulator | None) -> None:
         self.reducer = reducer

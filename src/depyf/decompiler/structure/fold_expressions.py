@@ -231,10 +231,10 @@ class Reducer:
         return True
 
     def unify_return(self, x: Block, y: Block, other: int) -> None:
-        """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that.
+        """Lead an edge of ``y`` to ``other`` if it leads to a copy: one ``return None`` of tests on one line.
 
-        The tests may stand on several lines where nobody wrote the ``return``: it has the line of the test then, and
-        stands behind what the test leads to. (So it is taken to be where no lines are known.)
+        The tests may be on several lines if the ``return`` is implicit: it has the line of the test then, and follows
+        what the test leads to. (Without lines it is taken to be implicit.)
         """
         if other in y.successors:
             return
@@ -275,13 +275,9 @@ class Reducer:
         return True
 
     def choice(self, x: Block, *arms: tuple[int, ast.expr]) -> tuple[str, tuple[ast.expr, ast.expr]]:
-        """Return kind and argument of the operation that chooses between two arms, each a block and its value.
+        """Return kind and argument of the operation that chooses between two arms, the one for true first.
 
         The arm whose code comes first is written first (``compiler_ifexp`` in compile.c).
-
-        Args:
-            x: ends in the test.
-            arms: where it is true, and where it is false.
         """
         (t, first), (f, second) = arms
         if self.cfg.order[f] < self.cfg.order[t] and not folds_not(x):
@@ -329,8 +325,7 @@ class Reducer:
     def value_bool_threaded(self, x: Block) -> bool:
         """Fold ``(a and b) or c`` as a value, where the test of ``a`` jumps to ``POP; c`` at once (3.14).
 
-        Versions before let it test the value of ``a and b`` again before they go there. In the middle of an expression
-        they jump, too.
+        Earlier versions do so in the middle of an expression only.
         """
         t, f = x.successors
         blocks = self.cfg.blocks
@@ -386,10 +381,9 @@ class Reducer:
         return self.single(id) and only_drops and block.successors == [goal]
 
     def goes_on_elsewhere(self, id: int) -> bool:
-        """Return whether a value is only dropped here, and other edges too lead to what comes then.
+        """Return whether a value is only dropped here, and other edges too lead to what follows.
 
-        So it is with ``b`` in ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11,
-        3.14).
+        This is ``b`` in ``(a or (c and d)) and b``, to which the tests of ``a`` and ``d`` jump (3.10, 3.11, 3.14).
         """
         block = self.cfg.blocks[id]
         if [op.kind for op in block.ops[:1]] != ["POP"]:
@@ -453,10 +447,7 @@ class Reducer:
         return one is None or other is None or one == other
 
     def common_tail(self, x: Block, a: Block, b: Block) -> bool:
-        """Make the end that two arms share (a copied exit, on one line) a block of its own.
-
-        ``f(x if c else y)`` before a ``return`` or in a ``raise``: each arm has the call, too.
-        """
+        """Make a block of the end that two arms share: ``f(x if c else y)`` before a ``return`` has two calls."""
         if not (self.reaches_below(a) and self.reaches_below(b)) and not on_one_line(x, a, b):
             return False
         size = 0
@@ -485,7 +476,7 @@ class Reducer:
     def in_one_place(self, a: Op, b: Op) -> bool:
         """Return whether two operations have one span, as copies have: ``f(x) if c else f(y)`` has two calls.
 
-        A load may be one with another (``LOAD_FAST_LOAD_FAST``, 3.13), and has that one's span then.
+        A load may be merged with another (``LOAD_FAST_LOAD_FAST``, 3.13), and has that one's span then.
         """
         one, other = (self.executor.scope.position(op.offset) for op in (a, b))
         return a.kind in ("CONST", "LOAD_FAST") or one is None or other is None or one == other
@@ -632,12 +623,7 @@ class Reducer:
         return True
 
     def drop_loop(self, head: int, before: Block) -> None:
-        """Drop a loop that nothing leads to any more.
-
-        Args:
-            head: its head.
-            before: the block that led there; where it goes now is behind the loop.
-        """
+        """Drop the loop at ``head``, to which nothing leads now; ``before`` led there and leads to what follows it."""
         cfg, (behind,) = self.cfg, before.successors
         loop = reachable(cfg.blocks, [head], lambda block: [id for id in block.successors if id != behind])
         if any(cfg.blocks[id].handler != before.handler for id in loop) or not loop.issuperset(
@@ -686,7 +672,7 @@ def effect_of(op: Op) -> tuple[int, int]:
 def folds_not(block: Block) -> bool:
     """Return whether a ``not`` would change the test a block ends with: it is folded into ``in`` and ``is``.
 
-    A jump on ``None`` is the same operations in either sense.
+    (Not for a test for ``None``.)
     """
     if not block.ops or block.ops[-1].kind not in ("IN", "IS"):
         return False

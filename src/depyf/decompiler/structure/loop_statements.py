@@ -58,10 +58,7 @@ def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -
 
 
 def body_without_return(walker: Walker, head: int) -> set[int]:
-    """Return the blocks that handle the item of a ``for`` that no edge leads back to.
-
-    These are all until its iterator is dropped.
-    """
+    """Return the blocks of a ``for`` that no edge leads back to: all until its iterator is dropped."""
     blocks = walker.cfg.blocks
     body = {head}
     work = [(blocks[head].successors[0], 1)] if blocks[head].end == "for" else []

@@ -95,15 +95,17 @@ def _break_in_while(statement: ast.While, scope: Scope) -> None:
     """Make ``while a: if not b: break`` of ``while a and b``, if ``b`` was the test of an ``if``."""
     test = _contrary(statement.test)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-        at = _statement_in([*map(negate, test.values)], test.values, scope, _WHILE, "if ")
+        outer, inner = list(map(negate, test.values)), test.values
+        at = next((at for at in range(1, len(inner))
+                   if begins_statement(scope, outer[0], outer[at - 1], inner[at], _WHILE, "if ")), 0)
         if at and not any(map(folds_not, test.values[:at])):
-            inner = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
+            leave = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
             statement.test = negate(part_of(test, 0, at))
-            statement.body.insert(0, inner)
+            statement.body.insert(0, leave)
 
 
 def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
-    """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` stands above the line of the ``assert``.
+    """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is on a line before the ``assert``.
 
     (*Certain*: its operations have the line on which it begins.)
     """
@@ -122,22 +124,6 @@ def _contrary(test: ast.expr) -> ast.expr:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return test.operand
     return test if any(map(folds_not, test.values if isinstance(test, ast.BoolOp) else ())) else negate(test)
-
-
-def _statement_in(
-    outer: list[ast.expr], inner: list[ast.expr], scope: Scope, keywords: tuple[str, ...], keyword: str,
-) -> int:
-    """Return the index of the first operand that was the test of a statement in that of those before it; 0 for none.
-
-    Args:
-        outer: the operands as they would be written in the outer statement.
-        inner: the same as they would be written in the inner one.
-        scope: the code object of the test.
-        keywords: what may stand before the outer test.
-        keyword: what stands before the inner one.
-    """
-    return next((at for at in range(1, len(inner))
-                 if begins_statement(scope, outer[0], outer[at - 1], inner[at], keywords, keyword)), 0)
 
 
 # --- Guards one after the other ------------------------------------------------------------

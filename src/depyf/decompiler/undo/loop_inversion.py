@@ -79,12 +79,7 @@ def _alike(cfg: RegionCfg) -> list[list[Block]]:
 
 
 def _repeated(blocks: list[Block], rough: Callable[[Block], object]) -> list[Block]:
-    """Return the blocks that are not known to be like no other: exact keys are for these alone.
-
-    Args:
-        blocks: to choose from.
-        rough: returns a key that is the same for blocks that are alike.
-    """
+    """Return the blocks that share a ``rough`` key with another: exact keys are for these alone."""
     if len(blocks) < 2:
         return []
     keys = list(map(rough, blocks))
@@ -123,10 +118,9 @@ def _loops(cfg: RegionCfg, group: list[Block]) -> bool:
 
 
 def _place(cfg: RegionCfg, id: int) -> object:
-    """Return a key of the place that a test leads to.
+    """Return a key of the place that a test leads to, equal for copies of one ``return None``.
 
-    Copies of one ``return None`` are one place, and so are copies of the edges through a test that has conditions in it
-    (``while (a or b) + c``), which merge in the rest of it.
+    It is also equal for copies of the edges through a test with conditions in it (``while (a or b) + c``).
     """
     block = cfg.blocks[id]
     if block.end == "jump" and block.ops and all(op.line is not None for op in block.ops):
@@ -170,11 +164,13 @@ def _common(a: Block, b: Block) -> int:
 
 
 def _merge_equal(cfg: RegionCfg) -> None:
-    """Make one of copies of what an exit does, on one line and leading to one place.
+    """Merge copies of what an exit does, on one line and leading to one place.
 
-    CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
-    and writes the end of a protected body on each exit of it.  Merged are blocks that only take values off the
-    stack, ends of bodies, whole ``return`` statements, and those of two arms of one expression.
+    CPython copies small blocks that leave the function (``inline_small_exit_blocks``), and writes the end of a
+    protected
+    body on each exit of it. Merged are blocks that only pop values, ends of bodies, whole ``return`` statements, and
+    those
+    of two arms of one expression.
     """
     blocks = cfg.blocks
     exits = [block for block in blocks.values()
@@ -236,10 +232,9 @@ def _rough_exit(block: Block) -> object:
 
 
 def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tuple[object, ...]]:
-    """Return blocks that only return what was computed in the protected body they leave.
+    """Return blocks that only return what was computed in the protected body they leave, each with a key.
 
-    That is ``return (a, b if c else d)`` in a ``try``. With each comes what tells that two of them are of one
-    expression: its test, and what both arms end in.
+    That is ``return (a, b if c else d)`` in a ``try``; the key is its test, and the operation in which both arms end.
     """
     blocks = cfg.blocks
     result: dict[int, tuple[object, ...]] = {}
@@ -258,9 +253,9 @@ def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tu
 
 
 def _split_returns(cfg: RegionCfg) -> None:
-    """Make a block of its own of a ``return`` that stands behind other statements and alone elsewhere.
+    """Split off a ``return`` that follows other statements in one block and is alone in another.
 
-    Where CPython copies a ``return``, the copy is joined to the statements that led to it (see :func:`_merge_equal`).
+    CPython joins a copied ``return`` to the statements that led to it (see :func:`_merge_equal`).
     """
     returns = [block for block in cfg.blocks.values() if block.end == "return" and block.ops]
     if len({len(block.ops) for block in returns}) < 2:
