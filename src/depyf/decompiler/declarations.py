@@ -76,11 +76,7 @@ class _Uses:
 
 
 def declarations(scope: CodeScope) -> list[ast.stmt]:
-    """Return the declarations at the beginning of a scope's body.
-
-    Args:
-        scope: what the body is of.
-    """
+    """Return the declarations at the beginning of a scope's body."""
     code = scope.code
     program = scope.program if scope.program is not None else canonicalise(code)
     graph = scope.options.graph(code)
@@ -189,7 +185,7 @@ def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stm
 
 
 def _declared_for_annotations(code: Code) -> Iterator[str]:
-    """Yield names that scopes of type parameters, bounds and aliases in a class take for globals at once.
+    """Yield names that scopes of type parameters, bounds and aliases in a class read as globals.
 
     Such a scope sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c).
     """
@@ -203,8 +199,7 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
 def _static_attributes(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     """Return stores to ``self.x`` that a dispatch loop does through other names.
 
-    3.13 lists the attributes that the functions of a class store to a variable called ``self`` in the class's
-    ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class`` in compile.c).
+    3.13 lists them in the class's ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class``).
     """
     if scope.code.version < (3, 13) or scope.options.tiers.of(scope.code) is not Tier.DISPATCH:
         return []
@@ -232,10 +227,7 @@ def _enclosing_local(scope: CodeScope, name: str) -> bool:
 
 
 def _bound_by_comprehensions(ops: Sequence[Op]) -> Iterator[Op]:
-    """Yield stores of comprehensions to variables outside of them.
-
-    A walrus in one binds a name of the function around it, where it is declared if it is no local.
-    """
+    """Yield stores of comprehensions (by walrus) to variables outside of them."""
     for op in ops:
         if type(op.arg) is Code and op.arg.name in BUILDS:
             inside = canonicalise(op.arg).ops
