@@ -124,14 +124,6 @@ def test_loop_without_positions():
     assert found.text.strip() == source.strip() and found.fidelity.value == "exact"
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="the compiler makes no fields of %")
-def test_percent_without_positions_where_no_text_is_an_f_string():
-    percent = "def f(a):\n    print('%r' % (a,), '%d' % a)\n"
-    texts = [decompile_code(Code.of(stripped(compile(source, "test", "exec"), "none"))).text
-             for source in (percent, percent + "\n\ndef g(a):\n    print(f'{a}')\n")]
-    assert "'%r' % (a,)" in texts[0] and "{a!r}" in texts[1]
-
-
 @COLUMNS
 def test_none_among_operands_is_no_pass():
     evidence = Evidence(code_of("def f(x):\n    if None in x:\n        x.go(None)\n    return x\n"))

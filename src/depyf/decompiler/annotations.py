@@ -42,13 +42,9 @@ _LOADS = frozenset({o.LOAD_NAME, o.LOAD_GLOBAL, o.LOAD_DEREF, o.LOAD_FAST})
 
 @dataclass
 class Annotation:
-    """One annotated name of a class or module.
+    """One annotated name (mangled) of a class or module, with the line of its statement.
 
-    Attributes:
-        name: as the program has it (mangled).
-        value: the annotation.
-        index: its number in ``__conditional_annotations__``; ``None`` if it always holds.
-        line: of the statement.
+    ``index`` is its number in ``__conditional_annotations__``; ``None`` if it is unconditional.
     """
 
     name: str
@@ -142,8 +138,9 @@ def _statements(code: Code, program: Program, parent: CodeScope) -> list[ast.stm
 def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int | None]]]:
     """Return the program of an annotation function in a form that can be lifted, and its annotations.
 
-    Its dictionary gets a name, and the tests of ``__conditional_annotations__`` are dropped. Of each annotation the
-    name, the number that was tested and the line are returned.
+    Its dictionary gets a name, and the tests of ``__conditional_annotations__`` are dropped. Each annotation has its
+    name,
+    the number that was tested, and its line.
     """
     ops = list(program.ops)
     dropped: set[int] = set()
@@ -174,10 +171,7 @@ def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int 
 
 
 def _without(program: Program, dropped: set[int], added: dict[int, Op] | None = None) -> Program:
-    """Return the program without some operations, and with others before some.
-
-    A jump to one goes to what is there now.
-    """
+    """Return the program without some operations, and with others before some; jumps go to what is there now."""
     places: list[int] = []
     ops: list[Op] = []
     for at, op in enumerate(program.ops):
@@ -196,10 +190,9 @@ def _without(program: Program, dropped: set[int], added: dict[int, Op] | None = 
 def placed(body: list[ast.stmt], annotations: list[Annotation], plain_name: Callable[[str], str]) -> list[ast.stmt]:
     """Return the body with the annotations that left no trace in it, in their order among the others.
 
-    An assignment to the name on the annotation's line becomes an annotated one; else the annotation stands by
-    itself, before what comes after it in the source. Either way it compiles to the same program: only the order
-    of annotations shows, and lines are only a hint. A numbered one that no statement reaches stood in code that
-    the compiler dropped.
+    An assignment to the name on the annotation's line becomes an annotated one; else the annotation is a statement,
+    before what follows it in the source. Both compile to the same program: only the order of annotations matters. A
+    numbered one that no statement reaches was in code that the compiler dropped.
     """
     homes = {node.number: stmt for stmt in body for node in nodes_of(stmt) if isinstance(node, NumberedAnnotation)}
     out = list(body)

@@ -25,12 +25,7 @@ _CELLS_OF_ANNOTATIONS = frozenset({"__classdict__", deferred.CONDITIONAL})
 
 @dataclass
 class Unfinished:
-    """The statements of a body, with what the compiler added to those of the author.
-
-    Attributes:
-        scope: what the body is of.
-        statements: of the body; the passes change them.
-    """
+    """The statements of a body, with those that the compiler added; the passes change them."""
 
     scope: CodeScope
     statements: list[ast.stmt]
@@ -107,14 +102,9 @@ def _is_text(value: ast.expr | None) -> TypeGuard[ast.Constant]:
 
 
 def _stored_by_compiler(code: Code, name: str, value: ast.expr | None, index: int, is_last: bool) -> bool:
-    """Return whether the compiler added the statement ``name = value`` of a class body.
+    """Return whether the compiler added the statement ``name = value`` at an index of a class body.
 
-    Args:
-        code: of the class.
-        name: the target.
-        value: the value.
-        index: of the statement.
-        is_last: it is one of the last two.
+    ``is_last``: it is one of the last two.
     """
     if name == "__type_params__":
         return isinstance(value, ast.Name) and value.id == ".type_params"
@@ -135,10 +125,7 @@ def _show_docstring(body: list[ast.stmt]) -> None:
 
 
 def future_imports(scope: CodeScope) -> list[ast.stmt]:
-    """Return the ``from __future__`` import that a module was compiled with.
-
-    It is for a text in which the module's own is no longer the first statement.
-    """
+    """Return the ``from __future__`` import of a module, for a text that does not begin with the module's own."""
     if scope.kind != "module" or not scope.code.flags & CO_FUTURE_ANNOTATIONS:
         return []
     return [ast.ImportFrom("__future__", [ast.alias("annotations", None)], 0)]
@@ -155,8 +142,9 @@ def _makes_annotations(stmt: ast.stmt) -> bool:
 def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     """Return an annotation for a body that makes ``__annotations__`` and puts nothing into it.
 
-    Its own were of ``(x): int``, or stood where nothing leads to. (Of such 3.14 keeps the cells that annotations would
-    need; those of a class are there as well where it has a method.)
+    Its annotations were of ``(x): int``, or in unreachable code. (Of such 3.14 keeps the cells; those of a class are
+    there
+    as well if it has a method.)
     """
     if not scope.annotates:
         return []

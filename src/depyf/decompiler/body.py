@@ -23,10 +23,10 @@ class Body:
         cfg: its control-flow graph, which the passes change.
         executor: runs operations symbolically.
         reducer: folds the control flow of expressions; set by that pass.
-        arranged: whether its statements are arranged as the line table tells.
+        arranged: whether its statements are arranged by the line table.
         has_patterns: whether patterns of ``match`` were found.
         search: chooses among the forms that the graph allows.
-        statements: what is written in the end.
+        statements: the result.
     """
 
     __slots__ = (

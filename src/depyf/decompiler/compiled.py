@@ -30,10 +30,7 @@ class CompiledScope(Scope):
         return position if position is not None and position.column is not None else None
 
     def line_of_jump(self, offset: int) -> int | None:
-        """Return the line of the jump behind the operation at a byte offset, before 3.11.
-
-        (It has the line of the statement then, not that of the operation, and there is nothing between the two.)
-        """
+        """Return the line of the jump after the operation at a byte offset; before 3.11 it is that of the statement."""
         return self.line(offset + 2) if offset >= 0 and self.code.version < (3, 11) else None
 
     def line(self, offset: int) -> int | None:
@@ -54,15 +51,10 @@ class CompiledScope(Scope):
         """Return whether the compiler makes ``"%s" % (x,)`` the operations of an f-string."""
         return self.code.version >= (3, 11)
 
-    def writes_percent(self) -> bool:
-        """Return whether the texts with fields of the module are mostly written with ``%``."""
-        return self.options.percent_style()
-
     def dropped_constant(self, node: ast.expr) -> ast.expr:
         """Write a constant that is evaluated and dropped.
 
-        A constant alone leaves nothing behind, or is a docstring. What does leave something is an f-string without
-        fields (before 3.12), and a constant that decides a condition (since 3.10).
+        Only an f-string without fields (before 3.12) and a constant that decides a condition (3.10) leave that.
         """
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and self.code.version < (3, 12):
             return ast.JoinedStr([node])
@@ -88,8 +80,8 @@ class CompiledScope(Scope):
     def looked_through(self, node: ast.expr) -> ast.expr:
         """Write what is iterated over or searched so that the compiler leaves it as it is.
 
-        A list becomes a tuple and a set of constants one constant (``fold_iter`` and ``fold_compare`` in ast_opt.c,
-        flowgraph.c of 3.14), unless it was part of a condition that is gone.
+        It makes a list a tuple, and a set of constants one constant (``fold_iter``, ``fold_compare`` in ast_opt.c;
+        flowgraph.c of 3.14).
         """
         if isinstance(node, LiteralSet):
             return node
@@ -103,8 +95,9 @@ class CompiledScope(Scope):
     def begins_a_line(self, node: OnItsLine) -> None:
         """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
 
-        ``(a or b) and c`` tests the value of ``a or b`` once more where its parts stand on another line than the whole
-        (CPython up to 3.11, flowgraph of 3.14; compile.c, ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
+        ``(a or b) and c`` tests the value of ``a or b`` again if its parts are on another line than the whole (CPython
+        up to
+        3.11; flowgraph of 3.14; ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
         """
         if not (3, 12) <= self.code.version < (3, 14):
             self.begins_another_line(node)
@@ -117,8 +110,7 @@ class CompiledScope(Scope):
     def dropped_comprehension(self, node: ast.expr, before: bool) -> ast.stmt:
         """Write a statement that drops the value of an inlined comprehension.
 
-        From 3.13 on a value is dropped before the variables of its inlined comprehension get their values back, unless
-        a jump led to where it is dropped; in 3.12 only as an annotation, where both are of one place
+        3.13 drops it before it restores the variables, unless a jump leads there; 3.12 only for an annotation
         (``apply_static_swaps`` in flowgraph.c).
         """
         if before and self.code.version < (3, 13):

@@ -40,24 +40,15 @@ def is_literal(value: Any) -> bool:
 def name_constants(program: Program) -> tuple[Program, dict[str, str]]:
     """Return the program with such constants as globals, and ``{name: what it stands for}``.
 
-    The given program comes back when there are none.
-
     Raises:
-        UnsupportedBytecode: written out, its constants would nest too deeply or be too much.
+        UnsupportedBytecode: its constants nest too deeply or are too large.
     """
     named, names, _ = _name_constants(program)
     return named, names
 
 
 def constant_values(code: CodeType) -> dict[str, Any]:
-    """Return the objects behind the names that the text of a code object has for its constants.
-
-    Args:
-        code: of the running interpreter.
-
-    Returns:
-        ``{name: object}``; for the cell of a variable an object of type :class:`CellOf`.
-    """
+    """Return ``{name: object}`` of the constants of a code object; for a cell a :class:`CellOf`."""
     _, _, values = _name_constants(canonicalise(Code.of(code)))
     return {name: value.origin if isinstance(value, Code) else value for name, value in values.items()}
 
@@ -135,10 +126,7 @@ def _subscripts(ops: list[Op], index: int) -> bool:
 
 
 def _builds_closure(ops: list[Op], index: int) -> bool:
-    """Return whether a cell goes into the closure of a function made next.
-
-    A cell that is only read or written through ``cell_contents`` counts, too.
-    """
+    """Return whether a cell goes into a closure next, or is used through ``cell_contents``."""
     after = ops[index + 1 : index + 2]
     if after and after[0].kind in (o.LOAD_ATTR, o.STORE_ATTR) and after[0].arg == "cell_contents":
         return True

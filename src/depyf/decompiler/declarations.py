@@ -76,11 +76,7 @@ class _Uses:
 
 
 def declarations(scope: CodeScope) -> list[ast.stmt]:
-    """Return the declarations at the beginning of a scope's body.
-
-    Args:
-        scope: what the body is of.
-    """
+    """Return the declarations at the beginning of a scope's body."""
     code = scope.code
     program = scope.program if scope.program is not None else canonicalise(code)
     graph = scope.options.graph(code)
@@ -127,7 +123,7 @@ def _dead(
     """Return statements for what the compiler counted, and dropped."""
     dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
     if scope.kind == "function":
-        dead += _lost_in_function(scope, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
+        dead += _lost_in_function(scope, uses) + _static_attributes(scope, shown)
         if scope.code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
             dead.append(ast.Expr(ast.Yield(None)))
     elif scope.kind == "class":
@@ -189,7 +185,7 @@ def _cells_of_comprehensions(scope: CodeScope, program: Program) -> list[ast.stm
 
 
 def _declared_for_annotations(code: Code) -> Iterator[str]:
-    """Yield names that scopes of type parameters, bounds and aliases in a class take for globals at once.
+    """Yield names that scopes of type parameters, bounds and aliases in a class read as globals.
 
     Such a scope sees the names of the class, unless they are declared there (``analyze_name`` in symtable.c).
     """
@@ -200,24 +196,10 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
         yield from (op.arg for op in canonicalise(current).ops if op.kind == "LOAD_GLOBAL")
 
 
-def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
-    """Return closures over cells that no function shares any more: the compiler dropped those that did."""
-    if not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
-        return []
-    if not scope.code.cellvars:
-        return []
-    captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
-    return [
-        ast.Expr(ast.Lambda(NO_ARGUMENTS, ast.Name(scope.plain_name(name), LOAD)))
-        for name in scope.code.cellvars if name not in captured and name.isidentifier()
-    ]
-
-
 def _static_attributes(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
     """Return stores to ``self.x`` that a dispatch loop does through other names.
 
-    3.13 lists the attributes that the functions of a class store to a variable called ``self`` in the class's
-    ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class`` in compile.c).
+    3.13 lists them in the class's ``__static_attributes__`` (``compiler_maybe_add_static_attribute_to_class``).
     """
     if scope.code.version < (3, 13) or scope.options.tiers.of(scope.code) is not Tier.DISPATCH:
         return []
@@ -245,10 +227,7 @@ def _enclosing_local(scope: CodeScope, name: str) -> bool:
 
 
 def _bound_by_comprehensions(ops: Sequence[Op]) -> Iterator[Op]:
-    """Yield stores of comprehensions to variables outside of them.
-
-    A walrus in one binds a name of the function around it, where it is declared if it is no local.
-    """
+    """Yield stores of comprehensions (by walrus) to variables outside of them."""
     for op in ops:
         if type(op.arg) is Code and op.arg.name in BUILDS:
             inside = canonicalise(op.arg).ops

@@ -26,11 +26,7 @@ SIMPLIFY, LIFT, STRUCTURE, EMIT, FALLBACK = Stage
 
 
 class CannotDecompile(Exception):
-    """The code cannot be written in the tier that is tried; the next tier is tried, and a note says why.
-
-    Attributes:
-        stage: which it does not fit.
-    """
+    """The code cannot be written in the tier that is tried; a note names the stage, and the next tier is tried."""
 
     def __init__(self, stage: Stage, message: str) -> None:
         super().__init__(message)
@@ -74,10 +70,7 @@ def why(error: Exception) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Return file and line of the innermost frame.
-
-    No source is read for it.
-    """
+    """Return file and line of the innermost frame, without reading source."""
     at = error.__traceback__
     while at is not None and at.tb_next is not None:
         at = at.tb_next

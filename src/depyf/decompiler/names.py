@@ -38,10 +38,10 @@ _LEAVES = frozenset({
 
 @cache
 def _fields(kind: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields of a type of node that are names written as they are, and those that hold nodes.
+    """Return the fields of a type of node that are names, and those that hold nodes.
 
     Raises:
-        CannotDecompile: it is an internal type that stands for a value or test until something is made of it.
+        CannotDecompile: the type is internal and has no text.
     """
     if kind.__module__ not in ("ast", "_ast", "builtins") and kind not in REFINEMENTS:
         raise CannotDecompile(EMIT, f"a {kind.__name__} is left in the tree")
@@ -127,8 +127,9 @@ def of_the_compiler(name: str) -> bool:
 def legal(name: str) -> str:
     """Return a name that can be written, for one that may not: ``_lambda_`` for ``<lambda>``.
 
-    Names that the compiler begins with a dot (``.0``, ``.defaults``) begin with two underscores, to stay apart from
-    those of a program; where they are words they end so too, as classes read them, which would mangle the name.
+    Names that the compiler begins with a dot (``.0``, ``.defaults``) begin with two underscores; where they are words
+    they
+    end so too, or a class would mangle them.
     """
     if is_name(name):
         return name
@@ -140,22 +141,14 @@ def legal(name: str) -> str:
 
 
 def checked(name: str) -> str:
-    """Return the name, if it can be written and is read as itself.
-
-    Raises:
-        CannotDecompile: it cannot.
-    """
+    """Return the name; raise CannotDecompile if it cannot be written, or is read as another."""
     if not is_name(name):
         raise CannotDecompile(EMIT, f"{shown(name)} is not a name")
     return name
 
 
 def checked_text(node: ast.expr) -> str:
-    """Return the text of an expression that is put into other text, where :func:`check` no longer sees it.
-
-    Raises:
-        CannotDecompile: it has none.
-    """
+    """Return the text of an expression that is put into other text, which :func:`check` does not see."""
     check(node)
     try:
         return unparse(node)
@@ -165,13 +158,7 @@ def checked_text(node: ast.expr) -> str:
 
 # --- Names that are not taken yet --------------------------------------------------------------------
 def free_name(wanted: str, taken: Container[str], first: int = 1) -> str:
-    """Return a name that is not taken: the wanted one, or that with a number appended.
-
-    Args:
-        wanted: the name.
-        taken: names that others have.
-        first: the number that is tried first.
-    """
+    """Return the wanted name, or that with the first free number from ``first`` on, so that it is not taken."""
     name = wanted
     for number in itertools.count(first):
         if name not in taken:

@@ -18,11 +18,7 @@ REFINEMENTS: set[type[ast.AST]] = set()
 
 
 def refinement(kind: type[Node]) -> type[Node]:
-    """Let a class of nodes go by the name of the one that it refines.
-
-    ``ast.unparse``, ``ast.dump`` and all ``NodeVisitor`` go by that name. (Its qualified name, which messages and
-    pickles use, stays.)
-    """
+    """Give a class of nodes the name of the one that it refines, by which visitors and ``ast.unparse`` go."""
     kind.__name__ = kind.__bases__[0].__name__
     REFINEMENTS.add(kind)
     return kind
@@ -37,10 +33,7 @@ def refined(node: ast.AST, kind: type[Node]) -> Node:
 
 # --- lines of statements ----------------------------------------------------------------------------
 def at_line(stmt: Statement, line: int | None) -> Statement:
-    """Give a statement its line of the source, and return it.
-
-    It keeps a line that is known already where ``line`` is ``None``.
-    """
+    """Give a statement its line of the source, unless that is ``None``, and return it."""
     if line is not None:
         stmt.lineno = line
     return stmt
@@ -52,9 +45,9 @@ def line_of(stmt: ast.stmt) -> int | None:
 
 
 def from_ops(stmt: Statement, first: int, last: int) -> Statement:
-    """Give a statement the byte offsets of the operations that it was made of, and return it.
+    """Give a statement the byte offsets of its first and last operation, and return it.
 
-    It is of no text yet: its columns are free to say so. ``last`` is the operation that wrote it.
+    (They are in its columns, which it does not need before it has a text.)
     """
     stmt.col_offset, stmt.end_col_offset = first, last
     return stmt
@@ -116,10 +109,7 @@ def all_statements(stmts: list[ast.stmt]) -> list[ast.stmt]:
 
 # --- order of expressions ---------------------------------------------------------------------------
 def order_of(expr: ast.expr) -> int:
-    """Return an expression's place in the order of evaluation; 0 if it was not evaluated by itself.
-
-    It is of no text yet: its column is free to say so, from where it is pushed on the stack.
-    """
+    """Return an expression's place in the order of evaluation, which is in its column; 0 if it has none."""
     return getattr(expr, "col_offset", 0)
 
 
@@ -131,10 +121,7 @@ def offset_of(expr: ast.expr) -> int:
 
 # --- constants --------------------------------------------------------------------------------------
 class Literal:
-    """An expression that stands for one constant of the program: ``(1, -2)`` for ``CONST (1, -2)``.
-
-    The compiler folds it with others beside it: see :mod:`depyf.decompiler.lift.operators`.
-    """
+    """An expression for one constant, ``(1, -2)``, which the compiler folds with others beside it."""
 
     literal: Any
 
@@ -202,10 +189,9 @@ class OneItem(ast.Tuple):
 
 @refinement
 class MergedDict(ast.Dict):
-    """A dictionary put together for the keyword arguments of a call: ``f(a=1, **b)``.
+    """A dictionary made for the keyword arguments of a call: ``f(a=1, **b)``.
 
-    Attributes:
-        parts: what it was made of, in order: keys with their values, and mappings.
+    ``parts`` has its keys with their values, and mappings, in order.
     """
 
     parts: list[list[tuple[ast.expr | None, ast.expr]] | ast.expr]
@@ -213,11 +199,9 @@ class MergedDict(ast.Dict):
 
 # --- texts with fields ------------------------------------------------------------------------------
 class Formatted:
-    """A text with fields, of which it is open whether it is part of a longer one.
+    """A text with fields that may be part of a longer one.
 
-    Attributes:
-        fields: the parts of it, as of an f-string.
-        percent: whether it was written with ``%``; ``None`` where nothing tells.
+    ``percent``: whether it was written with ``%``; ``None`` if unknown.
     """
 
     fields: list[ast.expr]
@@ -244,11 +228,7 @@ class PercentText(ast.BinOp, Formatted):
 
 # --- expressions with branches in them --------------------------------------------------------------
 class OnItsLine:
-    """An expression that may have to begin on a line of its own.
-
-    Attributes:
-        begins_a_line: no part of the text before it stands on its line.
-    """
+    """An expression that, if ``begins_a_line``, must be the first on a line."""
 
     begins_a_line = False
 
@@ -260,7 +240,7 @@ class FoldedBool(ast.BoolOp, OnItsLine):
     Attributes:
         folded: a further operand on the right, ``a and b and c``, becomes one of this.
         merged: it is a value, known where its edges merge, not only a test.
-        tested_again: the merged value is tested once more: as an operand it stays apart.
+        tested_again: the merged value is tested once more: as an operand it stays separate.
     """
 
     folded = True
@@ -285,11 +265,11 @@ def part_of(test: ast.BoolOp, start: int, end: int | None = None) -> ast.expr:
 
 
 class Comprehension(OnItsLine):
-    """A comprehension, with what it does to the variables around it.
+    """A comprehension, with its effect on the variables around it.
 
     Attributes:
         awaited: it is a coroutine: the program awaits it, and its text does not.
-        restored: the variables that an inlined one (3.12 on) sets aside and that have their values back by now.
+        restored: the variables that an inlined one (3.12) sets aside and has restored so far.
     """
 
     awaited = False
@@ -336,11 +316,7 @@ class AssertionErrorName(ast.Name):
 
 @refinement
 class UntestedAssert(ast.Assert):
-    """``assert False, message``: the failing edge of an ``assert``, until the branch to it brings the test.
-
-    ``if x: pass; else: raise AssertionError(y)``, where the name is an :class:`AssertionErrorName`, is
-    ``assert x, y``.
-    """
+    """``assert False, message``: the failing edge of an ``assert``, until the branch to it brings the test."""
 
     def __init__(self, message: ast.expr | None) -> None:
         super().__init__(ast.Constant(False), message)
@@ -364,11 +340,7 @@ class AnnotateDefinition(ast.Pass):
 # --- match ------------------------------------------------------------------------------------------
 @refinement
 class MatchOf(ast.Match):
-    """``match`` with the marker of its subject, by which further cases find it.
-
-    Attributes:
-        of: the :class:`~depyf.decompiler.lift.stack.Subject`.
-    """
+    """``match`` with the :class:`~depyf.decompiler.lift.stack.Subject` by which further cases find it."""
 
     def __init__(self, subject: ast.expr, cases: list[ast.match_case], of: object) -> None:
         super().__init__(subject, cases)
@@ -383,11 +355,7 @@ class AsText(ast.Name):
 
 # --- newer syntax -----------------------------------------------------------------------------------
 class Newer:
-    """A node whose name is text that older Pythons cannot read.
-
-    Attributes:
-        since: the first Python that can.
-    """
+    """A node whose name is text that Pythons before ``since`` cannot read."""
 
     since: tuple[int, int]
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..bytecode import operations as o
-from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..cfg.graph import Cfg
 from .structure.search import Search
@@ -18,18 +15,6 @@ if TYPE_CHECKING:
     from .passes import Trace
     from .scopes import CodeScope
 
-
-#: A field in a text that ``%`` has on its right.
-_FIELD = re.compile(r"%[-+#0 \d.*]*[a-zA-Z]|%\(")
-
-
-def percent_and_fields(code: Code) -> tuple[int, int]:
-    """Return how often a code object formats with ``%``, and the number of its fields without conversion."""
-    ops = canonicalise(code).ops
-    texts = sum(op.kind == o.CONST and isinstance(op.arg, str) and bool(_FIELD.search(op.arg)) for op in ops)
-    formats = [op.arg[0] for op in ops if op.kind == o.FORMAT]
-    operators = sum(op.kind == o.BINARY and op.arg == "%" for op in ops)
-    return min(texts, operators) + formats.count("s"), formats.count("")
 
 
 class Options:
@@ -63,20 +48,8 @@ class Options:
         self.unarranged: set[Code] = set()
         #: whether expressions were marked for :func:`~depyf.decompiler.emit.text.emit`
         self.has_marks = False
-        self._writes_percent: bool | None = None
         #: global names that are shown differently
         self.rename: dict[str, str] = {}
-
-    def percent_style(self) -> bool:
-        """Return whether texts with fields are written with ``%`` as far as they can be told apart.
-
-        An f-string mostly has a field without conversion, which ``%`` never makes. (Where no text has one and some are
-        made by ``%``, 38 of 49 texts that may be either were; in other modules 53 of 800.)
-        """
-        if self._writes_percent is None:
-            counts = [percent_and_fields(code) for code in self.tiers.names]
-            self._writes_percent = any(one for one, _ in counts) and not any(other for _, other in counts)
-        return self._writes_percent
 
     def graph(self, code: Code) -> Cfg | None:
         """Return the graph that stands in for the code's own, if one does."""

@@ -42,13 +42,7 @@ Subject = TypeVar("Subject")
 
 @dataclass(frozen=True)
 class Pass(Generic[Subject]):
-    """A named step.
-
-    Attributes:
-        name: in ``--stages`` and in tests.
-        run: changes the subject.
-        does: in one line, for people who read ``--stages``.
-    """
+    """A named step, which changes its subject; ``does`` says how, in one line of ``--stages``."""
 
     name: str
     run: Callable[[Subject], None]
@@ -151,11 +145,7 @@ def run(passes: Sequence[Pass[Subject]], subject: Subject, trace: Trace | None =
 
 @contextmanager
 def without(name: str) -> Iterator[None]:
-    """Leave a pass out while the context lasts.
-
-    Raises:
-        ValueError: there is no pass of this name.
-    """
+    """Leave a pass out while the context lasts; raise ValueError if there is none of this name."""
     names = [each.name for each in ALL]
     if name not in names:
         raise ValueError(f"{name!r} is not a pass; choose one of {', '.join(names)}")

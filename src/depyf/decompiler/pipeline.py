@@ -122,7 +122,8 @@ class _Job:
     """One decompilation.
 
     Code objects that cannot be written, compiled or proven get their next tier (:class:`Tier`) and all is written
-    again, until what is left is proven.
+    again,
+    until the rest is proven.
     """
 
     def __init__(
@@ -190,10 +191,10 @@ class _Job:
         self, facts: Facts | None, parameter_names: Mapping[str, Sequence[str]] | None, keep_variables: bool,
         rename: Mapping[str, str] | None,
     ) -> Cfg:
-        """Return the graph without torch.compile's list juggling; as it is where nothing could be done without facts.
+        """Return the graph without torch.compile's list juggling; without facts, the graph itself if that fails.
 
         Raises:
-            CannotDecompile, StackMismatch: with facts, what is known of them cannot be used.
+            CannotDecompile, StackMismatch: the facts cannot be used.
         """
         graph = build(self.program)
         work = Simplification(graph, parameter_names=parameter_names, keep_variables=keep_variables, rename=rename,
@@ -231,8 +232,7 @@ class _Job:
     def without_words(self, reason: str) -> bool:
         """Have the simplified program written without the user's words, and return whether that is another text.
 
-        Args:
-            reason: why the present text is not taken. (One with facts is given up only if its words are at fault.)
+        A text with facts is given up only if its words are at fault; ``reason`` says why the present one is not taken.
         """
         tier = self.tiers.of(self.code)
         if not self.can_fold or tier > Tier.SIMPLIFIED or tier is Tier.READABLE and self.runs is not None:
@@ -285,10 +285,7 @@ class _Job:
         return self.options.arrange_no_more(self.tiers.owner(code))
 
     def proven_otherwise(self, code: Code) -> bool:
-        """Look for another form of a function, so that it is the same program; the next text has it.
-
-        (Of a class or an expression there is no text of its own.)
-        """
+        """Look for another form of a function that is the same program; the next text has it."""
         if self.tiers.of(code) is not Tier.STRUCTURED or self.tiers.owner(code) is not code or not code.flags & 0x2:
             return False
         search = self.options.search(code)
@@ -313,8 +310,7 @@ class _Job:
     def blame(self, reason: str) -> None:
         """Give the code object its next tier because of which the whole could not be written or compiled.
 
-        It is the innermost one to which that happens alone. Where there is none (a class body is no text of its own),
-        the whole decides.
+        It is the innermost one that fails alone. Without one (a class body has no text alone), the whole decides.
         """
         code = self.at_fault()
         if code is not None:
@@ -332,11 +328,11 @@ class _Job:
                      and self.tiers.owner(code) is code and not self.can_be_written(code)), None)
 
     def enough(self, steps: list[Code], reason: str) -> list[tuple[Code, str]]:
-        """Return the steps of giving up after which the whole can be written, or shows what is at fault.
+        """Return the first demotions, outermost first, after which the whole can be written or shows what is at fault.
 
-        Each comes with what made it necessary. These are the first few, from the outermost on; how many is found by
-        doubling and halving. (A class may hold hundreds of functions.) Where the last of them is enough by itself, it
-        is the only one. Where all are not enough, all are returned.
+        Each has its reason. Their number is found by doubling and halving. (A class may hold hundreds of functions.) If
+        the
+        last is enough alone, it is the only one; if all are not enough, all are returned.
         """
         reasons = {0: reason}
 
@@ -361,10 +357,7 @@ class _Job:
         return [(code, reasons[known[bisect.bisect(known, at) - 1]]) for at, code in enumerate(steps[:number])]
 
     def trouble(self, steps: list[Code]) -> str:
-        """Return why the whole cannot be written if these are given up.
-
-        Empty if it can, or if it is known what is at fault.
-        """
+        """Return why the whole cannot be written after these demotions; empty if it can, or the fault is known."""
         with self.tiers.tried(steps):
             try:
                 self.written()

@@ -27,12 +27,7 @@ _NAMES_SHOWN = 8
 
 @dataclass
 class Renamed:
-    """A tree of code objects, of which every variable can be written.
-
-    Attributes:
-        code: the outermost.
-        names: ``{name of a variable: its new name}``; empty if nothing had to be changed.
-    """
+    """A tree of code objects, of which every variable can be written, and ``{old name: new name}``."""
 
     code: Code
     names: dict[str, str] = field(default_factory=dict)
@@ -71,11 +66,7 @@ class Renamed:
 
 
 def renamed(code: Code) -> Renamed:
-    """Return the tree of a code object with other names for variables that source cannot name.
-
-    Args:
-        code: the outermost code object; itself if all its variables can be written.
-    """
+    """Return the tree of a code object with other names for variables that source cannot name."""
     tree = _tree(code) if code.holds_code else [(code, False)]
     wrong: dict[str, None] = {}
     for each, mangles in tree:
@@ -101,11 +92,7 @@ def renamed(code: Code) -> Renamed:
 def can_be_a_variable(name: str, mangles: bool = False) -> bool:
     """Return whether a variable can be written under its name, or is one of the compiler's (``.0``).
 
-    Those have names of ours.
-
-    Args:
-        name: of the variable.
-        mangles: it stands in a class.
+    ``mangles``: it is in a class. (The compiler's get names from :func:`legal`.)
     """
     return not (mangles and is_private(name)) and (is_name(name) or of_the_compiler(name))
 

@@ -27,13 +27,13 @@ class Part:
 
     Attributes:
         name: qualified name (``Class.method``, ``f.<locals>.<lambda>``).
-        line: first line of the code object, as it says itself.
+        line: its first line.
         units: size of its bytecode, in code units of two bytes.
         fidelity: how its text relates to it.
         reason: why it is not exact; empty if it is.
         verdict: the proof, if there is one.
         recompiled: what the text compiles to.
-        code: the code object; ``None`` for a part that has no proof.
+        code: the code object; ``None`` for a part without a proof.
     """
 
     name: str

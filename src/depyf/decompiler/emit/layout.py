@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable
-from functools import singledispatch
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from ..dynamo.forms import NEW, SIDE_BY_SIDE
+from ..nodes import SCOPES, suites_of
 from ..unparse import unparse
 
 #: Columns of a line, as in the code of this project.
@@ -38,11 +38,11 @@ def laid_out(tree: ast.Module, width: int = WIDTH) -> str:
 
 def _write(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
     margin = " " * indent
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+    if isinstance(statement, SCOPES):
         _write_definition(statement, indent, width, lines)
     elif isinstance(statement, ast.If):
         _write_if(statement, "if", indent, width, lines)
-    elif _blocks(statement):
+    elif suites_of(statement):
         _write_blocks(statement, indent, width, lines)
     else:
         first, *inside = unparse(statement).splitlines()  # (lines of a string, if there is more than one)
@@ -143,19 +143,10 @@ def _filled(items: list[str], indent: int, width: int) -> list[str]:
     return [*lines, margin + line] if line else lines
 
 
-def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """Return the blocks of a compound statement, in order; none of a simple one."""
-    blocks: list[list[ast.stmt]] = [getattr(statement, name) for name in ("body", "orelse", "finalbody")
-                                    if getattr(statement, name, None)]
-    blocks[1:1] = [handler.body for handler in getattr(statement, "handlers", ())]
-    return blocks + [case.body for case in getattr(statement, "cases", ())]
-
-
 def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]) -> None:
     """Append the lines of a compound statement; its head is broken where it is too long."""
-    blocks = _blocks(statement)
-    alone = _without_blocks(statement)
-    written = [" " * indent + line for line in unparse(alone).splitlines()]
+    blocks = suites_of(statement)
+    written = [" " * indent + line for line in unparse(_without_blocks(statement)).splitlines()]
     head = _head(statement, indent, width) if len(written[0]) > width else []
     for line in [*head, *written[bool(head):]]:
         if line.strip() == "pass" and blocks:
@@ -165,19 +156,15 @@ def _write_blocks(statement: ast.stmt, indent: int, width: int, lines: list[str]
             lines.append(line)
 
 
-def _without_blocks(statement: ast.stmt) -> ast.stmt:
-    """Return a compound statement with only ``pass`` in its blocks."""
-    def empty(node: Any) -> Any:
-        alone = copy.copy(node)
-        for name in ("body", "orelse", "finalbody"):
-            if getattr(alone, name, None):
-                setattr(alone, name, [ast.Pass()])
-        return alone
-
-    alone: ast.stmt = empty(statement)
+def _without_blocks(node: Any) -> Any:
+    """Return a compound statement, or a handler or case of one, with only ``pass`` in its blocks."""
+    alone = copy.copy(node)
+    for name in ("body", "orelse", "finalbody"):
+        if getattr(alone, name, None):
+            setattr(alone, name, [ast.Pass()])
     for name in ("handlers", "cases"):
         if getattr(alone, name, None):
-            setattr(alone, name, list(map(empty, getattr(alone, name))))
+            setattr(alone, name, list(map(_without_blocks, getattr(alone, name))))
     return alone
 
 
@@ -211,38 +198,29 @@ def _is_text(statement: ast.stmt) -> bool:
 
 def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str] | None:
     """Return the lines of a simple statement whose value is broken; ``None`` for other statements."""
-    tail = ""
-    if isinstance(statement, ast.Assign):
-        head = "".join(f"{unparse(target)} = " for target in statement.targets)
-        value: ast.expr | None = statement.value
-    elif isinstance(statement, ast.AugAssign):
-        head, _, _ = unparse(statement).partition("= ")
-        head, value = head + "= ", statement.value
-    elif isinstance(statement, ast.AnnAssign) and statement.simple:
-        head = f"{unparse(statement.target)}: {unparse(statement.annotation)} = "
-        value = statement.value
-    elif isinstance(statement, ast.Return):
-        head, value = "return ", statement.value
-    elif isinstance(statement, ast.Raise):
-        head, value = "raise ", statement.exc
-        tail = f" from {unparse(statement.cause)}" if statement.cause is not None else ""
-    elif isinstance(statement, ast.Assert):
-        head, value = "assert ", statement.test
-        tail = f", {unparse(statement.msg)}" if statement.msg is not None else ""
-        if statement.msg is not None and indent + len(head) + len(unparse(value)) + 3 <= width:
-            head, value, tail = f"{head}{unparse(value)}, ", statement.msg, ""
-    elif isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.JoinedStr):
-        head, value = "", statement.value
-    elif isinstance(statement, ast.ImportFrom):
-        dots = "." * statement.level
-        names = [name.name + (f" as {name.asname}" if name.asname else "") for name in statement.names]
-        return [f"{' ' * indent}from {dots}{statement.module or ''} import (",
-                *_filled(names, indent + 4, width), f"{' ' * indent})"]
-    else:
+    text = unparse(statement)
+    start = -1
+    match statement:
+        case ast.Expr(ast.JoinedStr()):
+            return None
+        case ast.Assign(value=value) | ast.AugAssign(value=value) | ast.AnnAssign(value=value) \
+                | ast.Return(value) | ast.Expr(value):
+            start = len(text) - len(unparse(value)) if value is not None else -1
+        case ast.Raise(value):
+            start = len("raise ")
+        case ast.Assert(value, message):
+            start = len("assert ")
+            if message is not None and indent + start + len(unparse(value)) + len(", (") <= width:
+                value, start = message, len(text) - len(unparse(message))
+        case ast.ImportFrom():
+            names = [name.name + (f" as {name.asname}" if name.asname else "") for name in statement.names]
+            return [f"{' ' * indent}{text[:text.index(' import ')]} import (",
+                    *_filled(names, indent + 4, width), f"{' ' * indent})"]
+        case _:
+            return None
+    if value is None or not text.startswith(unparse(value), start):
         return None
-    if value is None:
-        return None
-    return _broken(value, " " * indent + head, tail, indent, width)
+    return _broken(value, " " * indent + text[:start], text[start + len(unparse(value)):], indent, width)
 
 
 def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
@@ -350,26 +328,27 @@ def _called_broken(node: ast.expr, head: str, tail: str, indent: int, width: int
 def _together(node: ast.expr) -> list[str]:
     """Return for each item of a broken call or tuple the key of its group: neighbours with an equal key share a line.
 
-    The parameters of one module stand together (``norm.weight, norm.bias,``), a tensor and its sizes
-    (``x.size(0), x,``), and keywords and entries with simple values (``hidden_states=None, attentions=None,``). An item
-    with an empty key stands alone.
+    Parameters of one module are grouped (``norm.weight, norm.bias,``), a tensor and its sizes (``x.size(0), x,``), and
+    keywords and entries with simple values (``hidden_states=None, attentions=None,``). An empty key is no group.
     """
-    if isinstance(node, ast.GeneratorExp):
-        return _together(node.generators[-1].iter)
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return list(map(_owner, node.elts))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == SIDE_BY_SIDE:
-        return ["simple"] * len(node.args)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == NEW:
-        # the class, and what an object of it holds
-        return ["class"] * len(node.args) + ["simple" if _is_simple(keyword.value) else "" for keyword in node.keywords]
-    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-        return _together(node.args[0])
-    if isinstance(node, ast.Call):
-        return [*map(_owner, node.args), *("simple" if _is_simple(keyword.value) else "" for keyword in node.keywords)]
-    if isinstance(node, ast.Dict):
-        return ["simple" if _is_simple(value) else "" for value in node.values]
-    return []
+    match node:
+        case ast.GeneratorExp():
+            return _together(node.generators[-1].iter)
+        case ast.Tuple() | ast.List():
+            return list(map(_owner, node.elts))
+        case ast.Dict():
+            return ["simple" if _is_simple(value) else "" for value in node.values]
+        case ast.Call(ast.Name(id=name)) if name == SIDE_BY_SIDE:
+            return ["simple"] * len(node.args)
+        case ast.Call(ast.Name(id=name)) if name == NEW:  # (the class, and the attributes of an object of it)
+            keys = ["class"] * len(node.args)
+        case ast.Call(args=[only], keywords=[]):
+            return _together(only)
+        case ast.Call():
+            keys = list(map(_owner, node.args))
+        case _:
+            return []
+    return [*keys, *("simple" if _is_simple(keyword.value) else "" for keyword in node.keywords)]
 
 
 def _is_simple(node: ast.expr) -> bool:
@@ -397,155 +376,98 @@ _Item = Callable[[str, str, int, int], list[str]]
 
 
 class _Parts(NamedTuple):
-    """The parts that an expression is broken into: what opens and closes it, its items, what stands behind each."""
+    """The parts that an expression is broken into: what opens and closes it, its items, what follows each item."""
 
     opening: str
     items: list[_Item]
     closing: str
     comma: str
 
-    def inside(self, head: str, tail: str) -> _Parts:
-        """Return these parts with ``head`` before what opens them and ``tail`` behind what closes them."""
-        return _Parts(head + self.opening, self.items, self.closing + tail, self.comma)
 
-
-@singledispatch
 def _parts(node: ast.expr) -> _Parts | None:
     """Return the parts that an expression is broken into; ``None`` where it cannot be broken."""
+    match node:
+        case ast.Call():
+            return _parts_of_call(node)
+        case ast.List() if node.elts:
+            return _Parts("[", _items(node.elts), "]", ",")
+        case ast.Set() if node.elts:
+            return _Parts("{", _items(node.elts), "}", ",")
+        case ast.Tuple() if node.elts:
+            return _Parts("(", _items(node.elts), ")", ",")
+        case ast.Dict() if node.keys:
+            return _Parts("{", list(map(_entry, node.keys, node.values)), "}", ",")
+        case ast.GeneratorExp(generators=[*around, ast.comprehension(iter=ast.Tuple() as items, ifs=[]) as last]) \
+                if items.elts:
+            # ``(value for layer in self.layers for value in (`` on one line, each item on a line
+            loops = [*around, ast.comprehension(last.target, ast.Name("_"), [], 0)]
+            head = unparse(ast.GeneratorExp(node.elt, loops))[:-2]
+            return _Parts(f"{head}(", _items(items.elts), "))", ",")
+        case ast.GeneratorExp():
+            return _Parts("(", _comprehension(node), ")", "")
+        case ast.ListComp():
+            return _Parts("[", _comprehension(node), "]", "")
+        case ast.SetComp():
+            return _Parts("{", _comprehension(node), "}", "")
+        case ast.DictComp():
+            return _Parts("{", [_entry(node.key, node.value), *map(_loop, node.generators)], "}", "")
+        case ast.Attribute():
+            return _inside("", _parts(node.value), f".{node.attr}")
+        case ast.Subscript(slice=ast.Constant()):
+            return _inside("", _parts(node.value), f"[{unparse(node.slice)}]")
+        case ast.Subscript():
+            is_tuple = isinstance(node.slice, ast.Tuple)
+            elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
+            return _Parts(f"{_called(node.value)}[", _items(elements), "]", "," if is_tuple else "")
+        case ast.BinOp():
+            operator = unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
+            return _Parts("(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", "")
+        case ast.BoolOp():
+            word = "and" if isinstance(node.op, ast.And) else "or"
+            first, *rest = node.values
+            return _Parts("(", [_operand(first, ""), *(_operand(each, f"{word} ") for each in rest)], ")", "")
+        case ast.Compare():
+            words = [unparse(ast.Compare(ast.Name("a"), [each], [ast.Name("b")]))[2:-1] for each in node.ops]
+            return _Parts("(", [_operand(node.left, ""), *map(_operand, node.comparators, words)], ")", "")
+        case ast.IfExp():
+            operands = [_operand(node.body, ""), _operand(node.test, "if "), _operand(node.orelse, "else ")]
+            return _Parts("(", operands, ")", "")
+        case ast.UnaryOp(op=ast.Not()):
+            return _inside("not ", _parts(node.operand), "")
     return None
 
 
-@_parts.register
-def _(node: ast.Call) -> _Parts | None:
+def _parts_of_call(node: ast.Call) -> _Parts | None:
     called = _called(node.func)
-    only = node.args[0] if len(node.args) == 1 and not node.keywords else None
-    if isinstance(only, ast.GeneratorExp):
-        return _Parts(f"{called}(", _comprehension(only), ")", "")
-    if isinstance(only, (ast.Dict, ast.List, ast.Tuple)):
-        hugged = _parts(only)
-        if hugged is not None:
-            return hugged.inside(f"{called}(", ")")
-    items = [*map(_plain, node.args), *map(_keyword, node.keywords)]
-    if items:
-        return _Parts(f"{called}(", items, ")", ",")
-    owner = _parts(node.func)
-    return None if owner is None else owner.inside("", "()")
+    match node:
+        case ast.Call(args=[ast.GeneratorExp() as only], keywords=[]):
+            return _Parts(f"{called}(", _comprehension(only), ")", "")
+        case ast.Call(args=[ast.Dict() | ast.List() | ast.Tuple() as only], keywords=[]) if (hugged := _parts(only)):
+            return _inside(f"{called}(", hugged, ")")
+    items = _items(node.args)
+    items += [_item(each.value, "**" if each.arg is None else f"{each.arg}=") for each in node.keywords]
+    return _Parts(f"{called}(", items, ")", ",") if items else _inside("", _parts(node.func), "()")
 
 
-def _display(brackets: str, items: list[_Item]) -> _Parts | None:
-    return _Parts(brackets[0], items, brackets[1], ",") if items else None
-
-
-@_parts.register
-def _(node: ast.List) -> _Parts | None:
-    return _display("[]", list(map(_plain, node.elts)))
-
-
-@_parts.register
-def _(node: ast.Set) -> _Parts | None:
-    return _display("{}", list(map(_plain, node.elts)))
-
-
-@_parts.register
-def _(node: ast.Tuple) -> _Parts | None:
-    return _display("()", list(map(_plain, node.elts)))
-
-
-@_parts.register
-def _(node: ast.Dict) -> _Parts | None:
-    return _display("{}", list(map(_entry, node.keys, node.values)))
-
-
-@_parts.register
-def _(node: ast.GeneratorExp) -> _Parts:
-    last = node.generators[-1]
-    if isinstance(last.iter, ast.Tuple) and last.iter.elts and not last.ifs:
-        # ``(value for layer in self.layers for value in (`` on one line, the items on lines of their own
-        head = unparse(ast.GeneratorExp(node.elt, [
-            *node.generators[:-1], ast.comprehension(last.target, ast.Name("_"), [], 0)]))[:-2]
-        return _Parts(f"{head}(", list(map(_plain, last.iter.elts)), "))", ",")
-    return _Parts("(", _comprehension(node), ")", "")
-
-
-@_parts.register
-def _(node: ast.ListComp) -> _Parts:
-    return _Parts("[", _comprehension(node), "]", "")
-
-
-@_parts.register
-def _(node: ast.SetComp) -> _Parts:
-    return _Parts("{", _comprehension(node), "}", "")
-
-
-@_parts.register
-def _(node: ast.DictComp) -> _Parts:
-    return _Parts("{", [_entry(node.key, node.value), *map(_loop, node.generators)], "}", "")
-
-
-@_parts.register
-def _(node: ast.Subscript) -> _Parts | None:
-    if isinstance(node.slice, ast.Constant):
-        owner = _parts(node.value)
-        return None if owner is None else owner.inside("", f"[{unparse(node.slice)}]")
-    elements = node.slice.elts if isinstance(node.slice, ast.Tuple) and node.slice.elts else [node.slice]
-    comma = "," if isinstance(node.slice, ast.Tuple) else ""
-    return _Parts(f"{_called(node.value)}[", list(map(_plain, elements)), "]", comma)
-
-
-@_parts.register
-def _(node: ast.Attribute) -> _Parts | None:
-    owner = _parts(node.value)
-    return None if owner is None else owner.inside("", f".{node.attr}")
-
-
-@_parts.register
-def _(node: ast.BinOp) -> _Parts:
-    operator = unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b"))).split()[1]
-    return _Parts("(", [_grouped(node, node.left, ""), _grouped(node, node.right, f"{operator} ")], ")", "")
-
-
-@_parts.register
-def _(node: ast.BoolOp) -> _Parts:
-    word = "and" if isinstance(node.op, ast.And) else "or"
-    first, *rest = node.values
-    return _Parts("(", [_operand(first, ""), *(_operand(each, f"{word} ") for each in rest)], ")", "")
-
-
-@_parts.register
-def _(node: ast.Compare) -> _Parts:
-    words = [ast.unparse(ast.Compare(ast.Name("a"), [each], [ast.Name("b")]))[2:-1] for each in node.ops]
-    return _Parts("(", [_operand(node.left, ""), *map(_operand, node.comparators, words)], ")", "")
-
-
-@_parts.register
-def _(node: ast.IfExp) -> _Parts:
-    return _Parts("(", [_operand(node.body, ""), _operand(node.test, "if "), _operand(node.orelse, "else ")], ")", "")
-
-
-@_parts.register
-def _(node: ast.UnaryOp) -> _Parts | None:
-    operand = _parts(node.operand) if isinstance(node.op, ast.Not) else None
-    return None if operand is None else operand.inside("not ", "")
+def _inside(head: str, parts: _Parts | None, tail: str) -> _Parts | None:
+    """Return parts with ``head`` before what opens them and ``tail`` after what closes them."""
+    return None if parts is None else parts._replace(opening=head + parts.opening, closing=parts.closing + tail)
 
 
 def _called(function: ast.expr) -> str:
     return unparse(ast.Call(function, [], []))[:-2]
 
 
-def _plain(node: ast.expr) -> _Item:
-    if isinstance(node, ast.Starred):
-        return lambda head, tail, indent, width: _broken(node.value, head + "*", tail, indent, width)
-    return lambda head, tail, indent, width: _broken(node, head, tail, indent, width)
+def _item(node: ast.expr, prefix: str = "") -> _Item:
+    return lambda head, tail, indent, width: _broken(node, head + prefix, tail, indent, width)
 
 
-def _keyword(keyword: ast.keyword) -> _Item:
-    name = "**" if keyword.arg is None else f"{keyword.arg}="
-    return lambda head, tail, indent, width: _broken(keyword.value, head + name, tail, indent, width)
+def _items(nodes: Iterable[ast.expr]) -> list[_Item]:
+    return [_item(node.value, "*") if isinstance(node, ast.Starred) else _item(node) for node in nodes]
 
 
 def _entry(key: ast.expr | None, value: ast.expr) -> _Item:
-    name = "**" if key is None else f"{unparse(key)}: "
-    return lambda head, tail, indent, width: _broken(value, head + name, tail, indent, width)
+    return _item(value, "**" if key is None else f"{unparse(key)}: ")
 
 
 def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
@@ -554,7 +476,7 @@ def _grouped(outer: ast.BinOp, node: ast.expr, word: str) -> _Item:
     pair = ast.BinOp(node, outer.op, other) if node is outer.left else ast.BinOp(other, outer.op, node)
     alone = unparse(node)
     if alone in unparse(pair) and f"({alone})" not in unparse(pair):
-        return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
+        return _item(node, word)
     return _in_parentheses(node, word)
 
 
@@ -573,15 +495,12 @@ def _operand(node: ast.expr, word: str) -> _Item:
     if isinstance(node, (ast.BoolOp, ast.Compare, ast.IfExp, ast.Lambda, ast.NamedExpr)) or \
             isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return _in_parentheses(node, word)
-    return lambda head, tail, indent, width: _broken(node, head + word, tail, indent, width)
+    return _item(node, word)
 
 
 def _comprehension(node: ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[_Item]:
-    """Return the items of a comprehension: the element, and each ``for`` on a line of its own."""
-    items: list[_Item] = [_plain(node.elt)]
-    for loop in node.generators:
-        items.append(_loop(loop))
-    return items
+    """Return the items of a comprehension: the element, and each ``for`` on a line."""
+    return [*_items([node.elt]), *map(_loop, node.generators)]
 
 
 def _loop(loop: ast.comprehension) -> _Item:

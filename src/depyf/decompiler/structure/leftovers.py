@@ -28,11 +28,7 @@ _WORDS = {"BREAK_LOOP": "break", "CONTINUE_LOOP": "continue", "JUMP_FORWARD": "p
 
 
 class Leftovers:
-    """What is left in one code object.
-
-    Attributes:
-        last: byte offset of its last instruction.
-    """
+    """The unreachable instructions of one code object, and the byte offset of its last instruction."""
 
     def __init__(self, instructions: list[Instruction]) -> None:
         self._instructions = instructions
@@ -57,15 +53,12 @@ class Leftovers:
         return unreached
 
     def jump_behind(self, offset: int, is_jump: bool, end: int) -> int | None:
-        """Return where the jump leads that is left behind a suite which control never falls out of.
+        """Return the target of the unreachable jump after a suite that control never falls out of, if any.
 
         Args:
-            offset: of the last instruction that is known of the suite.
-            is_jump: whether a ``break`` or ``continue`` comes behind it.
+            offset: of the last known instruction of the suite.
+            is_jump: whether a ``break`` or ``continue`` follows it.
             end: the offset before which the suite ends.
-
-        Returns:
-            a byte offset; ``None`` where no jump is left.
         """
         found: int | None = None
         for at in range(self._index.get(offset, len(self._instructions)) + 1, self._index.get(end, 0)):
@@ -88,24 +81,16 @@ class Leftovers:
         return found
 
     def ends_by_itself(self, offset: int) -> bool:
-        """Return whether the ``return None`` at a byte offset is the compiler's own, at the end of the function.
-
-        It begins no line, where a statement does.
-        """
+        """Return whether the ``return None`` at a byte offset is the implicit one: it begins no line."""
         if offset != self.last or len(self._instructions) < 3:
             return False
         before, value = self._instructions[-3:-1]
         return value.line == before.line
 
-    def is_last(self, offset: int) -> bool:
-        """Return whether nothing is left behind the last instruction that something leads to."""
-        return offset == self.last
-
     def words(self) -> dict[int, str]:
-        """Return the lines that end in a jump or ``return``, and the one-word statement that this is there.
+        """Return the lines that end in a jump or ``return``, each with its statement of one word; empty if unclear.
 
-        ``pass`` is the jump over an ``else``, or the end of a handler; behind a ``continue`` in it that is left. It is
-        empty where it may be several.
+        ``pass`` is the jump over an ``else``, or the end of a handler.
         """
         result: dict[int, str] = {}
         for at, each in enumerate(self._instructions):
@@ -123,13 +108,9 @@ class Leftovers:
 
 
 def one_line_guards(instructions: list[Instruction]) -> dict[int, str]:
-    """Return the lines on which a test is followed by an exit that it jumps over, as in ``if a: return``.
+    """Return ``{line: word or ""}`` of the lines with a test and an exit that it jumps over, as in ``if a: return``.
 
-    Args:
-        instructions: of code of 3.10 and before: blocks stand in the order of the source.
-
-    Returns:
-        ``{line: the statement of one word, or ""}``.
+    The instructions are of 3.10 and before: blocks are in the order of the source.
     """
     found: dict[int, str] = {}
     for at, each in enumerate(instructions):

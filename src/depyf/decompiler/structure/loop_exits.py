@@ -31,10 +31,10 @@ class Loop:
     Attributes:
         head: its first block.
         body: its blocks, with those in it that never lead back.
-        normal_exit: where it goes when it ends by itself; ``None`` where it does not.
+        normal_exit: where it goes when it ends by itself; ``None`` if it does not.
         follow: where the statements around it end.
         frame: the construct around it.
-        has_else: whether what it does when it ends by itself is known to be indented: an ``else``.
+        has_else: whether columns say that what follows ``normal_exit`` is an ``else``.
     """
 
     head: int
@@ -71,11 +71,9 @@ def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set
 
 # --- what the edges out of a loop tell ------------------------------------------------------------------
 class _Edges:
-    """The places that the edges out of a loop lead to, once what is inside the loop is left.
+    """The targets of the edges out of a loop, once what is inside the loop is left.
 
-    Attributes:
-        targets: all of them.
-        strong: those that only a ``break`` leads to, as far as the path there tells.
+    Those in ``strong`` are reached by ``break`` only, as far as the path says.
     """
 
     def __init__(self, walker: Walker, loop: Loop) -> None:
@@ -84,8 +82,6 @@ class _Edges:
         self.targets: list[int] = []
         self.strong: list[int] = []
         blocks = walker.cfg.blocks
-        self._inner = {other for other in loop.body & walker.analysis.loops.keys()
-                       if other != loop.head and blocks[other].end == "for"}
         for id in loop.body:
             for succ in blocks[id].successors:
                 if succ not in loop.body:
@@ -119,8 +115,6 @@ class _Edges:
                 return
             if not _returns_at_once(goal):
                 self.strong.append(target)
-        elif self._keeps_inner_iterator(id, succ):
-            return
         elif target != succ and blocks[loop.head].end == "branch" and (goal.end != "return" or len(goal.ops) > 1):
             self.strong.append(target)  # no statement stands on an exit of a body, or of a handler
         if not (id == loop.head and succ == loop.normal_exit):
@@ -132,11 +126,6 @@ class _Edges:
         while blocks[at].successors[0] != target:
             at = blocks[at].successors[0]
         blocks[at].successors[0] = normal_exit
-
-    def _keeps_inner_iterator(self, id: int, succ: int) -> bool:
-        """Return whether the iterator of a loop in this one is still there: the edge is none of this loop's."""
-        loops, blocks = self.walker.analysis.loops, self.walker.cfg.blocks
-        return any(id in loops[other] and succ != blocks[other].successors[1] for other in self._inner)
 
 
 def skip_unwinding(walker: Walker, id: int, head: int) -> int:
@@ -202,10 +191,7 @@ def _breaks_late(block: Block, goal: Block) -> bool:
 
 
 def _returns_at_once(goal: Block) -> bool:
-    """Return whether a ``return`` may have dropped the iterator before this block.
-
-    It computes its value before that, unless it is a constant.
-    """
+    """Return whether a ``return`` of a constant, or of a computed value, may have dropped the iterator before."""
     return goal.end == "return" and [op.kind for op in goal.ops] in ([], ["CONST"])
 
 
@@ -244,10 +230,7 @@ def is_small_exit(walker: Walker, id: int) -> bool:
 
 # --- the likeliest -------------------------------------------------------------------------------------
 def _outermost(walker: Walker, loop: Loop, chosen: int | None) -> int | None:
-    """Return the chosen exit, or an end of the loop around.
-
-    To those only ``break`` leads from inside, or a ``return`` of its own.
-    """
+    """Return the chosen exit, or an end of a loop around: only ``break`` leads there from inside."""
     blocks, body = walker.cfg.blocks, loop.body
     ends = {
         end for end in outer_ends(loop.frame, None)
@@ -321,13 +304,10 @@ def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int
         if id not in candidates and len(analysis.preds[id]) > 1 and analysis.dominates(loop.head, id)
     ]
     reached_from = [reach(walker, [id], avoid) for id in candidates]
-    goes_on = _leading_to(analysis, region, [
-        id for id in region
-        if not analysis.dominates(loop.head, id) or any(succ in ends for succ in blocks[id].successors)])
 
-    def rank(id: int) -> tuple[bool, bool, bool, int, int, int]:
+    def rank(id: int) -> tuple[bool, bool, int, int, int]:
         leading = sum(id in region for region in reached_from)
-        return (id in goes_on, blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
+        return (blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
                 -analysis.tree.number[id])
 
     return max(candidates + merged, key=rank)
@@ -338,18 +318,6 @@ def _is_all_behind(analysis: Analysis, loop: Loop, id: int) -> bool:
     blocks = analysis.cfg.blocks
     return id not in loop.body and analysis.dominates(loop.head, id) and analysis.weight[loop.head] == (
         analysis.weight[id] + sum(1 + len(blocks[each].ops) for each in loop.body))
-
-
-def _leading_to(analysis: Analysis, region: set[int], goals: list[int]) -> set[int]:
-    """Return the blocks of a region from which control can come to one of ``goals`` inside of it."""
-    seen = set(goals)
-    work = list(goals)
-    while work:
-        for id in analysis.preds[work.pop()]:
-            if id in region and id not in seen:
-                seen.add(id)
-                work.append(id)
-    return seen
 
 
 # --- Where loops are, and the places that they lead to ---------------------------------------
@@ -368,10 +336,10 @@ _HEADS = ("GET_ITER", "GET_AITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
 def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], ends: set[int]) -> set[int]:
-    """Return the blocks among ``candidates`` that are in a loop or in its ``else``.
+    """Return the blocks among ``candidates`` that are in a loop, or in its ``else``, by line and column.
 
     Args:
-        walker: knows the graph, and the facts.
+        walker: knows the graph, and the evidence.
         body: the blocks of the loop.
         candidates: blocks that it leads to.
         ends: where the loops around it begin and end.
@@ -426,13 +394,7 @@ def _start(
 ) -> tuple[int | None, int | None]:
     """Return the line and column at which the first statement of a block begins; of ``try``, of the first in it.
 
-    Args:
-        walker: knows the graph.
-        evidence: the facts.
-        id: of the block.
-        avoid: blocks that are no part of the statement.
-        indentation: any column left of it does for those that are (``None``: none is asked for), so that not all that
-            comes behind a loop is looked at.
+    ``avoid`` has the blocks that are no part of the statement. The search ends at a column left of ``indentation``.
     """
     block = walker.cfg.blocks[id]
     ops = _statement_ops(block)

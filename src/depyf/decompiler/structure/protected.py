@@ -25,7 +25,7 @@ class Protected:
 
     Attributes:
         region: its handler.
-        entered: the loop head that it begins with, where that loop is being written.
+        entered: the loop head that it begins with, if that loop is being written.
         leaves: the blocks in which control leaves it.
         targets: where these lead, each once.
     """
@@ -203,10 +203,7 @@ def _where_they_meet(walker: Walker, normal: int, after_handlers: int, cursor: C
 
 # --- handlers -------------------------------------------------------------------------------------------
 def handler_ends(walker: Walker, region: int) -> list[int]:
-    """Return the blocks in which a running handler of ``region`` ends.
-
-    Other handlers may run inside it.
-    """
+    """Return the blocks in which a running handler of ``region`` ends; other handlers may run inside it."""
     blocks = walker.cfg.blocks
     around = walker.cfg.handlers_around(blocks[region].handler)
     result = []

@@ -31,11 +31,7 @@ class Search:
     """
 
     def __init__(self, size: int = 0) -> None:
-        """Begin with the first attempt.
-
-        Args:
-            size: of the body, in instructions.
-        """
+        """Begin with the first attempt at a body of ``size`` instructions."""
         self._left = max(2, min(_MOST_ATTEMPTS, _MOST_INSTRUCTIONS // max(size, 1))) - 1
         #: The number of candidates at each place of the first attempt.
         self._counts: list[int] = []
@@ -51,11 +47,7 @@ class Search:
             self._counts.clear()
 
     def choose(self, candidates: Sequence[T]) -> T:
-        """Return the candidate that this attempt takes at the place at hand.
-
-        Args:
-            candidates: at least one, the likeliest first.
-        """
+        """Return the candidate (the likeliest is first) that this attempt takes at the place at hand."""
         place = self._place
         self._place += 1
         if self._plans is None:

@@ -23,10 +23,7 @@ from ..structure.region_cfg import NOWHERE, RegionCfg, handler_steps, same_op, s
 
 
 class _Members:
-    """Blocks by region.
-
-    While copies are cut blocks are added, but none moves to another region.
-    """
+    """Blocks by region. Cutting copies adds blocks, but moves none to another region."""
 
     def __init__(self, cfg: RegionCfg) -> None:
         self.cfg = cfg
@@ -293,11 +290,7 @@ class _Copy:
         self._steps = 0
 
     def compare(self, start: int) -> None:
-        """Walk all paths through the clean-up and the copy.
-
-        Raises:
-            CannotDecompile: they are not copies.
-        """
+        """Walk all paths through the clean-up and the copy; raise CannotDecompile if they differ."""
         self._pending.append((self.region, 1, start, 0))
         seen: set[tuple[int, int, int, int]] = set()
         while self._pending or (self._withs and not self.ends):
@@ -312,14 +305,7 @@ class _Copy:
                 raise CannotDecompile(STRUCTURE, "a finally that is too large")
 
     def _compare_from(self, h: int, i: int, c: int, j: int) -> None:
-        """Compare the two until the path ends or parts.
-
-        Args:
-            h: block in the clean-up.
-            i: index of the operation in it.
-            c: block in the copy.
-            j: index of the operation in it.
-        """
+        """Compare block ``h`` of the clean-up from operation ``i`` on with block ``c`` of the copy from ``j`` on."""
         while True:
             self._steps += 1
             if self._steps > 20000:

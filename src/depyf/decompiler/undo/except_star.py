@@ -93,12 +93,7 @@ def _forgets(ops: list[Op]) -> bool:
 
 
 class _Statement:
-    """One ``except*`` while it is rewritten.
-
-    Args:
-        cfg: the graph.
-        handler: id of its handler.
-    """
+    """One ``except*`` while it is rewritten, by its handler."""
 
     def __init__(self, cfg: RegionCfg, handler: int) -> None:
         self.cfg = cfg

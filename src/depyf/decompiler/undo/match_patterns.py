@@ -89,13 +89,7 @@ class Value:
 
 
 class Case:
-    """The argument of ``CASE``.
-
-    Attributes:
-        pattern: of the case.
-        keeps: whether the subject stays on the stack.
-        never: whether a guard that the compiler has decided lets the case never succeed.
-    """
+    """The argument of ``CASE``: its pattern, whether the subject stays on the stack, whether a guard is never true."""
 
     def __init__(self, pattern: Value, keeps: bool, never: bool = False) -> None:
         self.pattern = pattern
@@ -538,10 +532,9 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
 
 
 def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
-    """Split off the block that the guard of a pattern that always matches leads to when it fails, and return it.
+    """Split off the block to which a failed guard of a pattern that always matches leads, and return it.
 
-    Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
-    case begins with it.
+    The guard leaves the values below it alone. On success the subject is popped; on failure the next case begins.
     """
     failure: _Place | None = None
     succeeds = False
@@ -578,9 +571,9 @@ _IN_GUARDS = {"branch": (-1, -1), "jump": (0,), "for": (1, -1)}
 
 
 def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]:
-    """Return the index of the first operation that takes, or looks at, what lay on the stack before, if one does.
+    """Return the index of the first operation that uses a value from before ``start``, and of its first operand.
 
-    That of the first which makes what this one needs; and how much more lies on the stack at the end.
+    The last item is the change of the depth of the stack.
     """
     begins = start
     for index in range(start, len(ops)):
