@@ -193,14 +193,16 @@ class _InFunction(Observation):
             f"{self.watch.condition.name} already when the graph was called; no line of the graph is at fault for "
             f"that\n  {described(name, value, self.watch.condition)}{_callers()}")
 
-    def _stop_at(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]) -> bool:
+    def _stop_at(self, step: Step, bad: Sequence[tuple[str, Any]], reads: Sequence[Any]) -> bool:
         """Stop at a line that is at fault: raise, or report it and pause in the frame."""
         origin = self.origins.at(step.line)
         if self.watch.condition.is_literal(step.literals | origin.literals):
             return False
-        message = self._message(step, origin, bad, reads)
+        names = tuple(name for name, _ in bad)
+        inputs = [(name, value) for name, value in zip(step.reads, reads) if name not in names]
+        message = self._message(step, origin, bad, inputs)
         if not self.watch.can_pause():
-            raise BadValueFound(message, self.linked, step.line, tuple(name for name, _ in bad), origin)
+            raise BadValueFound(message, self.linked, step.line, names, origin)
         if not self.watch.once(("found", self.linked.path, step.line)):
             return False
         say(f"depyf: {message}")
@@ -208,7 +210,7 @@ class _InFunction(Observation):
         return True
 
     def _message(
-        self, step: Step, origin: Origin, bad: Sequence[tuple[str, Any]], reads: Sequence[tuple[str, Any]]
+        self, step: Step, origin: Origin, bad: Sequence[tuple[str, Any]], inputs: Sequence[tuple[str, Any]]
     ) -> str:
         condition = self.watch.condition
         shown = [linecache.getline(self.linked.path, line).split(";  ")[0].rstrip("\n")[:300]
@@ -218,9 +220,9 @@ class _InFunction(Observation):
                  f"  {self.linked.path}:{step.line} ({self.linked.graph}, {_stage_name(self.linked)})",
                  textwrap.indent(textwrap.dedent("\n".join(shown)), " " * 6)]
         lines += [f"  result  {described(name, value, condition)}" for name, value in bad]
-        lines += [f"  input   {described(name, value)}" for name, value in reads[:_MOST_INPUTS]]
-        if len(reads) > _MOST_INPUTS:
-            lines.append(f"          ... and {len(reads) - _MOST_INPUTS} more")
+        lines += [f"  input   {described(name, value)}" for name, value in inputs[:_MOST_INPUTS]]
+        if len(inputs) > _MOST_INPUTS:
+            lines.append(f"          ... and {len(inputs) - _MOST_INPUTS} more")
         if origin.kernel:
             how = ", inferred from what flows through it" if origin.inferred else ""
             where = f" of {os.path.basename(origin.graph_file)}" if origin.graph_file else ""
@@ -268,8 +270,7 @@ class _InGraph(_InFunction):
                 self._know(name, value, holds)
         if not bad or was_bad:
             return False
-        changed = {name for name, _ in bad}
-        return self._stop_at(step, bad, [pair for pair in zip(step.reads, reads) if pair[0] not in changed])
+        return self._stop_at(step, bad, reads)
 
     def _know(self, name: str, value: Any, bad: bool) -> None:
         self.bad[name], self.versions[name] = bad, _version(value)
@@ -308,8 +309,7 @@ class _InModule(_InFunction):
         for name, value in zip(step.reads, reads):
             if self.bad[name] if name in step.changes else self.holds(name, value):
                 return False
-        changed = {name for name, _ in bad}
-        return self._stop_at(step, bad, [pair for pair in zip(step.reads, reads) if pair[0] not in changed])
+        return self._stop_at(step, bad, reads)
 
 
 def _callers() -> str:
