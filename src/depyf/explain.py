@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -101,10 +100,12 @@ def _called(what: Any, args: tuple[Any, ...], kwargs: dict[str, Any], height: in
     notes = []
     if not getattr(capture, "functions", ()) and not getattr(capture, "compilations", ()):
         notes.append("Nothing was compiled by this call.")
-        with contextlib.suppress(TypeError, ValueError):
+        try:
             capture = _live(what, None, "interactive")
             notes.append("What was compiled before is shown, as torch holds it (graphs only where the backend kept "
                          "them). To see all of it compiled, run torch.compiler.reset() first.")
+        except (TypeError, ValueError):
+            pass
     return View.of(capture, block.path, notes=notes, height=height, result=result)
 
 
@@ -134,7 +135,8 @@ def _live(fn: Any, module: ModuleType | dict[str, Any] | None, caller: str) -> C
         vars(module) if isinstance(module, ModuleType) else module
     function = getattr(inner, "__func__", inner)
     this = getattr(inner, "__self__", None)
-    this = _module_of(fn, code) if this is None else this
+    if this is None:
+        this = _module_of(fn, code)
     if isinstance(function, FunctionType):
         capture = capture_of(code, namespace, of_function(function, this), values_of(function, this))
     else:

@@ -96,10 +96,7 @@ class Reader:
             match["scope"] == "G" and match["name"] in self._local) else match[0], expression)
 
     def _section(self, text: str, objects: Collection[str]) -> tuple[str, str]:
-        """Return the section of a condition and the variable that it is about.
-
-        (A condition on two objects is where a call can break it.)
-        """
+        """Return the section of a condition and its variable; of two, that which a call can change more easily."""
         found = [(OBJECTS if name in objects else GLOBALS if scope == "G" else CLOSURE if (
             name in self._frame.freevars) else ARGUMENTS, name) for scope, name in _ROOT.findall(text)]
         return min(found, key=lambda each: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS).index(each[0]), default=(STATE, ""))

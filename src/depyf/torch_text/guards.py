@@ -154,7 +154,12 @@ def _split_comment(rest: str) -> tuple[str, str]:
     """Return ``(condition, comment)``; the comment says which line made torch ask."""
     # A comment sign may be inside a string of the condition: the comment begins where Python ends.
     first = cut = rest.find("  # ")
-    while cut >= 0 and _maybe_inside_string(rest[:cut]) and not is_expression(rest[:cut].strip()):
+    while cut >= 0:
+        before = rest[:cut]
+        # (Quotes are cheaper to count than to parse.)
+        outside = not before.count("'") % 2 and not before.count('"') % 2 and "\\" not in before
+        if outside or is_expression(before.strip()):
+            break
         cut = rest.find("  # ", cut + 1)
     cut = first if cut < 0 else cut
     return (rest[:cut].rstrip(), rest[cut:]) if cut >= 0 else (rest.rstrip(), "")
@@ -170,10 +175,8 @@ def _cause(comment: str, full_path: Callable[[str], str]) -> SourceLocation | No
 
 def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
     """Return valid Python for one condition."""
-    if kind == "TENSOR_MATCH":
-        tensor = _TENSOR.match(condition)
-        if tensor is not None:
-            return _tensor(tensor)
+    if kind == "TENSOR_MATCH" and (tensor := _TENSOR.match(condition)):
+        return _tensor(tensor)
     if condition.endswith(">") and _ENUM.fullmatch(condition) is not None:
         return _printed(condition)
     type_name = _TYPE.search(condition)
@@ -193,15 +196,12 @@ def _expression(kind: str, condition: str, source: str, owner_type: str) -> str:
 
 def _printed(condition: str) -> str:
     """Return valid Python for a condition that torch prints nearly as Python."""
-    # (Most conditions hold nothing of what follows; to look for a text is cheaper than to match a pattern.)
-    hooks = _SAVED_TENSORS_HOOKS.fullmatch(condition) if "top_saved_tensors_hooks" in condition else None
-    if hooks is not None:
+    # (To look for a text is cheaper than to match a pattern.)
+    if "top_saved_tensors_hooks" in condition and (hooks := _SAVED_TENSORS_HOOKS.fullmatch(condition)):
         return f"check_saved_tensors_hooks({'None' if hooks['ids'].strip() == 'None' else '...'})"
-    version = _DICT_VERSION.fullmatch(condition) if "dict_version(" in condition else None
-    if version is not None:
+    if "dict_version(" in condition and (version := _DICT_VERSION.fullmatch(condition)):
         return f"check_dict_unchanged({version['subject'] or version['other']})"
-    enum = _ENUM.fullmatch(condition) if condition.endswith(">") else None
-    if enum is not None:
+    if condition.endswith(">") and (enum := _ENUM.fullmatch(condition)):
         condition = enum["left"] + enum["member"]
     # Only whole names of torch's helpers lose their underscores, never a part of the user's names or strings.
     if "___" in condition:
@@ -284,11 +284,6 @@ def is_of_inference(raw: str) -> bool:
 def _tuple(items: str) -> str:
     parts = [part.strip() for part in items.split(",") if part.strip()]
     return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
-
-
-def _maybe_inside_string(text: str) -> bool:
-    """Return whether a text may end inside a string literal: quotes are cheaper to count than to parse."""
-    return bool(text.count("'") % 2 or text.count('"') % 2 or "\\" in text)
 
 
 def is_expression(text: str) -> bool:
