@@ -89,7 +89,8 @@ def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
     below = compiled_below(run, summary)
     compiled = f" What it calls is compiled by itself: {below}." if below else ""
     if lost:
-        return [f"{why_plain(run, lost[0])}.{compiled if lost[0].outcome != 'limit' else ''}{since_then(run, lost[0])}"]
+        compiled *= lost[0].outcome != "limit"
+        return [f"{why_plain(run, lost[0])}.{compiled}{since_then(run, lost[0])}"]
     if summary.done and not any(run.graph_names(c) for c in summary.compilations) and not wrappers_of(run, summary):
         broken = next(((b, c) for c in from_beginning for b in c.breaks), None)
         if broken is not None and run.knows_code(broken[1]):
