@@ -976,3 +976,18 @@ def test_a_counter_is_known_by_what_compiled_code_sets(counted, capture_program)
 
     (advice,) = advised(capture_program(program))
     assert "the compiled function changes it itself, so that each call needs another version" in advice
+
+
+@new_enough
+def test_the_break_that_a_function_is_compiled_by_itself_for_is_that_of_its_call(capture_program):
+    run = RunIndex(capture_program(told_programs.two_calls_of_which_one_breaks))
+    (called,) = [each for each in run.capture.compilations if each.function == "positive"]
+    inner = told_programs.positive.__code__.co_firstlineno + 1
+    assert f"its caller breaks at `told_programs.py:{inner}`; begin" in Adviser(run).on_outer_break(called)
+
+
+@new_enough
+def test_the_step_of_an_optimizer_is_compiled_by_itself_whatever_broke_before(capture_program):
+    run = RunIndex(capture_program(told_programs.step_of_an_optimizer))
+    (recompiled,) = [each for each in run.capture.compilations if each.guard_failures]
+    assert recompiled.function == "step" and not Adviser(run).on_outer_break(recompiled)

@@ -1076,3 +1076,15 @@ def loss_over_lines(compiling):
                           zero_infinity=True)
 
     loss(torch.ones(6, 1, 3), torch.tensor([[1, 2]]))
+
+
+def positive(x):
+    return x[x.sum(1) > 0] * 2
+
+
+def two_calls_of_which_one_breaks(compiling):
+    def caller(x):
+        x = x + torch.tensor(x.sum().item())
+        return positive(x)
+
+    compiling(caller)(torch.ones(6, 4))

@@ -311,8 +311,10 @@ class Account:
         run = RunIndex(capture)
         totals = Totals.of(run)
         broken = next((each for c in capture.compilations for each in c.breaks), None)
-        where = broken.location if broken is not None else None
-        first = (f"{run.short_place(where)}: " if where else "") + (one_line(cause(broken), 100) if broken else "")
+        first = ""
+        if broken is not None:
+            where = broken.location
+            first = (f"{run.short_place(where)}: " if where else "") + one_line(cause(broken), 100)
         return cls(name, folder, totals.graphs, totals.breaks, totals.recompiles, totals.skipped, totals.seconds, first)
 
     @property

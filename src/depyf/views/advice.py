@@ -126,14 +126,35 @@ class Adviser:
         return prose(f"it is compiled by itself only since {begin[0]}; begin there: {begin[1]}") if begin else ""
 
     def _break_before(self, compilation: Compilation) -> tuple[str, str] | None:
-        """Return the break before a resume function, as a clause, and the change there; ``None`` if not known."""
-        for before in self._leading_to(compilation) if resumed_function(compilation.function) else ():
-            for broken in before.breaks:
-                advice, where = self.on_break(broken), broken.location
-                if advice is not None and not advice.leaves:
-                    at = f" at {code(self.run.short_place(where))}" if where is not None else ""
-                    return f"the graph before it breaks{at}", advice.change
+        """Return the break before what is compiled by itself, as a clause, and the change there; ``None`` for none."""
+        if resumed_function(compilation.function):
+            of, breaks = "before it", [broken for each in self._leading_to(compilation) for broken in each.breaks]
+        elif not is_outermost(self.run.summary_of[compilation.compile_id.key]):
+            of, breaks = "of its caller", self._breaks_of_call(compilation)
+        else:
+            return None
+        for broken in breaks:
+            advice, where = self.on_break(broken), broken.location
+            if advice is not None and not advice.leaves:
+                at = f" at {code(self.run.short_place(where))}" if where is not None else ""
+                return f"the graph {of} breaks{at}", advice.change
         return None
+
+    def _breaks_of_call(self, called: Compilation) -> list[GraphBreak]:
+        """Return the breaks for which a compiled function calls another in plain Python.
+
+        The caller is the last function on the stack that torch compiled. None where the breaks are not known, or there
+        is no advice on one of them: then the change of others is not enough.
+        """
+        for step in reversed(called.stack):
+            of_step = [each for each in self.run.capture.compilations if each.function == step.function
+                       and each.location is not None and self.run.source.are_in_one_function(step, each.location)]
+            if of_step:
+                breaks = [broken for each in of_step for broken in each.breaks
+                          if broken.skips_function or self._is_at(path_from_frame(broken, each), step)]
+                advices = list(map(self.on_break, breaks))
+                return breaks if all(each is not None and not each.leaves for each in advices) else []
+        return []
 
     def _leading_to(self, resumed: Compilation) -> list[Compilation]:
         """Return the compilations whose break a resume function continues after."""

@@ -48,9 +48,10 @@ def first_line(failure: Failure) -> str:
 def no_version(compilation: Compilation | None) -> list[str]:
     """Return the sentences on what torch had made of a compilation that failed; none where it did not fail."""
     error = error_of(compilation)
+    if compilation is None or not error:
+        return []
     return [f"Compilation {compilation.compile_id} failed: {error}",
-            f"There is no version {compilation.compile_id}: what torch had made of it is never called."] \
-        if compilation is not None and error else []
+            f"There is no version {compilation.compile_id}: what torch had made of it is never called."]
 
 
 def never_called(compilation: Compilation | None) -> list[str]:

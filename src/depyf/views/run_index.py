@@ -110,8 +110,10 @@ class RunIndex:
 
     def is_recompile(self, compilation: Compilation) -> bool:
         """Return whether a function was compiled again: torch counts versions by frame, which functions can share."""
+        if compilation.guard_failures:
+            return True
         this, summary = compilation.compile_id, self.summary_of.get(compilation.compile_id.key)
-        return bool(compilation.guard_failures) or this.recompile > 0 and (summary is None or any(
+        return this.recompile > 0 and (summary is None or any(
             each.compile_id.frame_key == this.frame_key and each.compile_id.key < this.key
             for each in summary.compilations))
 

@@ -18,7 +18,8 @@ from ..torch_text.met import what_blocks
 from .causes import cause, statement
 from .function_summary import FunctionSummary
 from .grouping import path_to
-from .markdown import code, count, prose
+from .markdown import code, count, prose, some
+from .numbers_for_text import NumberForText, numbers_for_text
 from .run_index import RunIndex
 
 #: Sentences before "and N more".
@@ -44,7 +45,20 @@ def verdict(run: RunIndex) -> list[str]:
         rest = len(lines) - MOST
         lines = [*lines[:MOST], f"{count(rest, 'other function')} {'runs' if rest == 1 else 'run'} in plain Python, "
                                 "too."]
-    return [*wrong_results(run.capture.notes), *lines]
+    return [*wrong_results(run.capture.notes), *_numbers_for_text(run), *lines]
+
+
+def _numbers_for_text(run: RunIndex) -> list[str]:
+    """Return a sentence on each text of the program for which compiled code has a number."""
+    found: dict[tuple[str, NumberForText], list[str]] = {}
+    for compilation in run.capture.compilations:
+        entry = run.entry(compilation)
+        for each in numbers_for_text(entry, compilation, run.source) if entry is not None else ():
+            found.setdefault((run.name_of(compilation), each), []).append(code(str(compilation.compile_id)))
+    return [f"{name} {'raises a `TypeError` that' if each.raises else 'gives another value than'} plain Python"
+            f"{' does not' if each.raises else ''} in {some(ids, 3)}: it {each.sentence} "
+            f"({code(run.short_place(each.place))}). That is an error of torch's; what `str.format` makes stays text."
+            for (name, each), ids in found.items()]
 
 
 def wrong_results(notes: Iterable[str]) -> list[str]:
@@ -89,7 +103,8 @@ def _of_unit(run: RunIndex, summary: FunctionSummary) -> list[str]:
     below = compiled_below(run, summary)
     compiled = f" What it calls is compiled by itself: {below}." if below else ""
     if lost:
-        return [f"{why_plain(run, lost[0])}.{compiled if lost[0].outcome != 'limit' else ''}{since_then(run, lost[0])}"]
+        compiled *= lost[0].outcome != "limit"
+        return [f"{why_plain(run, lost[0])}.{compiled}{since_then(run, lost[0])}"]
     if summary.done and not any(run.graph_names(c) for c in summary.compilations) and not wrappers_of(run, summary):
         broken = next(((b, c) for c in from_beginning for b in c.breaks), None)
         if broken is not None and run.knows_code(broken[1]):

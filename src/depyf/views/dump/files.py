@@ -15,7 +15,9 @@ from ..formatting import WITHOUT_CODE, by_call, never_called, no_version
 from ..index import index
 from ..index.written import stamped
 from ..markdown import plain
+from ..numbers_for_text import numbers_for_text
 from ..remembered import remembered
+from ..user_source import UserSource
 from .directory import Directory
 from .folder import NOTES
 from .full_code import full_code, name_of
@@ -42,7 +44,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
     """
     graphs = []
     names = directory.names
-    known = by_compile_id(capture.compilations)
+    known, source = by_compile_id(capture.compilations), UserSource(capture.sources)
     for graph in capture.graphs:
         stages = tuple(replace(stage, file=names.of_stage(graph.name, stage.stage, stage.index, stage.file))
                        for stage in graph.stages)
@@ -54,6 +56,10 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
         for kernel in kernels:
             directory.kernel(kernel)
 
+    def wrong(entry: CacheEntry, made: Compilation | None) -> list[str]:
+        numbers = numbers_for_text(entry, made, source) if made is not None else []
+        return [f"not what plain Python does, by an error of torch's: it {plain(each.sentence)}" for each in numbers]
+
     def written(frame: Frame, entry: CacheEntry) -> CacheEntry:
         code = entry.transformed
         if code.known:
@@ -62,7 +68,7 @@ def write_artefacts(capture: Capture, directory: Directory) -> Capture:
             made = known.get(code.compile_id.key)
             directory.transformed(
                 code, UserFunction(frame.title or frame.name, frame.location, frame.wrappers),
-                made.breaks if made is not None else (), frame.branch, no_version(made),
+                made.breaks if made is not None else (), frame.branch, [*no_version(made), *wrong(entry, made)],
                 frame.stack)
         return replace(entry, transformed=code)
 
