@@ -138,7 +138,7 @@ def test_what_became_of_lines():
     statuses.traced("m.py", [3, 4, 7, 8, 10, 11, 12, 16])
     statuses.in_graph(SourceLocation("m.py", 10), 0)
     statuses.in_graph(SourceLocation("m.py", 16), 1)
-    statuses.at_break(SourceLocation("m.py", 12), 0, "print")
+    statuses.at_break(SourceLocation("m.py", 12), "print")
     statuses.in_python(SourceLocation("m.py", 20), "skipped")
     assert judged(statuses) == {
         "n = x.shape[0]": FOLDED, "if n > 3:": FOLDED, "return x + 1": UNREACHED, "z = (x *": GRAPH, "y)": FOLDED,

@@ -44,7 +44,7 @@ def break_data(run: Run, group: list[tuple[GraphBreak, Compilation]]) -> Json:
         broken, compilation = members[0]
         where = broken.location
         if where is not None:
-            run.statuses.at_break(where, len(run.index.graphs), broken.reason)
+            run.statuses.at_break(where, broken.reason)
         resumes = dict.fromkeys(
             name for _, c in members if c.outcome == "compiled" for name in run.index.resume_names(c))
         places.append({

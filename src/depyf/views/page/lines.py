@@ -35,7 +35,7 @@ class Statuses:
         """Note that a line is in a graph."""
         self._of(place.filename).graphs.setdefault(place.line, set()).add(graph)
 
-    def at_break(self, place: SourceLocation, number: int, reason: str) -> None:
+    def at_break(self, place: SourceLocation, reason: str) -> None:
         """Note that a graph breaks at a line."""
         self._of(place.filename).breaks.setdefault(place.line, []).append(reason)
 
@@ -74,7 +74,7 @@ class Statuses:
         functions = list(_functions(text))
         heads = {line for function in functions for line in range(function.first, function.body)}
         for function in functions:
-            self._function(function, known, functions, say)
+            self._function(function, known, say)
         for line in known.traced:
             if line not in heads:
                 say(line, FOLDED)
@@ -88,21 +88,20 @@ class Statuses:
                         rows.setdefault(line, [line, best[1], best[2], best[3]])
         return [rows[line] for line in sorted(rows) if 0 < line <= last]
 
-    def _function(self, function: _Function, known: _File, functions: list[_Function], say: Any) -> None:
+    def _function(self, function: _Function, known: _File, say: Any) -> None:
         begins = range(function.first, function.body)
         why = next((known.python[line] for line in begins if line in known.python), "")
         compiled = any(line in known.compiled for line in begins)
-        came = [line for first, end in function.statements for line in range(first, end + 1) if line in known.traced]
-        in_graph = any(line in known.graphs for first, end in function.statements for line in range(first, end + 1))
+        lines = {line for first, end in function.statements for line in range(first, end + 1)}
         for first, end in function.statements:
             if any(line in known.graphs or line in known.traced or line in known.breaks
                    for line in range(first, end + 1)):
                 continue
             if why and not compiled:
                 say(first, PYTHON, why)
-            elif came:
+            elif lines & known.traced:
                 say(first, UNREACHED)
-            elif compiled or in_graph:  # (nothing says which lines were traced)
+            elif compiled or lines & known.graphs.keys():  # (nothing says which lines were traced)
                 say(first, UNKNOWN)
 
 
