@@ -274,7 +274,7 @@ class _Arrangement:
         is an ``elif``, and a ``return`` or ``raise`` after exactly one empty line is in an ``else``.
         """
         first = rest[0]
-        if len(rest) > 1 or leaves_by(stmt.body[-1], end):
+        if len(rest) > 1 or leaves_by(stmt.body[-1], end) or self.evidence.is_last(rest):
             return 0
         if isinstance(first, ast.If):
             return int(bool(first.orelse))

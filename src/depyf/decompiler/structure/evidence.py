@@ -459,6 +459,11 @@ class Evidence:
             return next((at for at, start in enumerate(starts) if start >= target > end), len(rest))
         return None if self._returns(stmt) else 0
 
+    def is_last(self, stmts: list[ast.stmt]) -> bool:
+        """Return whether the compiler is known to have left nothing after a suite, so that it ends in no ``else``."""
+        return self._left is not None and isinstance(stmts[-1], ast.Return) \
+            and self._last_offset(stmts) == self._left.last
+
     def _jumps(self, stmt: ast.stmt) -> bool:
         """Return whether the last suite of a statement ends in a jump, which has no operation of its own."""
         suites = suites_of(stmt)
