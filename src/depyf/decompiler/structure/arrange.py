@@ -93,7 +93,7 @@ class _Arrangement:
                 del stmts[at + 1:-1]
 
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch ends in a copy of the last statement behind it."""
+        """Return whether a branch ends in a copy of the last statement after it."""
         branch = stmt.body
         if len(branch) < 2 or len(rest) < 2:
             return False
@@ -245,7 +245,7 @@ class _Arrangement:
         del stmts[at + 1:at + 1 + count]
 
     def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
-        """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
+        """Return how many statements after an ``if`` (or in its ``else``) were written in an ``else``."""
         evidence = self.evidence
         if end == "return" and (evidence.has_lines or not self.returns_values) and evidence.falls_off(stmt.body):
             return len(rest)
@@ -281,7 +281,7 @@ class _Arrangement:
         return int(isinstance(first, LEAVES) and self.evidence.room(stmt.body, rest) == 1)
 
     def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
+        """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` after it."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
         count = self._in_else(stmt, stmt.orelse, end)

@@ -728,7 +728,7 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
     match_cases = [ast.match_case(test.pattern, guard, stmt.body or [ast.Pass()])]
     rest = stmt.orelse
     if not rest and after:
-        # the body of this case leaves: the next stands behind it
+        # the body of this case leaves: the next is after it
         first = after[0]
         if isinstance(first, MatchOf) and first.of is test.subject:
             rest, after = after[:1], after[1:]
@@ -747,7 +747,7 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
 
 
 def _leaves(match: ast.Match) -> bool:
-    """Return whether what stands behind a ``match`` runs only when no case fits."""
+    """Return whether what follows a ``match`` runs only when no case fits."""
     last = match.cases[-1]
     if last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None:
         return False
