@@ -53,7 +53,7 @@ def place_annotations(body: Unfinished) -> None:
 
 
 def declare(body: Unfinished) -> None:
-    """Put the docstring and the declarations at the beginning, behind the docstring and future imports of a module."""
+    """Put the docstring and the declarations at the beginning, after the docstring and future imports of a module."""
     scope, statements = body.scope, body.statements
     head: list[ast.stmt] = []
     doc = scope.docstring()

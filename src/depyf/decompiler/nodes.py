@@ -367,7 +367,7 @@ class NewerName(AsText, Newer):
 
 @refinement
 class NewerFunction(ast.FunctionDef, Newer):
-    """``def f[T](x): ...``, its name with what stands behind it."""
+    """``def f[T](x): ...``, its name with what follows it."""
 
 
 @refinement

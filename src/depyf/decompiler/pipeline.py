@@ -69,7 +69,7 @@ def decompile_code(
             values (``x`` in ``__resume_at_102_2(..., x)``).
         rename: global names to show differently (``__compiled_fn_1_9148bb58... -> __compiled_fn_1``).
         keep_variables: with ``simplify``: the user's own variables stay (for resume functions, which are the
-            user's code behind a few lines of torch's).
+            user's code after a few lines of torch's).
         interpreter: of the code's version, to compile the text where the running one cannot (nothing is executed).
         facts: with ``simplify``: what is known of the live objects that the code was compiled for. The text then has
             the forms of :mod:`depyf.decompiler.dynamo`, and ``runs`` is what it stands for.

@@ -86,6 +86,6 @@ def _room(spans: dict[int, tuple[int, int]], one: ast.stmt, other: ast.stmt, end
     ends, begins = [last for _, last in before], [first for first, _ in behind]
     if not ends or not begins:
         return 0
-    # (Where only lines are known, a statement of several may go on behind its last instruction: to a parenthesis.)
+    # (Where only lines are known, a statement of several may go on after its last instruction: to a parenthesis.)
     beyond = not ends_known and not hasattr(one, "body") and max(ends) > min(first for first, _ in before)
     return max(min(begins) - max(ends) - 1 - beyond, 0)

@@ -1,7 +1,7 @@
 """Text of a syntax tree with lines that fit a screen: what is too long gets a line for each of its parts.
 
 ``ast.unparse`` writes each statement on one line, however long. A statement that is too long is broken at its outermost
-bracket, one item a line with a comma behind each; an item that is still too long is broken in the same way.
+bracket, one item a line with a comma after each; an item that is still too long is broken in the same way.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _parameter(each: ast.arg, default: ast.expr | None) -> str:
 
 
 def _filled(items: list[str], indent: int, width: int) -> list[str]:
-    """Return lines of items behind each other, as many as fit on each."""
+    """Return lines of items, as many as fit on each."""
     margin = " " * indent
     lines: list[str] = []
     line = ""
@@ -224,7 +224,7 @@ def _broken_statement(statement: ast.stmt, indent: int, width: int) -> list[str]
 
 
 def _broken(node: ast.expr, head: str, tail: str, indent: int, width: int, fits: bool = True) -> list[str]:
-    """Return the lines of an expression behind ``head`` and before ``tail``.
+    """Return the lines of an expression after ``head`` and before ``tail``.
 
     Args:
         indent: of the statement or item that it belongs to.
@@ -277,13 +277,13 @@ def _broken_string(node: ast.Constant | ast.JoinedStr, head: str, tail: str, ind
 
 
 def _words(text: str | bytes) -> list[str] | list[bytes]:
-    """Return the words of a text, each with the spaces behind it."""
+    """Return the words of a text, each with the spaces after it."""
     pattern = r"\S*[^\S\n]*\n?"
     return re.findall(pattern, text) if isinstance(text, str) else re.findall(pattern.encode(), text)
 
 
 def _pieces(node: ast.Constant | ast.JoinedStr, room: int) -> list[str]:
-    """Return the texts of the literals that a string is broken into, behind spaces where that is possible."""
+    """Return the texts of the literals that a string is broken into, after spaces where that is possible."""
     parts: list[tuple[int, str | bytes | ast.FormattedValue]] = []
     for part in node.values if isinstance(node, ast.JoinedStr) else [node]:
         if not isinstance(part, ast.Constant):

@@ -34,7 +34,7 @@ def written(text: str, since: tuple[int, int]) -> ast.Name:
 def newer(
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, text: str, since: tuple[int, int]
 ) -> NewerFunction | NewerAsyncFunction | NewerClass:
-    """Return a definition with text behind its name that Pythons before ``since`` cannot read."""
+    """Return a definition with text after its name that Pythons before ``since`` cannot read."""
     result: NewerFunction | NewerAsyncFunction | NewerClass
     if isinstance(node, ast.ClassDef):
         result = refined(node, NewerClass)

@@ -93,7 +93,7 @@ class _Arrangement:
                 del stmts[at + 1:-1]
 
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch ends in a copy of the last statement behind it."""
+        """Return whether a branch ends in a copy of the last statement after it."""
         branch = stmt.body
         if len(branch) < 2 or len(rest) < 2:
             return False
@@ -245,7 +245,7 @@ class _Arrangement:
         del stmts[at + 1:at + 1 + count]
 
     def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
-        """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
+        """Return how many statements after an ``if`` (or in its ``else``) were written in an ``else``."""
         evidence = self.evidence
         if end == "return" and (evidence.has_lines or not self.returns_values) and evidence.falls_off(stmt.body):
             return len(rest)
@@ -274,14 +274,14 @@ class _Arrangement:
         is an ``elif``, and a ``return`` or ``raise`` after exactly one empty line is in an ``else``.
         """
         first = rest[0]
-        if len(rest) > 1 or leaves_by(stmt.body[-1], end):
+        if len(rest) > 1 or leaves_by(stmt.body[-1], end) or self.evidence.is_last(rest):
             return 0
         if isinstance(first, ast.If):
             return int(bool(first.orelse))
         return int(isinstance(first, LEAVES) and self.evidence.room(stmt.body, rest) == 1)
 
     def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
+        """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` after it."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
         count = self._in_else(stmt, stmt.orelse, end)

@@ -1,6 +1,6 @@
-"""``try``, ``with`` and what stands behind them and behind loops, as their author wrote them.
+"""``try``, ``with`` and what follows them and after loops, as their author wrote them.
 
-Example: ``try: a()`` / ``except E: return`` / ``else: b()`` is one program with ``b()`` behind the ``try``. Which of
+Example: ``try: a()`` / ``except E: return`` / ``else: b()`` is one program with ``b()`` after the ``try``. Which of
 them was written follows from the indentation of ``b()``; so is what was copied into the body and its handlers.
 """
 
@@ -31,7 +31,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
 
 
 def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Tell by columns what is in the ``else`` of a statement that nothing else leads behind, and what is behind it."""
+    """Decide by columns what is in the ``else`` of a statement, and what follows it."""
     stmt = stmts[at]
     assert isinstance(stmt, (ast.Try, *_LOOPS))
     inner = evidence.column(stmt.body[0])
@@ -110,7 +110,7 @@ def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, behind: int | N
 
 
 def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Arrange the ``else`` of a loop without ``break``, which is the same as what stands behind it."""
+    """Arrange the ``else`` of a loop without ``break``, which is the same as what follows it."""
     stmt = stmts[at]
     assert isinstance(stmt, _LOOPS)
     if evidence.has_columns and not _has_break(stmt.body) and (
@@ -137,7 +137,7 @@ def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
 
 
 def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int | None) -> None:
-    """Write a jump at the end of the body in the ``else`` or behind, where it stands there: it cannot raise."""
+    """Write a jump at the end of the body (it cannot raise) in the ``else`` or after the ``try``, if it was there."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     if stmt.orelse or len(stmt.body) < 2:
@@ -167,7 +167,7 @@ def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, behind: int, 
 
 
 def _return_out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, begin: int) -> None:
-    """Write the ``return`` of a constant that the body ends in as the ``else``, or behind, where its column says so."""
+    """Write the ``return`` of a constant that the body ends in as the ``else``, or after, where its column says so."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     last = stmt.body[-1]
@@ -226,7 +226,7 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def _is_behind_all(stmt: ast.Try, copy: ast.stmt, copies: list[ast.stmt]) -> bool:
-    """Return whether a ``return`` has a line behind those of all statements of a ``try`` but its copies."""
+    """Return whether a ``return`` has a line after those of all statements of a ``try`` but its copies."""
     lines = [line for each in all_statements([stmt]) if each not in copies and (line := line_of(each)) is not None]
     return bool(lines) and max(lines) < (line_of(copy) or 0)
 

@@ -43,7 +43,7 @@ _LEAVING = (
     "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP", "BEGIN_FINALLY", "WITH_CLEANUP_START",
     "WITH_CLEANUP_FINISH", "POP_FINALLY", "CALL_FINALLY",
 )
-#: What it takes to leave a ``with`` up to 3.10, besides (it stands in calls, too), and what comes behind handlers.
+#: What it takes to leave a ``with`` up to 3.10, besides (it stands in calls, too), and what follows handlers.
 _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 #: One step of it.
 INDENTATION = 4
@@ -407,7 +407,7 @@ class Evidence:
         return last or None
 
     def behind(self, stmts: list[ast.stmt]) -> int | None:
-        """Return the line behind a suite, as far as that is known."""
+        """Return the line after a suite, as far as that is known."""
         last = self.last_line(stmts)
         return None if last is None else last + 1
 
@@ -459,13 +459,18 @@ class Evidence:
             return next((at for at, start in enumerate(starts) if start >= target > end), len(rest))
         return None if self._returns(stmt) else 0
 
+    def is_last(self, stmts: list[ast.stmt]) -> bool:
+        """Return whether the compiler is known to have left nothing after a suite, so that it ends in no ``else``."""
+        return self._left is not None and isinstance(stmts[-1], ast.Return) \
+            and self._last_offset(stmts) == self._left.last
+
     def _jumps(self, stmt: ast.stmt) -> bool:
         """Return whether the last suite of a statement ends in a jump, which has no operation of its own."""
         suites = suites_of(stmt)
         return self._jumps(suites[-1][-1]) if suites else isinstance(stmt, (ast.Break, ast.Continue))
 
     def _returns(self, stmt: ast.stmt) -> bool:
-        """Return whether a suite of a statement ends in a ``return``, behind which the compiler leaves nothing."""
+        """Return whether a suite of a statement ends in a ``return``, after which the compiler leaves nothing."""
         return isinstance(stmt, ast.Return) or any(self._returns(suite[-1]) for suite in suites_of(stmt))
 
     def _first_offset(self, stmt: ast.stmt) -> int | None:

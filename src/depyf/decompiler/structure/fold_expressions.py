@@ -568,7 +568,7 @@ class Reducer:
             return y.successors == k.successors
         if y.end == k.end == "return":
             return True
-        # a return behind the join, copied
+        # a return after the join, copied
         jumping, returning = (y, k) if y.end == "jump" else (k, y)
         if jumping.end != "jump" or returning.end != "return":
             return False

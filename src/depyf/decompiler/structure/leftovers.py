@@ -1,17 +1,17 @@
-"""What the compilers of 3.9 and before leave behind though nothing leads there: it tells ``else`` and ``continue``.
+"""Unreachable instructions that the compilers of 3.9 and before leave: they show ``else`` and ``continue``.
 
-They write the jump over an ``else`` behind a branch that never comes there, the end of a handler behind a ``continue``,
-and ``return None`` at the end of a function that returned before. Only what stands straight behind a ``return`` goes
+They write the jump over an ``else`` after a branch that never comes there, the end of a handler after a ``continue``,
+and ``return None`` at the end of a function that returned before. Only what stands straight after a ``return`` goes
 (``PyCode_Optimize`` in peephole.c). From 3.10 on nothing of it is left.
 
-Example: ``if a: raise B`` / ``else: return c`` has a jump behind the ``raise``. Without the ``else`` there is none.
+Example: ``if a: raise B`` / ``else: return c`` has a jump after the ``raise``. Without the ``else`` there is none.
 """
 
 from __future__ import annotations
 
 from ...bytecode.instructions import Instruction
 
-#: Control never goes on behind these.
+#: Control never goes on after these.
 _LEAVES = frozenset({"JUMP_FORWARD", "JUMP_ABSOLUTE", "RETURN_VALUE", "RAISE_VARARGS", "BREAK_LOOP", "CONTINUE_LOOP",
                      "RERAISE"})
 _JUMPS = frozenset({"JUMP_FORWARD", "JUMP_ABSOLUTE"})

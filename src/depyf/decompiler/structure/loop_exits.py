@@ -1,4 +1,4 @@
-"""The target of ``break``: which of the edges out of a loop leads to the place behind it.
+"""The target of ``break``: which of the edges out of a loop leads to the place after it.
 
 Nothing in the code says so. :func:`loop_exit` collects what the edges out of the loop tell (:class:`_Edges`), ranks the
 places they lead to, and leaves the choice to the search.
@@ -164,7 +164,7 @@ def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> 
 
 
 def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
-    """Yield the targets of breaks behind the statements that only the edge to ``start`` leads to."""
+    """Yield the targets of breaks after the statements that only the edge to ``start`` leads to."""
     blocks = walker.cfg.blocks
     seen: set[int] = set()
     work = [start]
@@ -267,7 +267,7 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
     mine = {normal_exit} if normal_exit in ends else reach(walker, [normal_exit], avoid)
     reached = reach(walker, [target for target in others if target not in ends], avoid - {normal_exit})
     if normal_exit in reached:
-        # statements behind a ``break`` that lead where the loop does: ``else: continue``
+        # statements after a ``break`` that lead where the loop does: ``else: continue``
         behind = [target for target in others if target in edges.strong and target not in ends] \
             if normal_exit in ends else []
         return max(behind, key=lambda id: analysis.weight[id]) if behind else normal_exit
@@ -292,11 +292,11 @@ def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) ->
 
 
 def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
-    """Return the exit of a loop that never ends by itself: the place behind it that most leads to."""
+    """Return the exit of a loop that never ends by itself: the place after it that most leads to."""
     analysis, blocks = walker.analysis, walker.cfg.blocks
     if len(candidates) == 1 and _is_all_behind(analysis, loop, candidates[0]) and (
             blocks[candidates[0]].end != "raise" and not is_small_exit(walker, candidates[0])):
-        return candidates[0]  # (no other could rank higher: so one loop behind another is not looked at once more)
+        return candidates[0]  # (no other could rank higher)
     avoid = loop.body | ends
     region = reach(walker, candidates, avoid)
     merged = [

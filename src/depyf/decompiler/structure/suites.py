@@ -7,7 +7,7 @@ import ast
 from ..lift.stack import is_none
 from ..nodes import at_line, line_of
 
-#: Statements that control never goes on behind.
+#: Statements that control never goes on after.
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 

@@ -131,7 +131,7 @@ class Walker:
         return state.stmts
 
 
-#: A function that writes a construct, and its arguments behind the walker.
+#: A function that writes a construct, and its arguments after the walker.
 _Step = tuple[Callable[..., Construct], tuple[Any, ...]]
 
 
@@ -171,7 +171,7 @@ class _Path:
         return Suite(self.out, falls, self.cursor.stack)
 
     def go_on(self, construct: Construct) -> Suite | None:
-        """Go on behind a construct."""
+        """Go on after a construct."""
         self.entered = None
         self.out += construct.statements
         self.cursor.stack = construct.stack

@@ -251,7 +251,7 @@ def _after_fixed(cfg: RegionCfg, kind: str, start: int, asynchronous: bool) -> i
 
 
 def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
-    """Return the block behind the copy of the clean-up of a ``finally`` that starts at ``start``."""
+    """Return the block after the copy of the clean-up of a ``finally`` that starts at ``start``."""
     copy = _Copy(cfg, region)
     copy.compare(start)
     if not copy.ends:

@@ -91,7 +91,7 @@ def _merge_exits(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None = No
 
 
 def _epilogue(block: Block) -> int:
-    """Return the index of a block's epilogue, which the compiler puts behind the last statement; -1 if it has none.
+    """Return the index of a block's epilogue, which the compiler puts after the last statement; -1 if it has none.
 
     The value returned, and in a class before it ``__static_attributes__`` (3.13), ``__classdictcell__`` (3.12)
     and ``__classcell__`` (``compiler_class_body`` in compile.c, codegen.c).
