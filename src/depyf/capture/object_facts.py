@@ -13,7 +13,7 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN, Path, as_text, is_member
+from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN, Facts, Path, as_text, is_member
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from .static_lookup import MISSING, attribute, class_entry, has, is_module_class, is_of
 
@@ -193,7 +193,7 @@ def _owner_in_torch(function: Any) -> str:
 
 
 # --- facts by path -----------------------------------------------------------------------------------
-class LiveFacts:
+class LiveFacts(Facts):
     """The facts (:class:`depyf.decompiler.dynamo.facts.Facts`) that hold for the frame being compiled.
 
     Args:
