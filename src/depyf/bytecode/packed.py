@@ -140,10 +140,6 @@ def packed(code: CodeType) -> PackedCode:
 def unpacked(code: PackedCode, version: tuple[int, int]) -> Code:
     """Return the code object.
 
-    Args:
-        code: as :func:`packed` made it, perhaps elsewhere.
-        version: of the Python that made it.
-
     Raises:
         Unreadable: it is none.
     """

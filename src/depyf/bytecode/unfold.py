@@ -119,13 +119,7 @@ _TESTS = ("POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE")
 def unfold(
     code: Code, instructions: list[Instruction], numbers: Mapping[str, int]
 ) -> tuple[list[Instruction], tuple[Any, ...]]:
-    """Rewrite the instructions of 3.7 or 3.8 in those of 3.9; return them with the constants that they index.
-
-    Args:
-        code: what the instructions are those of.
-        instructions: as decoded.
-        numbers: opcode numbers to give to the result, by name.
-    """
+    """Rewrite the instructions of 3.7 or 3.8 in those of 3.9; return them with the constants that they index."""
     unfolder = _Unfolder(code, instructions)
     return unfolder.run(numbers), unfolder.consts
 

@@ -91,13 +91,7 @@ def _problem_of_head(code: Code) -> str:
 
 
 def check_instructions(code: Code, instructions: Sequence[Instruction], targets: set[int]) -> None:
-    """Check arguments, and the instructions that only stand in certain places.
-
-    Args:
-        code: the code object.
-        instructions: its instructions.
-        targets: indexes of those that jumps lead to.
-    """
+    """Check arguments, and the instructions that only stand in certain places."""
     _Checker(code, instructions, targets).run()
 
 
@@ -241,11 +235,6 @@ def check_table(code: Code, entries: Sequence[TableEntry], border: Callable[[int
 
     CPython searches it by bisection and takes the first entry that fits, so in any other table what
     counts depends on how it searches.
-
-    Args:
-        code: whose table it is.
-        entries: the table.
-        border: whether an instruction starts (or the code ends) at a byte offset.
     """
     size = len(code.bytecode)
     before = 0

@@ -45,7 +45,7 @@ class Table:
         opcodes = {**_load(row.base).opcodes, **row.opcodes} if row.base is not None else row.opcodes
         opcodes = {name: number for name, number in opcodes.items() if name not in row.removed}
         self.version = version
-        self.opcodes = opcodes
+        self.opcodes: dict[str, int] = opcodes
         self.names = [f"<{number}>" for number in range(256)]
         for name, number in opcodes.items():
             self.names[number] = name

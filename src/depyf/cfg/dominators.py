@@ -138,13 +138,7 @@ def back_edges(edges: Edges, tree: DominatorTree) -> dict[int, list[int]]:
 
 
 def natural_loop(head: int, tails: Iterable[int], before: Mapping[int, Iterable[int]]) -> set[int]:
-    """Return the blocks of the loop at ``head``: all from which a tail can be reached without passing the head.
-
-    Args:
-        head: the block that the back edges lead to.
-        tails: the blocks that they come from.
-        before: predecessors of each block.
-    """
+    """Return the blocks of the loop at ``head``: all from which a tail can be reached without passing the head."""
     body = {head}
     pending = list(tails)
     while pending:

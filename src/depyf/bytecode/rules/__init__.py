@@ -199,12 +199,7 @@ _WITHOUT_CELLS: Rules = dict.fromkeys(("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAS
 
 @cache
 def rules_for(version: tuple[int, int], has_cells: bool = True) -> list[Rule | None]:
-    """For each opcode number of ``version`` its rule, or ``None`` (up to 3.8: ``UNFOLDED_NUMBERS``).
-
-    Args:
-        version: of the code.
-        has_cells: whether the code has cells, or free variables.
-    """
+    """For each opcode number of ``version`` its rule, or ``None`` (up to 3.8: ``UNFOLDED_NUMBERS``)."""
     if version < (3, 9):
         return [*_UNFOLDED.values(), *([None] * (256 - len(_UNFOLDED)))]
     rules: list[Rule | None] = [None] * 256

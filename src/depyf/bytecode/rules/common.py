@@ -75,12 +75,7 @@ def several(*steps: tuple[str, Any]) -> Function:
 
 
 def suspends(kind: str, finish: Callable[[Translator, str], None]) -> Function:
-    """Return the rule of an instruction that waits for the value on top.
-
-    Args:
-        kind: the operation.
-        finish: makes one operation of the instruction and the loop that follows it.
-    """
+    """Return the rule of an instruction that waits for the value on top."""
 
     def rule(t: Translator, i: Instruction) -> None:
         t.need(1)

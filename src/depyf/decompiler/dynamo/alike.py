@@ -42,10 +42,6 @@ class Comparison:
     def common(self, items: Sequence[ast.AST], wanted: str = "value") -> ast.AST | None:
         """Return the tree that all items are, with variables for the elements at numbers that grow evenly.
 
-        Args:
-            items: the nodes.
-            wanted: what a variable in the place of all is to be called.
-
         Returns:
             ``None`` if the items differ in another way.
         """

@@ -133,11 +133,7 @@ class Facts:
         return [(as_text(path), reason) for path, reason in self._refused.items()]
 
     def indexable(self, path: Path) -> bool:
-        """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part.
-
-        Args:
-            path: of the list of modules.
-        """
+        """Return whether iterating over ``modules`` gives ``modules[0]``, ``modules[1]``, ..., and a slice a part."""
         return bool(self._of(path, "indexable", False))
 
     def element(self, path: Path, key: int | str) -> Path | None:

@@ -30,13 +30,7 @@ _SHORTEST = 4
 
 
 def fold_blocks(body: list[ast.stmt], folder: Folder, stores: Collection[int] = ()) -> bool:
-    """Fold what repeats in a body, in place; return whether anything was.
-
-    Args:
-        body: of the function.
-        folder: knows which expressions are lists.
-        stores: the identities of statements that store buffers of modules (:mod:`.members_stored`).
-    """
+    """Fold what repeats in a body, in place; return whether anything was."""
     elements = dict(_elements(body, folder))
     at, folded = 0, False
     while at < len(body):

@@ -72,12 +72,6 @@ class Folded(NamedTuple):
 def fold(tree: ast.Module, paths: LivePaths, taken: Collection[str], stores: Collection[int] = ()) -> Folded:
     """Fold what repeats in a function, in place.
 
-    Args:
-        tree: of the text.
-        paths: which expressions are lists of modules.
-        taken: names that new variables may not have.
-        stores: the identities of statements that store buffers of modules.
-
     Returns:
         The forms in the text that stand for more than they say.
     """
@@ -263,12 +257,7 @@ class Folder(Transformer):
         return ast.ListComp(same, [ast.comprehension(target, over, [], 0)])
 
     def loop(self, differing: Mapping[tuple[str, int, int], str], turns: int) -> tuple[ast.expr, ast.expr]:
-        """Return the target and the iterable of a loop.
-
-        Args:
-            differing: owner, first number and step of each list, and the variable for it.
-            turns: the number of iterations.
-        """
+        """Return the target and the iterable of a loop."""
         sources = [expression(owner) if self.whole(owner, first, step, turns)
                    else every(expression(owner), first, step, turns) for owner, first, step in differing]
         return loop_over(list(differing.values()), sources)

@@ -33,12 +33,6 @@ _OF_VARIABLES = frozenset({
 
 
 def word_for_new(ops: Iterable[Op], rename: Mapping[str, str], facts: Facts | None) -> str:
-    """Return the word for :data:`NEW` in the text of a program: another one where a variable of it has that name.
-
-    Args:
-        ops: the program.
-        rename: its global names that the text shows differently.
-        facts: what is known of the live objects, its globals among them.
-    """
+    """Return the word for :data:`NEW` in the text of a program: another one where a variable of it has that name."""
     taken = {rename.get(op.arg, op.arg) for op in ops if op.kind in _OF_VARIABLES}
     return free_name(NEW, taken | {NEW} if facts is not None and facts.reading((("global", NEW),)) else taken)

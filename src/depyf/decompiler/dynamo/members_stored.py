@@ -127,14 +127,7 @@ class StoresWrittenOut:
         self._last: tuple[Path, ast.Dict] | None = None
 
     def write(self, path: Path, value: ast.expr, method: str, place: ast.stmt) -> list[ast.stmt]:
-        """Return the statements for one store; none where the store before it is to the same module.
-
-        Args:
-            path: of the member.
-            value: what is stored, written out.
-            method: a variable for the method of its dictionary.
-            place: the store in the text.
-        """
+        """Return the statements for one store; none where the store before it is to the same module."""
         key = ast.Constant(path[-1][1])
         if self._last is not None and self._last[0] == path[:-1]:
             self._last[1].keys.append(ast.copy_location(key, place))

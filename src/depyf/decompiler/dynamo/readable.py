@@ -146,9 +146,6 @@ class Readable:
     def written_out(self, tree: ast.Module) -> ast.Module:
         """Write the forms of a text out, in place.
 
-        Args:
-            tree: of the text, with its places.
-
         Returns:
             The program that it stands for, with the places of the text.
         """
@@ -333,11 +330,7 @@ class _Imports(Transformer):
 # (device(type='cpu'), torch.float32)    ->  (torch.device('cpu'), torch.float32)
 # torch.Size([2, 3])                     ->  torch.Size([2, 3])
 def in_words(meaning: str) -> ast.expr | None:
-    """Return the expression for a constant; ``None`` where its meaning is none.
-
-    Args:
-        meaning: what a constant is: its ``repr``, or other words.
-    """
+    """Return the expression for a constant; ``None`` where its meaning is none."""
     try:
         node = ast.parse(meaning, mode="eval").body
     except (SyntaxError, ValueError, RecursionError):

@@ -202,14 +202,7 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> None:
 
 
 def unpack(executor: SymbolicExecutor, state: State, count: int, star: int | None = None) -> None:
-    """Replace the top of the stack by the pending targets of its elements.
-
-    Args:
-        executor: stores an unpacking without targets.
-        state: holds the stack.
-        count: of the targets.
-        star: the index of a starred one.
-    """
+    """Replace the top of the stack by the pending targets of its elements."""
     owner = Unpack(state.pop(), count, star)
     if not count:
         executor.store_value(state, ast.Tuple([], STORE), owner.source)

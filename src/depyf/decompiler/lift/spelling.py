@@ -181,12 +181,6 @@ def begins_guard(scope: Scope, test: ast.expr, before: ast.expr, operand: ast.ex
     """Return whether an operand of ``or`` was the test of an ``if`` behind the one of those before it.
 
     That ends on a line of its own, and this begins as far right (*likely*: no continuation line is two lines below).
-
-    Args:
-        scope: the code object of the test.
-        test: the first operand.
-        before: the last one before it.
-        operand: the one in question.
     """
     end, start = end_of(scope, _last(before)[0]), start_of(scope, _first(operand)[0])
     begin = start_of(scope, _first(test)[0])
@@ -203,13 +197,7 @@ def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
 
 
 def depth(scope: Scope, test: ast.expr, column: int) -> int | None:
-    """Return how many statements more than one of ``if`` stand around one at a column; ``None`` if it is not known.
-
-    Args:
-        scope: the code object.
-        test: the first operand of the outermost test.
-        column: of the statement that is in the innermost.
-    """
+    """Return how many statements more than one of ``if`` stand around one at a column; ``None`` if it is not known."""
     begin = start_of(scope, _first(test)[0])
     if begin is None:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from ..errors import LIFT, CannotDecompile
@@ -44,43 +45,35 @@ class StackParameter(ast.expr):
         self.depth = depth
 
 
+@dataclass(eq=False, slots=True)
 class Duplicate(Marker):
     """A value of which the stack holds more than one copy."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
+    value: Value
 
 
+@dataclass(eq=False, slots=True)
 class Iter(Marker):
     """The iterator that ``GET_ITER`` (or ``GET_AITER``) leaves."""
 
-    __slots__ = ("asynchronous", "value")
-
-    def __init__(self, value: ast.expr, asynchronous: bool = False) -> None:
-        self.value = value
-        self.asynchronous = asynchronous
+    value: ast.expr
+    asynchronous: bool = False
 
 
+@dataclass(eq=False, slots=True)
 class PendingTarget(Marker):
     """A value on its way into a target: element ``index`` of ``owner``."""
 
-    __slots__ = ("index", "owner")
-
-    def __init__(self, owner: Target | Unpack, index: int = 0) -> None:
-        self.owner = owner
-        self.index = index
+    owner: Target | Unpack
+    index: int = 0
 
 
+@dataclass(eq=False, slots=True)
 class Target:
     """A receiver of the target of a ``for`` or of ``with ... as``."""
 
-    __slots__ = ("prefix", "target")
-
-    def __init__(self, prefix: str = "item") -> None:
-        self.target: ast.expr | None = None
-        self.prefix = prefix
+    prefix: str = "item"
+    target: ast.expr | None = None
 
     def fill(self, executor: SymbolicExecutor, state: State, index: int, target: ast.expr | None) -> None:
         """Set the target."""
@@ -99,14 +92,7 @@ class Unpack:
         self.star = star
 
     def fill(self, executor: SymbolicExecutor, state: State, index: int, target: ast.expr | None) -> None:
-        """Set target ``index``, and store the whole unpacking when that was the last.
-
-        Args:
-            executor: writes the assignment.
-            state: what it is written to.
-            index: of the element.
-            target: ``None`` for an element that is dropped, because the next one is stored under the same name.
-        """
+        """Set target ``index``, and store the whole unpacking when that was the last."""
         self.targets[index] = target
         self.missing -= 1
         if not self.missing:
@@ -122,40 +108,34 @@ class Unpack:
             executor.store_value(state, ast.Tuple(elements[::-1], STORE), self.source)
 
 
+@dataclass(eq=False, slots=True)
 class Assigning(Marker):
     """``COPY 1; STORE a``: the start of ``a = b = value``, or a walrus."""
 
-    __slots__ = ("targets", "value")
-
-    def __init__(self, targets: list[ast.expr], value: Value) -> None:
-        self.targets = targets
-        self.value = value
+    targets: list[ast.expr]
+    value: Value
 
 
+@dataclass(eq=False, slots=True)
 class Exit(Marker):
     """The exit of a ``with`` statement."""
 
-    __slots__ = ("asynchronous", "manager")
-
-    def __init__(self, manager: ast.expr, asynchronous: bool) -> None:
-        self.manager = manager
-        self.asynchronous = asynchronous
+    manager: ast.expr
+    asynchronous: bool
 
 
+@dataclass(eq=False, slots=True)
 class Caught(Marker):
     """The exception a handler is given; ``previous``: the one below it, restored by ``POP_EXCEPT``."""
 
-    __slots__ = ("previous",)
-
-    def __init__(self, previous: bool) -> None:
-        self.previous = previous
+    previous: bool
 
 
+@dataclass(eq=False, slots=True)
 class Subject(Marker):
     """The subject of a ``match`` statement, while its cases are tried."""
 
-    def __init__(self, value: ast.expr) -> None:
-        self.value = value
+    value: ast.expr
 
 
 class CaseTest(ast.expr):

@@ -107,13 +107,7 @@ def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
 
 
 def formatted(executor: SymbolicExecutor, fields: list[ast.expr], percent: bool | None) -> ast.expr:
-    """Return a text with fields: with ``%`` if it was written so, or has ``!s``, which f-strings hardly have.
-
-    Args:
-        executor: knows how the texts around are written.
-        fields: the parts of it, as of an f-string.
-        percent: whether it was written with ``%``; ``None`` where nothing tells.
-    """
+    """Return a text with fields: with ``%`` if it was written so, or has ``!s``, which f-strings hardly have."""
     if percent is None:
         likely = any(isinstance(part, ast.FormattedValue) and part.conversion == ord("s") for part in fields)
         likely = likely or executor.scope.writes_percent()

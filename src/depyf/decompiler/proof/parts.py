@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import CodeType
 
 from ...bytecode.canonical import canonicalise
@@ -16,6 +17,7 @@ from .equivalence import equivalent
 from .exact import Pair, Verdict, conflated, docstring, same_code
 
 
+@dataclass(eq=False, slots=True)
 class Proof:
     """The verdict on one code object.
 
@@ -26,11 +28,10 @@ class Proof:
         recompiled: what it was compared with.
     """
 
-    def __init__(self, code: Code, verdict: Verdict | None, exact: bool, recompiled: Code | None) -> None:
-        self.code = code
-        self.verdict = verdict
-        self.exact = exact
-        self.recompiled = recompiled
+    code: Code
+    verdict: Verdict | None
+    exact: bool
+    recompiled: Code | None
 
 
 def prove(

@@ -24,10 +24,6 @@ _STAYS = frozenset({"joined", "entry", o.GET_ITER, g.FOR_ITER, o.GET_AITER, o.LO
 def loop_invariant_slots(graph: Cfg, joins: set[int]) -> dict[int, int]:
     """Count the loop-invariant values at the bottom of the stack that need not lie there, by block.
 
-    Args:
-        graph: the program.
-        joins: blocks whose entry state is not that of one block before them.
-
     Returns:
         ``{block id: count}``; the slots are those from the block's exception region upwards.
     """

@@ -304,11 +304,6 @@ def entry(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool
 def member(evaluator: PartialEvaluator, op: Op, owner: Value, path: Path) -> bool:
     """Replace a dictionary of a module and a key, both on the stack, by the attribute or element of that module.
 
-    Args:
-        op: ``GETITEM``.
-        owner: the dictionary.
-        path: of the item.
-
     Returns:
         Whether that could be done.
     """

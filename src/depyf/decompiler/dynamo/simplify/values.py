@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ....bytecode.operations import Op
@@ -15,22 +16,18 @@ class Value:
     __slots__ = ()
 
 
+@dataclass(eq=False, slots=True)
 class Const(Value):
     """A constant."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    value: Any
 
 
+@dataclass(eq=False, slots=True)
 class Local(Value):
     """A local variable that is bound, read where it is used."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    name: str
 
 
 class SsaValue(Value):
@@ -97,6 +94,7 @@ class Container(Value):
         self.built: Value | None = None
 
 
+@dataclass(eq=False, slots=True)
 class State:
     """Stack and known locals at a point of the program.
 
@@ -104,15 +102,10 @@ class State:
         epochs: numbers of the last things that may have changed what plain objects hold, and what modules hold.
     """
 
-    __slots__ = ("bound", "epochs", "stack", "variables")
-
-    def __init__(
-        self, stack: list[Value], variables: dict[str, Value], bound: set[str], epochs: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.epochs = epochs
-        self.stack = stack
-        self.variables = variables  # locals whose value is known: name -> value
-        self.bound = bound  # locals that certainly have a value
+    stack: list[Value]
+    variables: dict[str, Value]  # locals whose value is known: name -> value
+    bound: set[str]  # locals that certainly have a value
+    epochs: tuple[int, int] = (0, 0)
 
     def copy(self) -> State:
         """Return a copy for one of several successors: containers are copied, and shared ones stay shared."""
@@ -164,6 +157,7 @@ class State:
         return inside(self.stack) or inside(list(self.variables.values()))
 
 
+@dataclass(eq=False, slots=True)
 class BlockPlan:
     """A block plan: the SSA values that are left of a block, in order, and what its terminator takes.
 
@@ -175,11 +169,8 @@ class BlockPlan:
         verbatim: whether the block stays as it is.
     """
 
-    __slots__ = ("end_epochs", "end_operands", "entry_stack", "values", "verbatim")
-
-    def __init__(self) -> None:
-        self.end_epochs = (0, 0)
-        self.values: list[SsaValue] = []
-        self.entry_stack: list[SsaValue] = []
-        self.end_operands: list[Value] = []
-        self.verbatim = False
+    end_epochs: tuple[int, int] = (0, 0)
+    values: list[SsaValue] = field(default_factory=list)
+    entry_stack: list[SsaValue] = field(default_factory=list)
+    end_operands: list[Value] = field(default_factory=list)
+    verbatim: bool = False

@@ -148,12 +148,7 @@ class BlockWriter:
         return left
 
     def spill(self, count: int, unused: bool = False) -> None:
-        """Take values off the stack into variables, top first.
-
-        Args:
-            count: how many.
-            unused: those, too, that nothing uses; else they are dropped.
-        """
+        """Take values off the stack into variables, top first."""
         depth = self.block.floor
         if len(self.reals) - count < depth:
             raise CannotDecompile(SIMPLIFY, "a value under an exception handler is used out of order")

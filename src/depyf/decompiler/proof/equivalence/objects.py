@@ -77,15 +77,7 @@ def ancestor(prover: Prover, owner: Value, index: int | slice | None) -> Symbol 
 def call(
     prover: Prover, state: State, function: Value, operands: Sequence[Value], op: Op
 ) -> Value | Event | None:
-    """Return the result of a call that nobody can observe, or the event that it is; ``None`` for any other call.
-
-    Args:
-        prover: what knows the live objects.
-        state: the program that calls.
-        function: what it calls.
-        operands: positional arguments; there are no others.
-        op: the operation.
-    """
+    """Return the result of a call that nobody can observe, or the event that it is; ``None`` for any other call."""
     function = resolve(function)
     if isinstance(function, Allocation):
         return Allocation("items", [function.items[0]]) if function.kind == "items method" and not operands else None

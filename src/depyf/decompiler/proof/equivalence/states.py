@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ....bytecode import operations as o
@@ -18,6 +19,7 @@ class Different(Exception):
     """The programs are not proven to do the same; the message says where they part."""
 
 
+@dataclass(eq=False, slots=True)
 class State:
     """The abstract state of one program: what it holds, and where it stands.
 
@@ -31,19 +33,13 @@ class State:
         epochs: numbers of the last events that may have changed what plain objects hold, and what modules hold.
     """
 
-    __slots__ = ("at", "epochs", "locals", "maybe", "program", "stack", "turns")
-
-    def __init__(
-        self, program: Program, at: int, stack: list[Value], variables: dict[str, Value], maybe: set[str],
-        epochs: tuple[int, int] = (0, 0),
-    ) -> None:
-        self.program = program
-        self.at = at
-        self.stack = stack
-        self.locals = variables
-        self.maybe = maybe
-        self.turns = 0
-        self.epochs = epochs
+    program: Program
+    at: int
+    stack: list[Value]
+    locals: dict[str, Value]
+    maybe: set[str]
+    epochs: tuple[int, int] = (0, 0)
+    turns: int = 0
 
     def is_bound(self, name: str) -> bool:
         """Return whether a local is known to have a value."""
@@ -83,6 +79,7 @@ class State:
                     {n: dup(v) for n, v in self.locals.items()}, set(self.maybe), self.epochs)
 
 
+@dataclass(eq=False, slots=True)
 class Event:
     """The next observable step of a program: an operation with its operands (bottom first).
 
@@ -94,14 +91,11 @@ class Event:
         negated: it is a test of which the program holds the contrary (``is not``).
     """
 
-    __slots__ = ("argument", "kind", "negated", "op", "operands")
-
-    def __init__(self, kind: str, argument: Any, operands: list[Value], op: Op, negated: bool = False) -> None:
-        self.kind = kind
-        self.argument = argument
-        self.operands = operands
-        self.op = op
-        self.negated = negated
+    kind: str
+    argument: Any
+    operands: list[Value]
+    op: Op
+    negated: bool = False
 
 
 class MergePoint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ....bytecode.code import Code
@@ -10,25 +11,21 @@ from ...constants import is_literal
 from ..exact import same_constant
 
 
+@dataclass(eq=False, slots=True)
 class Constant:
     """A value that the code object holds."""
 
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    value: Any
 
 
+@dataclass(eq=False, slots=True)
 class Symbol:
     """A value of which only its name is known: the same name is the same value.
 
     ``key`` is any hashable tuple: ``("argument", name)``, ``("event", n[, i])``, ``("item", symbol, index)``, ...
     """
 
-    __slots__ = ("key",)
-
-    def __init__(self, key: tuple[Any, ...]) -> None:
-        self.key = key
+    key: tuple[Any, ...]
 
 
 class Allocation:
