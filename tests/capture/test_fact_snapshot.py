@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from depyf.capture.fact_snapshot import snapshot  # noqa: E402
-from depyf.decompiler.dynamo.facts import RecordedFacts  # noqa: E402
+from depyf.decompiler.dynamo.facts import Facts  # noqa: E402
 from live_facts import LiveFacts  # noqa: E402
 
 
@@ -100,7 +100,7 @@ def test_the_text_answers_as_the_objects_do():
                  "pretending": Pretending()}
     code = transformed.__code__
     live = LiveFacts(variables, globals())
-    written = RecordedFacts(snapshot(code, variables, globals()))
+    written = Facts(snapshot(code, variables, globals()))
     paths = list(written._answers)
     keys = [0, 1, -1, True, "0", "1", "lin", "layers", "weight"]
     assert len(paths) > 60
@@ -134,7 +134,7 @@ def test_the_text_answers_as_the_objects_do():
 
 def test_the_class_of_an_empty_dictionary_with_attributes_is_written():
     variables = {"self": Model(), "counts": {}, "ordered": collections.OrderedDict(), "kwargs": {}}
-    written = RecordedFacts(snapshot(transformed.__code__, variables, globals()))
+    written = Facts(snapshot(transformed.__code__, variables, globals()))
     path = (("local", "ordered"),)
     assert written.class_path(path) is not None
     assert (*path, ("class", "")) in written._answers

@@ -147,7 +147,7 @@ def _as_dynamo_writes(case: Case) -> tuple[str, str]:
     import torch
 
     from depyf.capture.fact_snapshot import snapshot
-    from depyf.decompiler.dynamo.facts import RecordedFacts
+    from depyf.decompiler.dynamo.facts import Facts
 
     names: dict = {
         "torch": torch, "nn": torch.nn, "OrderedDict": collections.OrderedDict, "__compiled_fn_1": lambda *args: args,
@@ -156,6 +156,6 @@ def _as_dynamo_writes(case: Case) -> tuple[str, str]:
     _program(case, "in", names)
     code = names["f"].__code__
     parameters = code.co_varnames[: code.co_argcount + bool(code.co_flags & 8)]
-    facts = RecordedFacts(snapshot(code, {name: names[name] for name in parameters}, names))
+    facts = Facts(snapshot(code, {name: names[name] for name in parameters}, names))
     found = decompile_code(code, simplify=True, facts=facts)
     return found.text, found.fidelity.value

@@ -2,7 +2,7 @@
 
 Transformed code reads objects by the names and keys in it. So the objects that can be asked about are those that these
 names and keys lead to from the frame's variables. What is known of each (:mod:`.object_facts`) is the text of
-:class:`~depyf.decompiler.dynamo.facts.RecordedFacts`; no reference to an object remains.
+:class:`~depyf.decompiler.dynamo.facts.Facts`; no reference to an object remains.
 """
 
 from __future__ import annotations

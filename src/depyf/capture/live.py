@@ -8,7 +8,7 @@ from typing import Any
 
 from ..bytecode.code import Code
 from ..decompiler import decompile_code
-from ..decompiler.dynamo.facts import NoFacts, RecordedFacts
+from ..decompiler.dynamo.facts import Facts
 from ..finishing.frames import Meaning, code_text, make_frame
 from ..guarded import guarded_call, warn_of
 from ..records.environment import environment
@@ -65,7 +65,7 @@ def capture_of(
             source = decompile_code(
                 transformed, name=names.transformed(meant.name if current is code else current.co_name), simplify=True,
                 rename=rename, parameter_names={n: resume.parameters for n, resume in resumes.items()},
-                facts=guarded_call(lambda: RecordedFacts(snapshot(transformed, known, namespace)), NoFacts(), _report))
+                facts=guarded_call(lambda: Facts(snapshot(transformed, known, namespace)), Facts(), _report))
             compile_id = CompileId(*(ids or (0, number)))
             record = TransformedCode(
                 compile_id, name, code_text(source), None, tuple(transformed.co_varnames[: transformed.co_argcount]))

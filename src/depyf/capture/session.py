@@ -521,7 +521,7 @@ class Session:
         self, original: CodeType, transformed: CodeType, bytecode: Bytecode, meant: Meant,
     ) -> CodeType | None:
         """Write and link transformed code; return what is to run for it, unless that is torch's own."""
-        from ..decompiler.dynamo.facts import RecordedFacts  # (with files="later" nothing is decompiled)
+        from ..decompiler.dynamo.facts import Facts  # (with files="later" nothing is decompiled)
         from ..finishing.frames import code_text
         from ..finishing.texts import decompiled_bytecode
 
@@ -534,7 +534,7 @@ class Session:
         place = self.attempt(lambda: self.writer.transformed(text, record_of(meant), breaks), None)
         linked = None
         if place is not None and self.linker is not None:
-            facts = self.attempt(lambda: RecordedFacts(bytecode.facts), None) if bytecode.facts else None
+            facts = self.attempt(lambda: Facts(bytecode.facts), None) if bytecode.facts else None
             linked = self.linker.link_transformed(original, transformed, decompiled, place, bytecode.shown, facts)
         if self.log_bytecode:
             kinds = ("original", original), ("transformed", transformed), ("recompiled", linked or transformed)

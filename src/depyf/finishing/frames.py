@@ -73,12 +73,12 @@ def make_frame(code: Code, name: str, entries: tuple[CacheEntry, ...], meant: Me
         original = CodeText(text, "exact")
     else:
         from ..decompiler import decompile_code
-        from ..decompiler.dynamo.facts import NoFacts
+        from ..decompiler.dynamo.facts import Facts
 
         decompiled = decompile_code(
             _named_like_its_function(code) if resumes else meant.code, name=name if name.isidentifier() else None,
             simplify=resumes, keep_variables=True,
-            facts=NoFacts() if resumes else None)
+            facts=Facts() if resumes else None)
         original = code_text(_laid_out(decompiled))
     function = meant.record()
     return Frame(name, code.name, function.location, original, bool(text), code.arguments, code.freevars, entries,

@@ -25,7 +25,7 @@ from ..bytecode.errors import Unreadable
 from ..bytecode.instructions import decode
 from ..bytecode.packed import unpacked
 from ..decompiler import Decompiled, Fidelity, decompile_code
-from ..decompiler.dynamo.facts import NoFacts, RecordedFacts
+from ..decompiler.dynamo.facts import Facts
 from ..guarded import guarded_call
 from ..records.model import Bytecode, CodeText
 from .frames import code_text
@@ -187,7 +187,7 @@ def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Deco
         code: its transformed code, from the record or as it runs.
         attempt: runs what may fail.
     """
-    facts = attempt(lambda: RecordedFacts(bytecode.facts), NoFacts()) if bytecode.facts else NoFacts()
+    facts = attempt(lambda: Facts(bytecode.facts), Facts()) if bytecode.facts else Facts()
     errors: list[Exception] = []
 
     def decompiled() -> Decompiled:

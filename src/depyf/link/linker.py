@@ -126,7 +126,7 @@ class Linker:
 
     def _linked_now(self, original: CodeType, transformed: CodeType, bytecode: Bytecode, path: str) -> CodeType | None:
         """Decompile once more what the file shows, and link it."""
-        from ..decompiler.dynamo.facts import RecordedFacts
+        from ..decompiler.dynamo.facts import Facts
         from ..finishing.frames import readable_alone
         from ..finishing.texts import decompiled_bytecode
 
@@ -144,7 +144,7 @@ class Linker:
         if not found:
             self._note(f"{transformed.co_name}: not linked: {path} holds another text")
             return None
-        facts = attempt(lambda: RecordedFacts(bytecode.facts), None) if bytecode.facts else None
+        facts = attempt(lambda: Facts(bytecode.facts), None) if bytecode.facts else None
         return self.link_transformed(
             original, transformed, decompiled, (path, head.count("\n") + 1, text), bytecode.shown, facts)
 

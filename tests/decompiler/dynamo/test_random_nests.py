@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from depyf.capture.fact_snapshot import snapshot
 from depyf.decompiler import decompile_code
-from depyf.decompiler.dynamo.facts import RecordedFacts
+from depyf.decompiler.dynamo.facts import Facts
 from live_facts import LiveFacts
 
 FIELDS = ("norm", "proj", "items", "layers", "keys", "weight", "s")
@@ -130,7 +130,7 @@ def identities(value):
 def check(source, live):
     globals = scope(source)
     code = globals["f"].__code__
-    found = decompile_code(code, simplify=True, facts=RecordedFacts(snapshot(code, live, globals)))
+    found = decompile_code(code, simplify=True, facts=Facts(snapshot(code, live, globals)))
     assert found.text == decompile_code(code, simplify=True, facts=LiveFacts(live, globals)).text
     assert found.runs is not None, found.note  # the first form was good
     expected = identities(globals["f"](*live.values()))

@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from depyf.decompiler.dynamo.facts import NoFacts, RecordedFacts
+from depyf.decompiler.dynamo.facts import Facts
 
 SELF = (("local", "self"),)
 LAYERS = (*SELF, ("attr", "_modules"), ("item", "layers"))
 
 
 def facts(*nodes, shared=(), stored=()):
-    return RecordedFacts(json.dumps([nodes, shared, stored]))
+    return Facts(json.dumps([nodes, shared, stored]))
 
 
 def test_an_object_is_found_by_its_path():
@@ -44,7 +44,7 @@ def test_classes_are_shared_and_names_that_are_not_stored_are_not_known():
 def test_an_answer_of_another_type_is_none():
     known = facts([-1, "local", "self", {"reading": 3, "length": "x", "element": 5, "allocates": "object", "imported": 1,
                                          "stores": {}, "ancestor": [[1]], "container": ["dict"]}])
-    nothing = NoFacts()
+    nothing = Facts()
     for question, *arguments in (("reading",), ("length",), ("element", 0), ("allocates",), ("imported",),
                                  ("stores_plainly", "x", True), ("ancestor", 1), ("builtin_method", "get")):
         assert getattr(known, question)(SELF, *arguments) == getattr(nothing, question)(SELF, *arguments)
@@ -56,4 +56,4 @@ def test_an_answer_of_another_type_is_none():
     '[[[-1, "local", "x"]], [], []]', "[" * 100_000])
 def test_what_is_no_record_of_facts_is_refused(text):
     with pytest.raises(ValueError):
-        RecordedFacts(text)
+        Facts(text)

@@ -16,7 +16,7 @@ from depyf.bytecode.packed import packed, unpacked
 from depyf.capture.fact_snapshot import snapshot
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.dynamo import readable
-from depyf.decompiler.dynamo.facts import RecordedFacts
+from depyf.decompiler.dynamo.facts import Facts
 from depyf.decompiler.dynamo.written_out import CannotWriteOut
 from depyf.decompiler.errors import SIMPLIFY, CannotDecompile
 from live_facts import LiveFacts
@@ -662,7 +662,7 @@ def test_case(name):
     source, expected, live = CASES[name]
     globals = module_globals()
     code = function(source, globals).__code__
-    found = decompile_code(code, simplify=True, facts=RecordedFacts(snapshot(code, live, globals)))
+    found = decompile_code(code, simplify=True, facts=Facts(snapshot(code, live, globals)))
     of_live = decompile_code(code, simplify=True, facts=LiveFacts(live, globals))
     assert (found.text, found.note) == (of_live.text, of_live.note), "what is recorded says what the objects say"
     assert found.text == expected.lstrip()
@@ -742,14 +742,14 @@ def test_classes_and_their_methods_among_constants(value, globals, lines, note, 
     monkeypatch.setitem(sys.modules, __name__, types.ModuleType(__name__))
     vars(sys.modules[__name__]).update(Pair=Pair, Cache=Cache)
     code = with_constant(value)
-    found = decompile_code(code, simplify=True, facts=RecordedFacts(snapshot(code, {"x": 1}, globals)))
+    found = decompile_code(code, simplify=True, facts=Facts(snapshot(code, {"x": 1}, globals)))
     assert found.text.splitlines()[1:] == [f"    {line}" for line in lines]
     assert found.fidelity in (Fidelity.EQUIVALENT, Fidelity.EXACT)
     assert note in found.note
     assert ("stands for" in found.note) == ("__constant_" in found.text)
     assert "import" not in ast.unparse(found.runs)
     recorded = unpacked(packed(code), sys.version_info[:2])
-    assert decompile_code(recorded, simplify=True, facts=RecordedFacts(snapshot(code, {"x": 1}, globals))).text == found.text
+    assert decompile_code(recorded, simplify=True, facts=Facts(snapshot(code, {"x": 1}, globals))).text == found.text
 
 
 def test_a_shadowed_parameter_is_named_with_the_reason():

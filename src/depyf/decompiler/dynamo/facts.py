@@ -61,7 +61,8 @@ class Facts:
     """Answers about live objects. When unsure, an answer is no: then the text keeps torch's long form.
 
     Args:
-        text: what :mod:`depyf.capture.fact_snapshot` wrote while the objects lived; of nothing else anything is known.
+        text: what :mod:`depyf.capture.fact_snapshot` wrote while the objects lived; nothing else is known. Empty for
+            code that is decompiled without the objects that it was compiled for.
             A list of ``[node it is reached from (-1: a variable), kind of step, name or key, answers]``, and a list
             of answers; a number refers to those at that index. Then names of attributes that are stored.
 
@@ -204,6 +205,3 @@ class Facts:
     def _rows(self, path: Path, question: str, length: int) -> list[list[Any]]:
         return [row for row in self._of(path, question, []) if type(row) is list and len(row) == length]
 
-
-#: Facts that know nothing, for code that is decompiled without the objects that it was compiled for: ``NoFacts()``.
-NoFacts = RecordedFacts = Facts

@@ -27,7 +27,7 @@ from ....cfg import graph as g
 from ....cfg.check import StackMismatch, entry_depths
 from ....cfg.graph import Block, Cfg, reachable
 from ...errors import SIMPLIFY, CannotDecompile
-from ..facts import ALWAYS, MODULES, Facts, NoFacts
+from ..facts import ALWAYS, MODULES, Facts
 from ..forms import NEW
 from .evaluate import PartialEvaluator
 from .loop_invariant_slots import forget_under_cleanups, loop_invariant_slots
@@ -199,7 +199,7 @@ class _Simplifier:
     ) -> None:
         self.graph = graph
         self.new = new
-        self.facts: Facts = facts or NoFacts()
+        self.facts: Facts = facts or Facts()
         self.readable = facts is not None
         #: How many things have happened that others may observe.
         self.happened = 0

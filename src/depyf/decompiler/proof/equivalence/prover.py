@@ -8,7 +8,7 @@ from typing import Any
 from ....bytecode import operations as o
 from ....bytecode.operations import Op, Program
 from ....bytecode.opspec import CANNOT_RAISE, KEPT, NO_FALL_THROUGH, ON_CELLS, ON_LOCALS, ONLY_READ, effect
-from ...dynamo.facts import Facts, NoFacts, Path
+from ...dynamo.facts import Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
 from .merge import merge
@@ -34,7 +34,7 @@ class Prover:
         self, p: Program, q: Program, rename: Mapping[str, str], nested: list[Pair] | None = None,
         facts: Facts | None = None,
     ) -> None:
-        self.facts: Facts = facts or NoFacts()
+        self.facts: Facts = facts or Facts()
         #: Paths of the live objects that symbols stand for; those of the classes of objects that were made here.
         self.paths: dict[tuple[Any, ...], Path] = {}
         self.classes: dict[tuple[Any, ...], Path] = {}
