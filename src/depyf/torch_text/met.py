@@ -251,26 +251,10 @@ def is_computation(lines: Sequence[str]) -> bool:
     return lines[0].startswith("The branch condition involves")
 
 
-def places_of_computation(lines: Iterable[str]) -> list[str]:
-    """Return the lines that name places of the user's code."""
-    return [line for line in lines if line.startswith('# File "')]
-
-
-# --- contexts entered at a break ---------------------------------------------------------------------
-# Stack variable source attribution:
-#   WithExitFunctionVariable() originated from:
-#   File "/home/a/model.py", line 14                ->  [14]
-#         with counting({}):
-_EXIT = re.compile(r'WithExitFunctionVariable\(\) originated from:\n\s*File "(?P<file>[^"\n]+)", line (?P<line>\d+)')
 #: Torch's heading of a break that a loop does not let it continue from.
 IN_LOOP = "graph break in loop"
 #: Torch's headings where it cannot continue.
 _BLOCKS = (("loop", IN_LOOP), ("context", "Graph break under GenericContextWrappingVariable"))
-
-
-def entered_contexts(account: str, filename: str) -> list[int]:
-    """Return the lines of the ``with`` statements of a file that were entered at a break, the outermost first."""
-    return list(dict.fromkeys(int(match["line"]) for match in _EXIT.finditer(account) if match["file"] == filename))
 
 
 # --- frames of quoted stacks -------------------------------------------------------------------------

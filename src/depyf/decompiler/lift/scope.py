@@ -119,8 +119,4 @@ class Scope:
         """Return whether an expression is a value that lay on the stack when the graph broke (``___stack0``)."""
         return False
 
-    def writes_percent(self) -> bool:
-        """Return whether the texts with fields around are mostly written with ``%``."""
-        return False
-
     annotates = False

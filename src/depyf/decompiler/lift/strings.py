@@ -43,7 +43,7 @@ def _(executor: SymbolicExecutor, state: State, arg: Any) -> ast.expr:
     value = executor.pop(state)
     field = ast.FormattedValue(value, ord(conversion) if conversion else -1, spec)
     may_be = bool(conversion) and executor.scope.formats_percent()
-    return formatted(executor, [field], with_percent(executor, value) if may_be else False)
+    return formatted([field], with_percent(executor, value) if may_be else False)
 
 
 @rule(o.CONVERT)
@@ -61,7 +61,7 @@ def _(executor: SymbolicExecutor, state: State, count: int) -> ast.expr:
         if not isinstance(part, ast.Constant):
             by_percent.append(part.percent if isinstance(part, Formatted) else False)
     percent = None if by_percent and not {True, False} & {*by_percent} else bool(by_percent) and False not in by_percent
-    return formatted(executor, fields, percent)
+    return formatted(fields, percent)
 
 
 def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: list[ast.expr]) -> ast.expr | None:
@@ -84,7 +84,7 @@ def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: lis
     if not all(isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value for part in texts) or any(
             not one and not other for one, other in itertools.pairwise(kinds)):
         return None
-    return formatted(executor, fields, False)
+    return formatted(fields, False)
 
 
 def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
@@ -106,11 +106,10 @@ def with_percent(executor: SymbolicExecutor, value: ast.expr) -> bool | None:
     return start == (field.line, field.column)
 
 
-def formatted(executor: SymbolicExecutor, fields: list[ast.expr], percent: bool | None) -> ast.expr:
+def formatted(fields: list[ast.expr], percent: bool | None) -> ast.expr:
     """Return a text with fields: with ``%`` if it was written so, or has ``!s``, which f-strings hardly have."""
     if percent is None:
         likely = any(isinstance(part, ast.FormattedValue) and part.conversion == ord("s") for part in fields)
-        likely = likely or executor.scope.writes_percent()
     else:
         likely = percent
     parts = percent_text(fields) if likely else None
