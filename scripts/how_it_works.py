@@ -22,7 +22,7 @@ from types import CodeType
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
-from depyf.decompiler.dynamo.facts import NoFacts
+from depyf.decompiler.dynamo.facts import Facts
 from depyf.decompiler.stages import _Printer as Printer
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "how_it_works.md"
@@ -61,7 +61,7 @@ def of_code(code: CodeType) -> dict[str, str]:
     rename = {name: re.sub(r"_[0-9a-f]{8}_.*", "", name) for name in code.co_names}
     parameters = {name: ("__nested_resume_fns", "__nested_frame_values", "b", "x") for name in code.co_names
                   if name.startswith("__resume")}
-    result = decompile_code(code, name=CODE, simplify=True, facts=NoFacts(), rename=rename,
+    result = decompile_code(code, name=CODE, simplify=True, facts=Facts(), rename=rename,
                             parameter_names=parameters, trace=printer)
     for part in "\n".join(printer.out).split("\n== ")[1:]:
         name, _, text = part.partition("\n")

@@ -5,12 +5,13 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("torch")
 
-from depyf.capture.trace_log import _full_path, _functions  # noqa: E402
+from depyf.capture.trace_log import _functions, _Log  # noqa: E402
 from depyf.records.model import Frame, SourceLocation  # noqa: E402
 from depyf.records.store import RecordsError  # noqa: E402
 from depyf.report import report  # noqa: E402
@@ -118,9 +119,12 @@ def test_a_resume_function_belongs_to_the_last_function_of_its_name_above():
 
 
 def test_a_cut_path_is_whole_again_where_one_file_fits():
-    assert _full_path("ork/m.py", ["/work/m.py", "/other/m.py"]) == "/work/m.py"
-    assert _full_path("ork/m.py", ["/work/m.py", "/a/fork/m.py"]) == "ork/m.py"
-    assert _full_path("m.py", ["/work/m.py"]) == "m.py"
+    def full_path(shown, *known):
+        return _Log._full_path(SimpleNamespace(reader=SimpleNamespace(strings=lambda: known)), shown)
+
+    assert full_path("ork/m.py", "/work/m.py", "/other/m.py") == "/work/m.py"
+    assert full_path("ork/m.py", "/work/m.py", "/a/fork/m.py") == "ork/m.py"
+    assert full_path("m.py", "/work/m.py") == "m.py"
 
 
 def test_a_rank_without_records_is_left_out(tmp_path):

@@ -227,7 +227,7 @@ def test_a_command_that_takes_too_long_is_stopped(folder, capfd, monkeypatch):
             pass
 
     monkeypatch.setattr(budgets, "seconds_for", lambda size: budgets.Budget(f"seconds for {size} bytes", 1))
-    monkeypatch.setattr(store, "_put_together", forever)
+    monkeypatch.setattr(store, "_read", forever)
     (folder / "dump" / store.FILE).write_text("".join(store.lines(WHOLE)))
     size = os.path.getsize(folder / "dump" / store.FILE)
     monkeypatch.setattr(reading, "_opened", {})

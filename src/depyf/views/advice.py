@@ -9,6 +9,7 @@ from functools import cached_property
 from ..advice import Advice, on_break
 from ..advice.breaks import SET_UP, on_left_method
 from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
+from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
@@ -38,12 +39,25 @@ class Adviser:
         self._of_breaks: dict[GraphBreak, Advice | None] = {}
 
     def on_break(self, broken: GraphBreak) -> Advice | None:
-        """Return the advice on a graph break; ``None`` where no rule fits."""
+        """Return the advice on a graph break; ``None`` where no rule fits.
+
+        An exception breaks the graph again in each function that it leaves: advice on where it was raised applies.
+        """
         if broken not in self._of_breaks:
-            compilation = self._by_id.get(broken.compile_id.key)
-            site = self.run.source.site(broken, compilation.function if compilation is not None else "")
-            self._of_breaks[broken] = self._on_left_method(broken) or on_break(site)
-        return self._of_breaks[broken]
+            self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
+        own = self._of_breaks[broken]
+        return own if own is not None or met(broken).kind != "exception" else self._on_exceptions.get(broken.context)
+
+    def _site(self, broken: GraphBreak) -> Site:
+        compilation = self._by_id.get(broken.compile_id.key)
+        return self.run.source.site(broken, compilation.function if compilation is not None else "")
+
+    @cached_property
+    def _on_exceptions(self) -> dict[str, Advice]:
+        """The advice on exceptions, by torch's words for them."""
+        found = ((broken.context, on_break(self._site(broken))) for each in self.run.capture.compilations
+                 for broken in each.breaks if met(broken).kind == "exception" and broken.context)
+        return {context: advice for context, advice in found if advice is not None}
 
     def _on_left_method(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a bound method that the break before it in its line left on the stack; else ``None``."""

@@ -13,7 +13,7 @@ import importlib
 import inspect
 import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Literal
@@ -144,24 +144,30 @@ def takes(*names: str) -> Check:
         parameters = inspect.signature(value).parameters
         if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
             return ""
-        return _absent("parameter ", (name for name in names if name not in parameters))
+        absent = ", ".join(name for name in names if name not in parameters)
+        return f"has no parameter {absent}" if absent else ""
 
     return check
 
 
 def has(*names: str) -> Check:
     """Has these attributes."""
-    return lambda value: _absent("", (name for name in names if not hasattr(value, name)))
+
+    def check(value: Any) -> str:
+        absent = ", ".join(name for name in names if not hasattr(value, name))
+        return f"has no {absent}" if absent else ""
+
+    return check
 
 
 def declares(*names: str) -> Check:
     """Is a class whose annotations have these names."""
-    return lambda value: _absent("", (name for name in names if name not in getattr(value, "__annotations__", {})))
 
+    def check(value: Any) -> str:
+        absent = ", ".join(name for name in names if name not in getattr(value, "__annotations__", {}))
+        return f"has no {absent}" if absent else ""
 
-def _absent(kind: str, names: Iterable[str]) -> str:
-    absent = ", ".join(names)
-    return f"has no {kind}{absent}" if absent else ""
+    return check
 
 
 def both(first: Check, second: Check) -> Check:

@@ -327,7 +327,7 @@ def _not_compiled(run: RunIndex, summary: FunctionSummary) -> Iterator[_Fact]:
             continue
         failure = compilation.failure
         reason = first_line(failure) if failure else ""
-        yield _Fact(OUTCOME_OF_ONE.get(compilation.outcome, compilation.outcome)
+        yield _Fact(OUTCOME_OF_ONE.get(compilation.outcome, prose(compilation.outcome))
                     + (f", {code(failure.kind)}: {prose(reason, 160)}" if failure else ""),
                     (compilation.outcome, plain_name(compilation.function), failure and failure.kind,
                      without_values(reason)))
