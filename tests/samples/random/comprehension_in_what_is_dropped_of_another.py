@@ -1,4 +1,3 @@
-# may fall back: the compiler drops what comes after a condition that is never true
 (0 for a in [] if [0 for b in b] if ())
 (0 for a in 0 if [0 for b in c for c in d] for e in 0 if ())
 def f(a, b):

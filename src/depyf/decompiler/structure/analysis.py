@@ -76,7 +76,7 @@ class Analysis:
         """``{id: the number of operations, and blocks, that it dominates}``."""
         blocks, order, parent = self.cfg.blocks, self.tree.order, self.tree.parent
         weight = {id: 1 + len(blocks[id].ops) for id in order}
-        for id in reversed(order[1:]):  # (what is dominated follows its dominator in this order)
+        for id in reversed(order[1:]):  # (what is dominated comes behind its dominator in this order)
             weight[parent[id]] += weight[id]
         return weight
 

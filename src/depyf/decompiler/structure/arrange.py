@@ -29,7 +29,9 @@ from .arrange_tries import (
     arrange_loop,
     arrange_try,
     arrange_with,
+    break_at_end,
     break_branch,
+    break_in_loop,
     join_copies,
     leave_by_break,
 )
@@ -48,7 +50,7 @@ from .suites import (
 if TYPE_CHECKING:
     from ..body import Body
 
-#: The line after a function.
+#: The line behind a function.
 _END = sys.maxsize
 
 
@@ -64,22 +66,35 @@ def arrange(body: Body) -> None:
     stmts = all_statements(body.statements)
     returns = [each for each in stmts if isinstance(each, ast.Return)]
     arrangement = _Arrangement(body.evidence, not all(map(is_nothing, returns)))
+    for each in returns:
+        arrangement.place(each)
     arrangement.join_copies(body.statements)
     arrangement.suite(body.statements, end, _END)
 
 
 class _Arrangement:
-    """The arrangement of the statements of one body, which are changed in place."""
+    """The arrangement of one body; statements are changed in place.
+
+    Args:
+        evidence: of its code.
+        returns_values: whether one of its statements returns a value.
+    """
 
     def __init__(self, evidence: Evidence, returns_values: bool) -> None:
         self.evidence = evidence
         self.returns_values = returns_values
 
-    def join_copies(self, stmts: list[ast.stmt]) -> None:
-        """Write the common end of two branches once, after them.
+    def place(self, stmt: ast.Return) -> None:
+        """Give a ``return`` the line on which it was written: that of its operation may be of a ``with`` around."""
+        place = self.evidence.place_of_return(stmt)
+        if place is not None:
+            at_line(stmt, place.line)
 
-        The compiler copies small ends (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks`` in compile.c).
-        Copies have one line (*certain*).
+    def join_copies(self, stmts: list[ast.stmt]) -> None:
+        """Write the common end of two branches behind them.
+
+        Small ends are copied into all that lead there (``duplicate_exits_without_lineno``, ``inline_small_exit_blocks``
+        in compile.c). Copies have one line (*certain*); where none is known, equal ends that are so small are copies.
         """
         for at in compound_places(stmts):
             stmt = stmts[at]
@@ -93,13 +108,15 @@ class _Arrangement:
                 del stmts[at + 1:-1]
 
     def _is_copy(self, stmt: ast.If, rest: list[ast.stmt]) -> bool:
-        """Return whether a branch ends in a copy of the last statement after it."""
+        """Return whether a branch ends in a copy of the last statement behind it."""
         branch = stmt.body
         if len(branch) < 2 or len(rest) < 2:
             return False
         one, other = branch[-1], rest[-1]
-        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) is not None \
-            and line_of(one) == line_of(other) and ast.dump(one) == ast.dump(other)
+        if line_of(one) is None and not (isinstance(one, ast.Return) and self.evidence.may_be_copied(one)):
+            return False
+        return isinstance(one, (ast.Return, ast.Raise)) and line_of(one) == line_of(other) \
+            and ast.dump(one) == ast.dump(other)
 
     def suite(self, stmts: list[ast.stmt], end: str, after: int | None) -> None:
         """Arrange a suite.
@@ -107,7 +124,7 @@ class _Arrangement:
         Args:
             stmts: its statements.
             end: what falling off its end does: ``return`` (of nothing), ``continue``; empty for anything else.
-            after: the line of the statement after it.
+            after: the line of the statement behind it.
         """
         last = stmts[-1] if stmts[1:] else None
         if isinstance(last, ast.Continue) and end != "continue":  # (What stands before it ends as it does.)
@@ -150,6 +167,8 @@ class _Arrangement:
         if not suites:
             return
         if isinstance(stmt, (ast.For, ast.AsyncFor, ast.While)):
+            if isinstance(stmt, ast.While):
+                break_in_loop(self.evidence, stmt)
             if end == "return":
                 leave_by_break(self.evidence, stmt.body)
             self.suite(stmt.body, "continue", first_line(stmt.orelse) or after)
@@ -172,7 +191,9 @@ class _Arrangement:
         assert isinstance(stmt, ast.If)
         if stmt.orelse and is_before(stmt.orelse, stmt.body) and not folds_not(stmt.test):
             stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, stmt.body
-        break_branch(self.evidence, stmts, at, after)
+        is_last = at + 1 == len(stmts)
+        if not is_last or stmt.orelse or not (end == "continue" and break_at_end(self.evidence, stmts, after)):
+            break_branch(self.evidence, stmts, at, after)
         is_last = at + 1 == len(stmts)
         if is_empty(stmt.body) and stmt.orelse:
             self._empty_branch(stmts, at, end if is_last else "")
@@ -190,10 +211,13 @@ class _Arrangement:
             self._drop_exit(stmts, end)
 
     def _empty_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``."""
+        """Arrange ``if a: pass`` with an ``else``: ``if a: continue`` and the rest, or ``if not a``.
+
+        What stands behind it and is known to be above the ``else`` is the branch.
+        """
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
-        if never_falls(stmt.orelse) and is_before(stmts[at + 1:], stmt.orelse):  # (What follows is the branch.)
+        if never_falls(stmt.orelse) and is_before(stmts[at + 1:], stmt.orelse):
             stmt.body = stmts[at + 1:]
             del stmts[at + 1:]
             return
@@ -205,6 +229,13 @@ class _Arrangement:
             stmt.body = [leave(end, written.line if written else None)]
             stmts[at + 1:at + 1] = stmt.orelse
             stmt.orelse = []
+        elif not folds_not(stmt.test):
+            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), stmt.orelse, []
+        elif at + 2 < len(stmts) and len(stmt.orelse) == 1 and isinstance(stmt.orelse[0], (ast.Break, ast.Continue)) \
+                and isinstance(stmts[-1], type(stmt.orelse[0])):
+            # (``if not a in b: break`` would be another test: what leads to the same exit stands in the branch.)
+            stmt.body, stmt.orelse = stmts[at + 1:-1], []
+            del stmts[at + 1:-1]
 
     def _rest_in_branch(self, stmts: list[ast.stmt], at: int, end: str) -> None:
         """Arrange ``if a: (rest)``: that, ``if not a: continue`` and the rest, or ``if not a: pass`` and ``else``."""
@@ -245,7 +276,7 @@ class _Arrangement:
         del stmts[at + 1:at + 1 + count]
 
     def _in_else(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
-        """Return how many statements after an ``if`` (or in its ``else``) were written in an ``else``."""
+        """Return how many statements behind an ``if`` (or in its ``else``) were written in an ``else``."""
         evidence = self.evidence
         if end == "return" and (evidence.has_lines or not self.returns_values) and evidence.falls_off(stmt.body):
             return len(rest)
@@ -269,9 +300,9 @@ class _Arrangement:
     def _in_else_by_style(self, stmt: ast.If, rest: list[ast.stmt], end: str) -> int:
         """Return how many statements to write in an ``else`` where no column decides.
 
-        There is no ``else`` after a branch that never falls off its end, with two exceptions: an ``if`` with an
-        ``else``
-        is an ``elif``, and a ``return`` or ``raise`` after exactly one empty line is in an ``else``.
+        There is no ``else`` after a branch that never falls off its end, with two exceptions: an ``if`` that has an
+        ``else`` is an ``elif``, and a ``return`` or ``raise`` after exactly one line without operations is in an
+        ``else``.
         """
         first = rest[0]
         if len(rest) > 1 or leaves_by(stmt.body[-1], end) or self.evidence.is_last(rest):
@@ -281,12 +312,32 @@ class _Arrangement:
         return int(isinstance(first, LEAVES) and self.evidence.room(stmt.body, rest) == 1)
 
     def _else_or_rest(self, stmts: list[ast.stmt], at: int, end: str) -> None:
-        """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` after it."""
+        """Arrange ``if a: return`` with an ``else``: that, or what is in the ``else`` behind it."""
         stmt = stmts[at]
         assert isinstance(stmt, ast.If)
+        behind = self._behind_elifs(stmt.orelse, end)
+        if len(behind) > 1 and (count := self.evidence.count_in_else(ast.If(stmt.test, stmt.body, []), behind)):
+            if count < len(behind):
+                for each in behind[:count]:
+                    if isinstance(each, ast.If):
+                        each.orelse = []
+                stmts[at + 1:at + 1] = behind[count:]
+                stmt.orelse = behind[:count]
+                return
         count = self._in_else(stmt, stmt.orelse, end)
         stmts[at + 1:at + 1] = stmt.orelse[count:]
         del stmt.orelse[count:]
+
+    def _behind_elifs(self, stmts: list[ast.stmt], end: str) -> list[ast.stmt]:
+        """Return the statements of an ``else`` with those that may as well stand behind it.
+
+        They are in the ``else`` of an ``if`` in it that control never falls out of.
+        """
+        only = stmts[0]
+        if len(stmts) > 1 or not isinstance(only, ast.If) or not only.orelse:
+            return stmts
+        self._add_exit(only.body, end, first_line(only.orelse), ("continue", ""))
+        return [only, *self._behind_elifs(only.orelse, end)] if never_falls(only.body) else stmts
 
     # --- the end of a suite -----------------------------------------------------------------------
     def _drop_exit(self, stmts: list[ast.stmt], end: str) -> None:

@@ -1,6 +1,6 @@
-"""``try``, ``with`` and what follows them and after loops, as their author wrote them.
+"""``try``, ``with`` and what stands behind them and behind loops, as their author wrote them.
 
-Example: ``try: a()`` / ``except E: return`` / ``else: b()`` is one program with ``b()`` after the ``try``. Which of
+Example: ``try: a()`` / ``except E: return`` / ``else: b()`` is one program with ``b()`` behind the ``try``. Which of
 them was written follows from the indentation of ``b()``; so is what was copied into the body and its handlers.
 """
 
@@ -17,10 +17,19 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, after: int | None) -> None:
-    """Arrange a ``try`` among the statements of its suite (``end``, ``after``: as ``_Arrangement.suite`` has them)."""
+    """Arrange a ``try`` among the statements of its suite.
+
+    Args:
+        evidence: of the code.
+        stmts: the suite.
+        at: the place of the ``try`` in it.
+        end: what falling off the end of the suite does: ``continue``, ``return``; empty for anything else.
+        after: the line of the statement after the suite.
+    """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     behind = line_of(stmts[at + 1]) if at + 1 < len(stmts) else after
+    _into_body(evidence, stmt)
     _out_of_body(evidence, stmts, at, behind)
     if end and stmt.handlers and not stmt.finalbody and evidence.has_lines and not evidence.has_columns:
         _else_or_exits(evidence, stmts, at, end)
@@ -31,7 +40,7 @@ def arrange_try(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str, af
 
 
 def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Decide by columns what is in the ``else`` of a statement, and what follows it."""
+    """Tell by columns what is in the ``else`` of a statement that nothing else leads behind, and what is behind it."""
     stmt = stmts[at]
     assert isinstance(stmt, (ast.Try, *_LOOPS))
     inner = evidence.column(stmt.body[0])
@@ -48,9 +57,10 @@ def else_or_behind(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def _else_or_exits(evidence: Evidence, stmts: list[ast.stmt], at: int, end: str) -> None:
-    """Arrange ``except E: return`` and the rest after the ``try``, or ``except E: pass`` with the rest in an ``else``.
+    """Arrange ``except E: return`` and the rest behind the ``try``, or ``except E: pass`` with the rest in an ``else``.
 
-    Without columns, the lines of the handlers' exits decide; without these, an ``else`` needs a line.
+    Where no columns tell, the lines of the handlers' exits do. (If nothing tells, an ``else`` has a line: of 45 such
+    statements with room for it 28 have one, and of 48 without none.)
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -110,7 +120,7 @@ def _exit_at_end(evidence: Evidence, handler: ast.ExceptHandler, behind: int | N
 
 
 def arrange_loop(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Arrange the ``else`` of a loop without ``break``, which is the same as what follows it."""
+    """Arrange the ``else`` of a loop without ``break``, which is the same as what stands behind it."""
     stmt = stmts[at]
     assert isinstance(stmt, _LOOPS)
     if evidence.has_columns and not _has_break(stmt.body) and (
@@ -136,8 +146,27 @@ def arrange_with(evidence: Evidence, stmt: ast.With | ast.AsyncWith) -> None:
         stmt.body = inner.body
 
 
+def _into_body(evidence: Evidence, stmt: ast.Try) -> None:
+    """Write a jump that is alone in the ``else`` at the end of the body, where its line comes before the handlers."""
+    begin = _line_of_handler(stmt, 0)
+    if len(stmt.orelse) != 1 or begin is None:
+        return
+    only = stmt.orelse[0]
+    if isinstance(only, (ast.Break, ast.Continue)):
+        written = evidence.exit_between(evidence.behind(stmt.body), begin, word_of(only))
+        if written is None:
+            return
+        evidence.stands_at(only, written)
+    elif not isinstance(only, ast.Return) or not (is_nothing(only) or isinstance(only.value, ast.Constant)):
+        return
+    line = line_of(only)
+    if line is not None and line < begin:
+        stmt.body.append(only)
+        stmt.orelse = []
+
+
 def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int | None) -> None:
-    """Write a jump at the end of the body (it cannot raise) in the ``else`` or after the ``try``, if it was there."""
+    """Write a jump at the end of the body in the ``else`` or behind, where it stands there: it cannot raise."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     if stmt.orelse or len(stmt.body) < 2:
@@ -155,7 +184,15 @@ def _out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, behind: int
 
 
 def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, behind: int, last_line: int) -> None:
-    """Write the ``break`` or ``continue`` at the end of the body in an ``else``, if its line is after the handlers."""
+    """Write the ``break`` or ``continue`` that the body ends in as the ``else``, if it stands behind the handlers.
+
+    Args:
+        evidence: of the code.
+        stmt: the ``try``.
+        begin: the line of the first handler.
+        behind: the line of the statement behind the ``try``.
+        last_line: the last line that is known of its last suite.
+    """
     last, column = stmt.body[-1], evidence.column(stmt.body[0])
     if evidence.exit_between(evidence.behind(stmt.body[:-1]), begin) is not None:
         return
@@ -167,7 +204,7 @@ def _jump_into_else(evidence: Evidence, stmt: ast.Try, begin: int, behind: int, 
 
 
 def _return_out_of_body(evidence: Evidence, stmts: list[ast.stmt], at: int, begin: int) -> None:
-    """Write the ``return`` of a constant that the body ends in as the ``else``, or after, where its column says so."""
+    """Write the ``return`` of a constant that the body ends in as the ``else``, or behind, where its column says so."""
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
     last = stmt.body[-1]
@@ -199,9 +236,9 @@ def _continues(evidence: Evidence, stmt: ast.Try, behind: int | None) -> None:
 
 
 def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
-    """Write once, after a ``try``, the ``return`` that the compiler copied to the ends of its body and handlers.
+    """Write behind a ``try`` the ``return`` that the compiler has copied to the ends of its body and handlers.
 
-    (``inline_small_exit_blocks`` in compile.c.) Copies have one line, after all others of the statement.
+    (``inline_small_exit_blocks`` in compile.c.) Copies have one line, behind all others of the statement.
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.Try)
@@ -226,13 +263,20 @@ def join_copies(evidence: Evidence, stmts: list[ast.stmt], at: int) -> None:
 
 
 def _is_behind_all(stmt: ast.Try, copy: ast.stmt, copies: list[ast.stmt]) -> bool:
-    """Return whether a ``return`` has a line after those of all statements of a ``try`` but its copies."""
+    """Return whether a ``return`` has a line behind those of all statements of a ``try`` but its copies."""
     lines = [line for each in all_statements([stmt]) if each not in copies and (line := line_of(each)) is not None]
     return bool(lines) and max(lines) < (line_of(copy) or 0)
 
 
 def _stands_behind(evidence: Evidence, stmt: ast.Try, copy: ast.stmt, count: int) -> bool:
-    """Return whether the ``return`` in which ``count`` suites of a ``try`` end was written after it."""
+    """Return whether the ``return`` that several suites of a ``try`` end in was written behind it.
+
+    Args:
+        evidence: of the code.
+        stmt: the ``try``.
+        copy: the ``return``.
+        count: how many suites end in it; more than one copy tells where no columns do.
+    """
     inner, column = evidence.column(stmt.body[0]), evidence.column(copy)
     is_copied = count > 1 if inner is None or column is None else column < inner
     return is_copied and (not stmt.finalbody or isinstance(copy, ast.Return) and isinstance(
@@ -259,7 +303,14 @@ def _has_break(stmts: list[ast.stmt]) -> bool:
 def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
     """Arrange an ``if`` with a ``break`` alone in one branch: a guard, or ``else: break``.
 
-    A ``break`` leaves only a jump. Its line says which branch comes first in the text; without one it is a guard.
+    A jump is all that a ``break`` leaves. Which branch comes first in the text follows from its line. Where nothing
+    tells, it is a guard.
+
+    Args:
+        evidence: of the code.
+        stmts: the suite.
+        at: the place of the ``if`` in it.
+        after: the line of the statement after the suite.
     """
     stmt = stmts[at]
     assert isinstance(stmt, ast.If)
@@ -280,6 +331,64 @@ def break_branch(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int 
         guard = evidence.exit_between(line_of(stmt), line_of(rest[0]) if rest else after, "break")
         if guard is not None:
             evidence.stands_at(stmt.body[0], guard)
+        else:
+            _break_behind(evidence, stmts, at, after)
+
+
+def break_at_end(evidence: Evidence, stmts: list[ast.stmt], after: int | None) -> bool:
+    """Arrange ``if a: break`` at the end of a loop as ``if not a: continue`` and ``break`` where that was written.
+
+    Returns:
+        Whether it was.
+    """
+    stmt = stmts[-1]
+    assert isinstance(stmt, ast.If)
+    if not is_break(stmt.body) or folds_not(stmt.test):
+        return False
+    goes_on = evidence.exit_between(line_of(stmt), after, "continue")
+    leaves = evidence.exit_between(goes_on.line + 1, after, "break") if goes_on is not None else None
+    if goes_on is None or leaves is None or goes_on.column is None or leaves.column is None \
+            or leaves.column >= goes_on.column:
+        return False
+    stmt.test = negate(stmt.test)
+    stmts.extend(stmt.body)
+    stmt.body = [ast.Continue()]
+    evidence.stands_at(stmt.body[0], goes_on)
+    evidence.stands_at(stmts[-1], leaves)
+    return True
+
+
+def _break_behind(evidence: Evidence, stmts: list[ast.stmt], at: int, after: int | None) -> None:
+    """Arrange ``if a: break`` and the rest as ``if not a: (rest)`` with ``else: break`` where that was written."""
+    stmt = stmts[at]
+    assert isinstance(stmt, ast.If)
+    rest = [*stmt.orelse, *stmts[at + 1:]]
+    for count in range(1, len(rest) + 1):
+        behind = line_of(rest[count]) if count < len(rest) else after
+        written = evidence.exit_between(evidence.behind(rest[:count]), behind, "break")
+        if written is not None and written.column is not None and written.column == evidence.column(rest[0]):
+            stmt.test, stmt.body, stmt.orelse = negate(stmt.test), rest[:count], stmt.body
+            evidence.stands_at(stmt.orelse[0], written)
+            stmts[at + 1:] = rest[count:]
+            return
+
+
+def break_in_loop(evidence: Evidence, stmt: ast.While) -> None:
+    """Arrange ``while a:`` as ``while True:`` with ``if not a: break``, where a ``break`` comes before its body."""
+    first, test = stmt.body[0], stmt.test
+    if stmt.orelse or isinstance(test, ast.Constant) or folds_not(test) or isinstance(first, ast.Break):
+        return
+    contrary = negate(test)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) or (
+            isinstance(contrary, ast.BoolOp) and isinstance(contrary.op, ast.Or)):
+        return  # (The first part may be the test of the loop.)
+    written = evidence.exit_between((line_of(stmt) or 0) + 1, line_of(first), "break")
+    column = evidence.column(first)
+    if written is not None and (written.column is None or column is None or written.column > column):
+        inner = at_line(ast.If(contrary, [ast.Break()], []), line_of(stmt))
+        evidence.stands_at(inner.body[0], written)
+        stmt.test = ast.Constant(True)
+        stmt.body.insert(0, inner)
 
 
 def leave_by_break(evidence: Evidence, stmts: list[ast.stmt]) -> None:

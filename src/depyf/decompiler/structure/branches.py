@@ -48,7 +48,14 @@ def lies_in(walker: Walker, id: int, region: int | None) -> bool:
 
 
 def branch(walker: Walker, cursor: Cursor, block: Block, state: State) -> Construct:
-    """Write the ``if`` that a block ends in; ``state`` has the tested value on the stack."""
+    """Write the ``if`` that a block ends in.
+
+    Args:
+        walker: writes the arms.
+        cursor: where the block is.
+        block: ends in the branch.
+        state: after the block's operations, with the tested value on the stack.
+    """
     done, since = len(state.stmts), walker.executor.since
     test = _tested(walker, state)
     stack = state.stack
@@ -111,7 +118,7 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: in
 
     Args:
         test: the tested value.
-        positive: whether ``body`` runs if it is true.
+        positive: whether ``body`` runs where it is true.
         body: the arm that is written first.
         orelse: the other arm.
         line: of the test.
@@ -138,9 +145,10 @@ def make_if(test: ast.expr, positive: bool, body: Suite, orelse: Suite, line: in
 
 
 def stands_below(failing: UntestedAssert, line: int | None) -> bool:
-    """Return whether the failing edge of an ``assert`` is on a line after a test, which is not its own then.
+    """Return whether the failing edge of an ``assert`` stands below a test, which is none of its own then.
 
-    ``assert False`` has no test (``compiler_assert`` in compile.c); its operations have the line on which it begins.
+    ``assert False`` has no test of its own (``compiler_assert`` in compile.c); its operations have the line on which it
+    begins.
     """
     begins = line_of(failing)
     return begins is not None and line is not None and begins > line

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..errors import LIFT, CannotDecompile
 from ..lift import (
+    COMPREHENSIONS,
     LOAD,
+    STORE,
     Accumulator,
     Element,
     Entry,
@@ -22,6 +25,7 @@ from ..lift import (
 )
 from ..lift.spelling import spelled
 from ..nodes import DictComprehension, ListComprehension, SetComprehension
+from ..trees import nodes_of
 
 if TYPE_CHECKING:
     from .fold_expressions import Reducer
@@ -58,28 +62,28 @@ def parse_loops(
 
     Args:
         reducer: knows the graph.
-        head: the head of the first loop.
+        head: the head of its first loop.
         stack: the values on the symbolic stack there.
-        accumulator: collects the elements; ``None`` for a generator expression.
+        accumulator: what the elements are added to; ``None`` for a generator expression.
 
     Returns:
-        The ``for`` and ``if`` parts, the element (key and value for a dict), and the block after the loop; ``None`` if
-        the
-        loop does anything else.
+        The ``for`` and ``if`` parts, the element (a key and a value for a dict), and the block behind the loop;
+        ``None`` if the loop does anything else.
     """
     parser = _Parser(reducer, list(stack), accumulator)
     if not parser.follow(head):
         return None
     generators = parser.comprehensions()
-    element = parser.element if accumulator is None else accumulator.element
-    if generators is None or element is None:  # (the compiler drops the element after ``if False``)
-        return None
-    return generators, element, parser.exit
+    return None if generators is None else (generators, parser.collected(generators), parser.exit)
 
 
 @dataclass
 class _Loop:
-    """A ``for`` of a comprehension, and the tests after it."""
+    """A ``for`` of a comprehension, and the tests behind it.
+
+    Attributes:
+        target: the target, or what receives it.
+    """
 
     target: Target | ast.expr
     iterable: ast.expr
@@ -94,7 +98,12 @@ class _Loop:
 
 
 class _Parser:
-    """Follows a comprehension from the head of its first loop until control is back at the head of its last."""
+    """Follows a comprehension from the head of its first loop until control is back at the head of its last.
+
+    Attributes:
+        loops: those found so far.
+        exit: the block behind the first loop.
+    """
 
     def __init__(self, reducer: Reducer, stack: list[Entry], accumulator: Accumulator | None) -> None:
         self.reducer = reducer
@@ -193,6 +202,58 @@ class _Parser:
         """Return the loops; ``None`` if one does not store its item."""
         generators = [loop.comprehension() for loop in self.loops]
         return None if None in generators else [loop for loop in generators if loop is not None]
+
+    def collected(self, generators: list[ast.comprehension]) -> Element:
+        """Return the element of the comprehension with these loops."""
+        element = self.element if self.accumulator is None else self.accumulator.element
+        if element is not None:
+            return element
+        # the compiler drops what comes behind an ``if False``
+        generators[-1].ifs.append(ast.Constant(False))
+        nothing = ast.Constant(None)
+        is_mapping = self.accumulator is not None and self.accumulator.kind == "BUILD_MAP"
+        return (nothing, nothing) if is_mapping else nothing
+
+
+def name_dropped(
+    generators: list[ast.comprehension], names: Sequence[str], cells: Sequence[str], inlined: bool = False
+) -> None:
+    """Write the variables that the comprehension had in what the compiler dropped, behind its ``if False``.
+
+    Args:
+        generators: those that are left; changed if something was dropped.
+        names: variables of the comprehension, as they are written.
+        cells: those that functions in it share, or shared before these were dropped.
+        inlined: it sets the variables aside, those of comprehensions in it too, unless it uses such a name itself.
+    """
+    last = generators[-1].ifs[-1:]
+    if not (last and isinstance(last[0], ast.Constant) and last[0].value is False):
+        return
+    bound = {node.id for generator in generators for node in nodes_of(generator.target)
+             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    if inlined:
+        generators[-1].ifs += [ast.Name(name, LOAD) for name in inner_variables(generators) if name not in names]
+    targets: list[ast.expr] = [ast.Name(name, STORE) for name in dict.fromkeys(names) if name not in bound]
+    closures: list[ast.expr] = [ast.Lambda(NO_ARGUMENTS, ast.Name(name, LOAD)) for name in cells]
+    if targets:
+        target = targets[0] if len(targets) == 1 else ast.Tuple(targets, STORE)
+        generators.append(ast.comprehension(target, ast.Tuple([], LOAD), closures, 0))
+    else:
+        generators[-1].ifs += closures
+
+
+def inner_variables(generators: list[ast.comprehension]) -> Iterator[str]:
+    """Yield the variables of comprehensions that are inlined in the one with these loops."""
+    pending: list[ast.AST] = [part for loop in generators for part in (loop.target, loop.iter, *loop.ifs)]
+    pending.remove(generators[0].iter)  # (that is evaluated outside)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
+            continue
+        if isinstance(node, COMPREHENSIONS):
+            yield from (name.id for loop in node.generators for name in nodes_of(loop.target)
+                        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store))
+        pending += ast.iter_child_nodes(node)
 
 
 def reducer_follow(blocks: dict[int, Block], id: int, asynchronous: bool = False) -> int:

@@ -20,10 +20,8 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Iterable
 from functools import cache, cached_property
 from itertools import compress
-from operator import attrgetter
 from typing import NamedTuple
 
 from ...bytecode.code import Code
@@ -43,16 +41,19 @@ _LEAVING = (
     "NOT_TAKEN", "CACHE", "END_FOR", "BREAK_LOOP", "CONTINUE_LOOP", "BEGIN_FINALLY", "WITH_CLEANUP_START",
     "WITH_CLEANUP_FINISH", "POP_FINALLY", "CALL_FINALLY",
 )
-#: What it takes to leave a ``with`` up to 3.10, besides (it stands in calls, too), and what follows handlers.
+#: What it takes to leave a ``with`` up to 3.10, besides (it stands in calls, too), and what comes behind handlers.
 _LEAVING_WITH = ("DUP_TOP", "CALL_FUNCTION", "RERAISE", "END_FINALLY")
 #: One step of it.
 INDENTATION = 4
 
 
 class Exit(NamedTuple):
-    """A statement of one word: its line, its column if known, and its kind.
+    """A statement of one word.
 
-    The kind is ``continue``, ``break``, ``pass``, ``return``, ``return None``, or empty where it is one of them.
+    Attributes:
+        line: where it stands.
+        column: of its first letter; ``None`` where that is not known.
+        kind: ``continue``, ``break``, ``pass`` or ``return``; ``""`` for one of them; ``"return None"``.
     """
 
     line: int
@@ -61,7 +62,18 @@ class Exit(NamedTuple):
 
 
 class _Opcodes:
-    """The opcodes of one version that say what was written."""
+    """The opcodes of one version that tell what was written.
+
+    Attributes:
+        nop: of ``NOP``.
+        leaving: of :data:`_LEAVING`.
+        acting: those of them that do more than load a constant, which may be an operand.
+        returning, calling, jumping: that return, that call, and that jump in any case.
+        extended, taking: of ``EXTENDED_ARG``, and of what takes the ``None`` of a statement.
+        looping, caches_of_loop: that jump back to the head of a loop, and the number of their caches.
+        constant, loading: that have a constant of the code, and those that load a constant.
+        storing, deleting: that store and that delete variables.
+    """
 
     def __init__(self, version: tuple[int, int]) -> None:
         opcodes = table(version).opcodes
@@ -70,7 +82,6 @@ class _Opcodes:
             return frozenset(opcodes[name] for name in names if name in opcodes)
 
         self.nop = opcodes["NOP"]
-        self.extended = opcodes["EXTENDED_ARG"]
         self.leaving = numbers(*_LEAVING, *(_LEAVING_WITH if version < (3, 11) else ()))
         # (A ``None`` among operands is a load by itself, as wide as ``pass``.)
         self.acting = self.leaving - numbers("LOAD_CONST", "EXTENDED_ARG", "CACHE", *_LEAVING_WITH)
@@ -79,11 +90,11 @@ class _Opcodes:
         self.jumping = numbers(*(name for name in _LEAVING if name.startswith("JUMP")), "RAISE_VARARGS", "RERAISE")
         self.looping = numbers("JUMP_BACKWARD")
         self.caches_of_loop = table(version).caches[opcodes["JUMP_BACKWARD"]] if self.looping else 0
+        self.extended = opcodes["EXTENDED_ARG"]
         self.constant = numbers("LOAD_CONST", "RETURN_CONST")
         self.loading = self.constant | numbers("LOAD_SMALL_INT")
         self.storing, self.deleting = (numbers(*(start + scope for scope in ("FAST", "NAME", "GLOBAL", "DEREF")))
                                        for start in ("STORE_", "DELETE_"))
-        #: what takes the ``None`` of a statement
         self.taking = self.returning | self.storing | {self.extended}
 
 
@@ -99,8 +110,34 @@ def _selection(opcodes: frozenset[int]) -> bytes:
     return bytes(selection)
 
 
-def _lines_of(places: Iterable[Position | None]) -> set[int]:
+def _line_of_exit(each: Exit) -> int:
+    return each.line
+
+
+def _place_of_exit(each: Exit) -> tuple[int, int]:
+    return each.line, each.column or 0
+
+
+def _lines_of(places: set[Position | None]) -> set[int]:
     return {position.line for position in places if position is not None}
+
+
+def _has_columns(positions: list[Position | None]) -> bool:
+    for position in positions:  # (mostly the first one tells)
+        if position is not None and position.column is not None:
+            return True
+    return False
+
+
+def _count_lines(positions: list[Position | None]) -> int:
+    """Count the lines of positions, up to two."""
+    first: int | None = None
+    for position in positions:
+        if position is not None and position.line != first:
+            if first is not None:
+                return 2
+            first = position.line
+    return 0 if first is None else 1
 
 
 def _word_as_wide(position: Position | None) -> str:
@@ -124,8 +161,8 @@ class Evidence:
 
         Args:
             code: the code object.
-            has_places: whether operations are at their places in the code, not rewritten.
-            is_resumed: whether it is a resume function, part of which is torch's.
+            has_places: whether the operations that statements are made of are at their places in the code.
+            is_resumed: whether it is a resume function, of which a part is torch's.
         """
         self.positions: list[Position | None] = (
             positions(code) if has_places else [None] * (len(code.bytecode) // 2))
@@ -136,11 +173,11 @@ class Evidence:
         instructions = decode(code) if has_places and code.version < (3, 11) else []
         self._guards = one_line_guards(instructions)
         self._left = Leftovers(instructions) if instructions and not self.copies_exits else None
-        self.has_columns = any(each is not None and each.column is not None for each in self.positions)
+        self.has_columns = _has_columns(self.positions)
         if is_resumed and self.has_columns:  # (What torch adds to the user's code has a line and no columns.)
             self.positions = [None if position is not None and position.column is None else position
                               for position in self.positions]
-        self.has_lines = len(_lines_of(self.positions)) > 1
+        self.has_lines = _count_lines(self.positions) > 1
         self._columns: dict[ast.stmt, int | None] = {}
         self.exits: list[Exit] = []
         if self.has_lines:
@@ -188,7 +225,7 @@ class Evidence:
             inside = ((position.line, column) for column in range(position.column + 1, position.end_column))
             if begun.isdisjoint(inside) and (word := self._word(position, units)):  # (A word has no parts.)
                 exits.append(Exit(position.line, position.column, word))
-        return sorted(exits)
+        return sorted(exits, key=_place_of_exit)
 
     def _word(self, position: Position, units: list[int]) -> str:
         """Return the word that a span is, by its width and what its code units do; empty if it is something else."""
@@ -230,9 +267,9 @@ class Evidence:
                    if self._units[at] in self._opcodes.constant and isinstance(self._constant(at), tuple))
 
     def _load_behind(self, at: int) -> int | None:
-        """Return the load of a constant that is returned after a code unit left a construct, if any.
+        """Return the load of the constant that is returned when a construct around a code unit was left.
 
-        It has the position of what leaves the construct; the constant is at the unit.
+        It has the place of what leaves the construct; the constant is at the unit. ``None`` if there is none.
         """
         opcodes = self._opcodes
         for after in range(at + 1, len(self._units)):
@@ -294,10 +331,14 @@ class Evidence:
         return result
 
     def exit_between(self, first: int | None, last: int | None, kind: str = "") -> Exit | None:
-        """Return the first statement of one word, of a kind if given, on a line from ``first`` to before ``last``."""
+        """Return the first one-word statement on a line from ``first`` on and before ``last``.
+
+        ``None`` if there is none, if it is known not to be of the kind that is asked for, or if one of the lines is not
+        known.
+        """
         if first is None or last is None:
             return None
-        for at in range(bisect_left(self.exits, first, key=attrgetter("line")), len(self.exits)):
+        for at in range(bisect_left(self.exits, first, key=_line_of_exit), len(self.exits)):
             found = self.exits[at]
             if found.line >= last:
                 break
@@ -308,10 +349,11 @@ class Evidence:
         return None
 
     def is_written(self, stmt: ast.Return) -> str:
-        """Return how a ``return`` of nothing was written; empty if it was not.
+        """Return whether a ``return`` of nothing was written, and how.
 
-        That is ``return`` or ``return None``; ``pass``, after which control falls off the end; or ``?`` for one of
-        these.
+        Returns:
+            ``return``, ``return None``; ``pass``, where it was, and what falls off the end behind it returns; ``?`` for
+            one of these; empty if it was not.
         """
         if self._left is not None and (ops := ops_of(stmt)) is not None and self._left.ends_by_itself(ops[1]):
             return ""
@@ -321,10 +363,13 @@ class Evidence:
         return ""
 
     def break_at(self, stmt: ast.Return) -> Exit | None:
-        """Return the ``break`` in whose place the compiler copied a ``return`` (``inline_small_exit_blocks``)."""
+        """Return the ``break`` that was written in the place of a ``return`` of nothing.
+
+        (``inline_small_exit_blocks`` in compile.c; the copies have the place of the jump.)
+        """
         places = {(position.line, position.column) for position in self._places_of(stmt)}
         return min((each for place in places for each in self._exits_at.get(place, ()) if each.kind == "break"),
-                   default=None)
+                   key=_place_of_exit, default=None)
 
     def _units_of(self, stmt: ast.stmt) -> tuple[int, int] | None:
         """Return the code units of a statement: its first operation (-1 if not known), and of the one that wrote it."""
@@ -333,7 +378,8 @@ class Evidence:
 
     def _places_of(self, stmt: ast.stmt) -> list[Position]:
         """Return the positions of the operations of a statement, the one that wrote it first."""
-        if (units := self._units_of(stmt)) is None:
+        units = self._units_of(stmt)
+        if units is None:
             return []
         first, last = max(units[0], 0), units[1]
         if first > 0 and self._units[first - 1] not in self._opcodes.returning:  # (``NOP``, or what was left there.)
@@ -352,11 +398,9 @@ class Evidence:
         return None if position is None else (position.line, position.column)
 
     def start_of_return(self, value: object, offset: int) -> tuple[int | None, int | None]:
-        """Return line and column of the ``return`` of a constant; nothing for the compiler's own.
+        """Return line and column of the ``return`` of a constant, given the offset of the operation that returns it.
 
-        Args:
-            value: the constant.
-            offset: of the operation that returns it.
+        The compiler's own ``return None`` stands nowhere.
         """
         place = self.place(offset)
         if place is None:
@@ -370,11 +414,20 @@ class Evidence:
                 return line, column
         return line, None if column is None else column - len("return ")
 
-    def falls_off(self, stmts: list[ast.stmt]) -> bool:
-        """Return whether a suite ends in an implicit ``return`` on one of its paths.
+    def may_be_copied(self, stmt: ast.Return) -> bool:
+        """Return whether a ``return`` of a value may be a copy that the compiler made.
 
-        Copies of it (``duplicate_exits_without_lineno`` in compile.c, 3.10 and later) have the line of what precedes
-        them.
+        It copies up to four operations (``inline_small_exit_blocks`` in compile.c, ``MAX_COPY_SIZE``; 3.10 and later).
+        An expression is at least one, and so is the return.
+        """
+        return self.copies_exits and not is_nothing(stmt) \
+            and sum(isinstance(node, ast.expr) for node in ast.walk(stmt)) <= 3
+
+    def falls_off(self, stmts: list[ast.stmt]) -> bool:
+        """Return whether a suite ends in a ``return`` that nobody wrote, on one of its paths.
+
+        What falls off the end of a function returns from there. Where that is copied (3.10 and later:
+        ``duplicate_exits_without_lineno`` in compile.c), the copies have the line of what stands before them.
         """
         last = stmts[-1]
         if len(stmts) > 1 and isinstance(last, ast.Return) and is_nothing(last) and not self.is_written(last):
@@ -407,7 +460,7 @@ class Evidence:
         return last or None
 
     def behind(self, stmts: list[ast.stmt]) -> int | None:
-        """Return the line after a suite, as far as that is known."""
+        """Return the line behind a suite, as far as that is known."""
         last = self.last_line(stmts)
         return None if last is None else last + 1
 
@@ -432,9 +485,10 @@ class Evidence:
         return sorted({each.line for each in self.positions if each is not None})
 
     def room(self, branch: list[ast.stmt], rest: list[ast.stmt]) -> int | None:
-        """Return the number of empty lines between a branch and what follows it; ``None`` if unknown.
+        """Return the number of lines between a branch and what stands behind it, in which nothing lies.
 
-        An ``else`` takes one of them (*certain*); so may a comment, an empty line, and a closing parenthesis.
+        An ``else`` of more than one word takes one of them (*certain*: where there is none, there is no ``else``);
+        so may a comment, an empty line, and a closing parenthesis. ``None`` where lines are not known.
         """
         last, first = self.last_line(branch), self.first_line(rest[0])
         if last is None or first is None:
@@ -444,9 +498,12 @@ class Evidence:
 
     # --- what the compiler left --------------------------------------------------------------------
     def count_in_else(self, stmt: ast.If | ast.Try, rest: list[ast.stmt]) -> int | None:
-        """Return how many statements after ``stmt`` were written in its ``else``; ``None`` if unknown.
+        """Return how many of the statements behind one that control never falls out of were written in its ``else``.
 
         The compiler of 3.9 and before leaves jumps over an ``else`` (:mod:`.leftovers`; *certain*).
+
+        Returns:
+            the number; ``None`` where nothing tells.
         """
         if self._left is None:
             return None
@@ -460,9 +517,11 @@ class Evidence:
         return None if self._returns(stmt) else 0
 
     def is_last(self, stmts: list[ast.stmt]) -> bool:
-        """Return whether the compiler is known to have left nothing after a suite, so that it ends in no ``else``."""
-        return self._left is not None and isinstance(stmts[-1], ast.Return) \
-            and self._last_offset(stmts) == self._left.last
+        """Return whether the compiler is known to have left nothing behind a suite, so that it ends in no ``else``."""
+        if self._left is None or not isinstance(stmts[-1], ast.Return):
+            return False
+        behind = self._last_offset(stmts)
+        return behind is not None and self._left.is_last(behind)
 
     def _jumps(self, stmt: ast.stmt) -> bool:
         """Return whether the last suite of a statement ends in a jump, which has no operation of its own."""
@@ -470,7 +529,7 @@ class Evidence:
         return self._jumps(suites[-1][-1]) if suites else isinstance(stmt, (ast.Break, ast.Continue))
 
     def _returns(self, stmt: ast.stmt) -> bool:
-        """Return whether a suite of a statement ends in a ``return``, after which the compiler leaves nothing."""
+        """Return whether a suite of a statement ends in a ``return``, behind which the compiler leaves nothing."""
         return isinstance(stmt, ast.Return) or any(self._returns(suite[-1]) for suite in suites_of(stmt))
 
     def _first_offset(self, stmt: ast.stmt) -> int | None:
@@ -516,11 +575,11 @@ class Evidence:
         return min([column for column in columns if column is not None], default=end.column)
 
     def place_of_return(self, stmt: ast.Return) -> Position | None:
-        """Return where a ``return`` of a value begins; ``None`` if unknown.
+        """Return where a ``return`` of a value begins; ``None`` where that is not known.
 
-        The operation has the span of the statement, or, for a constant, of the value (``compiler_return`` in
-        compile.c).
-        After the clean-up of a ``with`` it has the span of that; the value, or a NOP in its place, precedes it.
+        The operation has the span of the statement, or, for a constant, that of the value (``compiler_return`` in
+        compile.c). Behind the clean-up of a ``with`` it has the span of that, and the value, or a NOP in its place,
+        comes before it.
         """
         units = self._units_of(stmt)
         if units is None:
@@ -558,9 +617,14 @@ class Evidence:
         return None if inner is None else inner - INDENTATION
 
     def begins_elif(self, stmt: ast.If, column: int) -> bool:
-        """Return whether ``stmt``, in the ``else`` of an ``if`` at ``column``, was written as ``elif``."""
+        """Return whether an ``if`` in an ``else`` branch was written as ``elif``.
+
+        Args:
+            stmt: the inner one.
+            column: of the outer one.
+        """
         place = self.start_of_test(stmt)
-        # (``elif`` is as wide as ``if`` and two blanks; a parenthesis and ``not`` may follow it.)
+        # (``elif`` is as wide as ``if`` and two blanks; behind it may stand a parenthesis, and ``not``.)
         return place is not None and place - column in (5, 6, 9, 10)
 
     def start_of_test(self, stmt: ast.If) -> int | None:
@@ -573,3 +637,6 @@ class Evidence:
         line = min((position.line for position in span), default=None)
         return min((position.column for position in span if position.line == line and position.column is not None),
                    default=None)
+
+
+__all__ = ["Evidence", "Exit", "Position"]

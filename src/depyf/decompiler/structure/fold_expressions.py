@@ -9,6 +9,7 @@ out; each one found becomes one operation of the block above it (``AND``, ``OR``
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
@@ -16,7 +17,8 @@ from ...bytecode.opspec import effect
 from ...cfg.graph import Block, reachable
 from ..errors import CannotDecompile
 from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, negate
-from .comprehensions import async_head, build_comprehension, parse_loops
+from ..names import is_name
+from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
 from .region_cfg import RegionCfg, copied_op
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ FOLDED = {
     "AND": (1, 1), "OR": (1, 1), "NOT_AND": (1, 1), "NOT_OR": (1, 1), "IFEXP": (1, 1), "NOT_IFEXP": (1, 1),
     "CHAIN": (2, 1), "VALUE_AND": (1, 1), "VALUE_OR": (1, 1), "COMPREHENSION": (2, 1), "LEAVE": (0, 0), "EXPR": (0, 1),
 }
+#: Operations that put variables of an inlined comprehension aside.
+SET_ASIDE = frozenset({"LOAD_FAST_AND_CLEAR", "MAKE_CELL"})
 _IMPURE = Summary(False, [], 0)
 #: Operations that may leave a comparison on top of the stack.
 _COMPARING = frozenset({"COMPARE", "IS", "IN", "CHAIN", "POP", "SWAP", "ROT"})
@@ -218,13 +222,17 @@ class Reducer:
         if self.cfg.kinds.get(block.id) in ("with", "async for"):
             return False
         other = self.cfg.blocks[succ]
-        if other.handler != block.handler and (block.ops or other.end == "for"):
-            return False  # an empty block belongs to the region of its neighbour, unless something ends in it
+        if other.handler != block.handler and block.ops and other.ops:
+            return False
+        if other.handler != block.handler and (other.end in ("for",) or block.ops or other.ops):
+            # an empty block belongs to the region of its neighbour, unless something ends in it
+            if not (not block.ops and other.end != "for"):
+                return False
         if block.ops:
             last = block.ops[-1]
             if last.kind in ("POP_EXCEPT", "LEAVE") or (last.kind == "POP" and last.arg == "iterator"):
                 return False
-        if other.end == "for" and len(self.preds[succ]) > 1:
+        if other.end == "for" and self.is_loop_head(succ):
             return False
         if not block.ops:
             block.region = other.region
@@ -237,6 +245,10 @@ class Reducer:
         end = other.end
         self.changed(block, succs, end)
         return True
+
+    def is_loop_head(self, id: int) -> bool:
+        """Return whether more than one edge leads to a block."""
+        return len(self.preds[id]) > 1
 
     # --- conditions -------------------------------------------------------------------------------
     def condition(self, x: Block) -> bool:
@@ -282,10 +294,10 @@ class Reducer:
         return True
 
     def unify_return(self, x: Block, y: Block, other: int) -> None:
-        """Lead an edge of ``y`` to ``other`` if it leads to a copy: one ``return None`` of tests on one line.
+        """Lead an edge of ``y`` to a copy of ``other``, one ``return None`` for tests on one line, to that.
 
-        The tests may be on several lines if the ``return`` is implicit: it has the line of the test then, and follows
-        what the test leads to. (Without lines it is taken to be implicit.)
+        The tests may stand on several lines where nobody wrote the ``return``: it has the line of the test then, and
+        stands behind what the test leads to. (So it is taken to be where no lines are known.)
         """
         if other in y.successors:
             return
@@ -326,9 +338,13 @@ class Reducer:
         return True
 
     def choice(self, x: Block, *arms: tuple[int, ast.expr]) -> tuple[str, tuple[ast.expr, ast.expr]]:
-        """Return kind and argument of the operation that chooses between two arms, the one for true first.
+        """Return kind and argument of the operation that chooses between two arms, each a block and its value.
 
         The arm whose code comes first is written first (``compiler_ifexp`` in compile.c).
+
+        Args:
+            x: ends in the test.
+            arms: where it is true, and where it is false.
         """
         (t, first), (f, second) = arms
         if self.cfg.order[f] < self.cfg.order[t] and not folds_not(x):
@@ -376,7 +392,8 @@ class Reducer:
     def value_bool_threaded(self, x: Block) -> bool:
         """Fold ``(a and b) or c`` as a value, where the test of ``a`` jumps to ``POP; c`` at once (3.14).
 
-        Earlier versions do so in the middle of an expression only.
+        Versions before let it test the value of ``a and b`` again before they go there. In the middle of an expression
+        they jump, too.
         """
         t, f = x.successors
         blocks = self.cfg.blocks
@@ -412,15 +429,22 @@ class Reducer:
                 continue
             if y.ops[-1].kind != "COPY" or y.ops[-1].arg != 1:
                 continue
+            kind = "AND" if on else "OR"
             if not self.drops(y.successors[1] if on else y.successors[0], other):
-                continue
+                # 3.10 turns the test for ``None`` round
+                if not x.ops or x.ops[-1].kind != "IS" or not self.drops(y.successors[0 if on else 1], other):
+                    continue
+                kind = "OR" if on else "AND"
             summary = self.summary(y_id)
             if summary.inputs:
                 continue
             right = self.tested(summary)
             if right is None:
                 continue
-            x.ops = [*x.ops, Op("AND" if on else "OR", right, -1, None), y.ops[-1]]
+            if kind != ("AND" if on else "OR"):
+                test = x.ops[-1]
+                x.ops = [*x.ops[:-1], Op("IS", not test.arg, test.offset, test.line)]
+            x.ops = [*x.ops, Op(kind, right, -1, None), y.ops[-1]]
             self.changed(x, list(y.successors), "branch")
             return True
         return False
@@ -432,9 +456,10 @@ class Reducer:
         return self.single(id) and only_drops and block.successors == [goal]
 
     def goes_on_elsewhere(self, id: int) -> bool:
-        """Return whether a value is only dropped here, and other edges too lead to what follows.
+        """Return whether a value is only dropped here, and other edges too lead to what comes then.
 
-        This is ``b`` in ``(a or (c and d)) and b``, to which the tests of ``a`` and ``d`` jump (3.10, 3.11, 3.14).
+        So it is with ``b`` in ``(a or (c and d)) and b``, where the tests of ``a`` and of ``d`` jump to it (3.10, 3.11,
+        3.14).
         """
         block = self.cfg.blocks[id]
         if [op.kind for op in block.ops[:1]] != ["POP"]:
@@ -462,6 +487,8 @@ class Reducer:
         a, b = self.cfg.blocks[t], self.cfg.blocks[f]
         if a.handler != x.handler or b.handler != x.handler:
             return False
+        self.share_after(a, b)
+        self.share_after(b, a)
         if a.end == b.end and a.end in ("return", "raise") and a.arg == b.arg and self.common_tail(x, a, b):
             return self.ternary(x)
         if not self.arms_merge(x, a, b):
@@ -498,7 +525,10 @@ class Reducer:
         return one is None or other is None or one == other
 
     def common_tail(self, x: Block, a: Block, b: Block) -> bool:
-        """Make a block of the end that two arms share: ``f(x if c else y)`` before a ``return`` has two calls."""
+        """Make the end that two arms share (a copied exit, on one line) a block of its own.
+
+        ``f(x if c else y)`` before a ``return`` or in a ``raise``: each arm has the call, too.
+        """
         if not (self.reaches_below(a) and self.reaches_below(b)) and not on_one_line(x, a, b):
             return False
         size = 0
@@ -527,7 +557,7 @@ class Reducer:
     def in_one_place(self, a: Op, b: Op) -> bool:
         """Return whether two operations have one span, as copies have: ``f(x) if c else f(y)`` has two calls.
 
-        A load may be merged with another (``LOAD_FAST_LOAD_FAST``, 3.13), and has that one's span then.
+        A load may be one with another (``LOAD_FAST_LOAD_FAST``, 3.13), and has that one's span then.
         """
         one, other = (self.executor.scope.position(op.offset) for op in (a, b))
         return a.kind in ("CONST", "LOAD_FAST") or one is None or other is None or one == other
@@ -559,22 +589,31 @@ class Reducer:
         The end of an expression statement is copied to the exits of the expression where it leaves the function
         or goes back in a loop (``inline_small_exit_blocks`` in flowgraph.c, compile.c before 3.12).
         """
-        size = len(k.ops) - start
-        if (
-            y is k or not (k.end != "raise") <= size < len(y.ops) or k.handler != y.handler or k.arg != y.arg
-            or k.end != y.end or k.end not in _COPIED or k.successors != y.successors
-            or not all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
-        ):
+        if not self.ends_alike(y, k, start):
             return
-        tail = k
-        if start:
-            tail = self.cfg.add(k, k.ops[start:], k.end, [], k.region, k.arg)
-            self.preds[tail.id] = []
-            self.changed(tail, list(k.successors), k.end)
-            k.ops, k.arg = k.ops[:start], None
-            self.changed(k, [tail.id], "jump")
+        size = len(k.ops) - start
+        tail = self.cut(k, start)
         y.ops, y.arg = y.ops[:len(y.ops) - size], None
         self.changed(y, [tail.id], "jump")
+
+    def ends_alike(self, y: Block, k: Block, start: int) -> bool:
+        """Return whether ``y`` ends with a copy of the end of ``k`` from ``start`` on."""
+        size = len(k.ops) - start
+        return (
+            y is not k and size >= (k.end != "raise")
+            and size < len(y.ops) and k.handler == y.handler and k.end == y.end and k.end in _COPIED
+            and k.successors == y.successors and k.arg == y.arg
+            and all(map(copied_op, y.ops[len(y.ops) - size:], k.ops[start:]))
+        )
+
+    def share_after(self, arm: Block, other: Block) -> None:
+        """Share what stands behind the value of one arm with the other, if that has a copy of it."""
+        if arm.end != "jump" or arm.successors == other.successors:
+            return
+        k = self.cfg.blocks[arm.successors[0]]
+        if k.ops and self.ends_alike(other, k, 0) and self.only_value(arm.ops) and (
+                self.only_value(other.ops[:len(other.ops) - len(k.ops)])):
+            self.share_end(other, k, 0)
 
     # --- chained comparisons ----------------------------------------------------------------------
     def chain(self, x: Block) -> bool:
@@ -619,7 +658,7 @@ class Reducer:
             return y.successors == k.successors
         if y.end == k.end == "return":
             return True
-        # a return after the join, copied
+        # a return behind the join, copied
         jumping, returning = (y, k) if y.end == "jump" else (k, y)
         if jumping.end != "jump" or returning.end != "return":
             return False
@@ -664,18 +703,52 @@ class Reducer:
         if parsed is None:
             return False
         generators, element, exit_id = parsed
+        # what stands between the iterator and the empty list is of this comprehension (others may be further up)
+        own = itertools.takewhile(lambda op: op.kind in SET_ASIDE, reversed(block.ops[:-3]))
+        set_aside = [op for op in own if is_name(op.arg)][::-1]
+        shown = self.executor.scope.plain_name
+        name_dropped(generators, [shown(op.arg) for op in set_aside if op.kind == "LOAD_FAST_AND_CLEAR"],
+                     [shown(op.arg) for op in set_aside if op.kind == "MAKE_CELL"], inlined=True)
 
         def make(iterable: Any) -> ast.expr:
             return build_comprehension(build, element, generators, iterable)
 
-        block.ops = [*block.ops, Op("COMPREHENSION", make, -1, None)]
-        self.changed(block, [exit_id], "jump")
+        restored = self.restoring(exit_id, len(set_aside))
+        block.ops = [*block.ops, Op("COMPREHENSION", make, -1, None), *restored]
+        self.changed(block, [self.cut(self.cfg.blocks[exit_id], len(restored)).id], "jump")
         self.drop_loop(head.id, block)
         return True
 
+    def restoring(self, id: int, count: int) -> list[Op]:
+        """Return the operations that give the variables of a comprehension their values back.
+
+        They are looked for where two comprehensions lead to one copy; there are none elsewhere.
+        """
+        ops = self.cfg.blocks[id].ops[: count + 1]
+        kinds = [op.kind for op in ops]
+        return ops if count and not self.single(id) and kinds == ["SWAP", *["STORE_FAST"] * count] else []
+
+    def cut(self, k: Block, start: int) -> Block:
+        """Split ``k`` at ``start`` and return the block of what it does from there on."""
+        if not start:
+            return k
+        tail = self.cfg.add(k, k.ops[start:], k.end, [], k.region, k.arg)
+        self.preds[tail.id] = []
+        self.changed(tail, list(k.successors), k.end)
+        k.ops, k.arg = k.ops[:start], None
+        self.changed(k, [tail.id], "jump")
+        return tail
+
     def drop_loop(self, head: int, before: Block) -> None:
-        """Drop the loop at ``head``, to which nothing leads now; ``before`` led there and leads to what follows it."""
+        """Drop a loop that nothing leads to any more.
+
+        Args:
+            head: its head.
+            before: the block that led there; where it goes now is behind the loop.
+        """
         cfg, (behind,) = self.cfg, before.successors
+        if head not in cfg.blocks:
+            return
         loop = reachable(cfg.blocks, [head], lambda block: [id for id in block.successors if id != behind])
         if any(cfg.blocks[id].handler != before.handler for id in loop) or not loop.issuperset(
                 source for id in loop for source in self.preds[id]):
@@ -720,10 +793,19 @@ def effect_of(op: Op) -> tuple[int, int]:
     return FOLDED.get(op.kind) or effect(op)
 
 
+def same_argument(a: Any, b: Any) -> bool:
+    """Return whether the arguments of two operations say the same; they may be expressions."""
+    if isinstance(a, ast.AST) and isinstance(b, ast.AST):
+        return ast.dump(a) == ast.dump(b)
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return len(a) == len(b) and all(map(same_argument, a, b))
+    return type(a) is type(b) and bool(a == b)
+
+
 def folds_not(block: Block) -> bool:
     """Return whether a ``not`` would change the test a block ends with: it is folded into ``in`` and ``is``.
 
-    (Not for a test for ``None``.)
+    A jump on ``None`` is the same operations in either sense.
     """
     if not block.ops or block.ops[-1].kind not in ("IN", "IS"):
         return False
@@ -741,12 +823,3 @@ def continues_chain(summary: Summary) -> bool:
     """Return whether a block compares a value from before it with something."""
     top = summary.stack[-1] if summary.pure and summary.inputs and summary.stack else None
     return isinstance(top, ast.Compare) and isinstance(top.left, StackParameter)
-
-
-def same_argument(a: Any, b: Any) -> bool:
-    """Return whether the arguments of two operations say the same; they may be expressions."""
-    if isinstance(a, ast.AST) and isinstance(b, ast.AST):
-        return ast.dump(a) == ast.dump(b)
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(same_argument, a, b))
-    return type(a) is type(b) and bool(a == b)

@@ -9,7 +9,12 @@ from typing import Any
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """The construct around a statement, with its ``parent`` and the handler of the innermost region there."""
+    """The construct around a statement: a protected body, a handler, or (the outermost) the function.
+
+    Attributes:
+        parent: the construct around it.
+        handler: the handler of the innermost region around the statement.
+    """
 
     parent: Frame | None = None
     handler: int | None = None
@@ -21,7 +26,12 @@ class Frame:
 
 @dataclass(slots=True, eq=False)
 class LoopFrame(Frame):
-    """A loop around a statement: ``continue`` leads to ``head``, ``break`` to ``exit`` (``None``: nothing does)."""
+    """A loop around a statement.
+
+    Attributes:
+        head: where ``continue`` leads.
+        exit: where ``break`` leads; ``None`` where nothing leaves the loop.
+    """
 
     head: int = -1
     exit: int | None = None
@@ -34,7 +44,7 @@ class LoopFrame(Frame):
 
 
 def outer_ends(frame: Frame | None, follow: int | None) -> set[int]:
-    """Return where control goes after the statement at hand and after each loop around it, and the heads of these."""
+    """Return where control goes on behind the statement at hand and behind each loop around it, and their heads."""
     ends = {follow}
     while frame is not None:
         if isinstance(frame, LoopFrame):
@@ -45,9 +55,13 @@ def outer_ends(frame: Frame | None, follow: int | None) -> set[int]:
 
 @dataclass(slots=True)
 class Cursor:
-    """The place of the walk through the graph: the block, the symbolic stack there, and the construct around.
+    """The place that the walk through the graph has come to.
 
-    ``follow`` is the block at which the statements to be written end; ``None`` where control never falls through.
+    Attributes:
+        at: the block that control is at.
+        stack: the values on the symbolic stack there.
+        follow: the block at which the statements to be written end; ``None`` where control never falls through.
+        frame: the construct around.
     """
 
     at: int
@@ -58,9 +72,12 @@ class Cursor:
 
 @dataclass(slots=True)
 class Construct:
-    """A statement written for several blocks, with those before it.
+    """A statement that was written for several blocks.
 
-    ``next`` is the block after it, or ``None`` where control never gets there; ``stack`` has the values there.
+    Attributes:
+        statements: the statement, with those that come before it.
+        next: the block behind it; ``None`` where control never gets there.
+        stack: the values on the symbolic stack there.
     """
 
     statements: list[ast.stmt]
@@ -70,7 +87,13 @@ class Construct:
 
 @dataclass(slots=True)
 class Suite:
-    """Statements up to where control leaves them, whether it falls through, and the stack at the end."""
+    """Statements that were written up to where control leaves them.
+
+    Attributes:
+        statements: in their order.
+        falls: whether control falls through to what follows.
+        stack: the values on the symbolic stack at the end.
+    """
 
     statements: list[ast.stmt]
     falls: bool

@@ -1,17 +1,17 @@
-"""Unreachable instructions that the compilers of 3.9 and before leave: they show ``else`` and ``continue``.
+"""What the compilers of 3.9 and before leave behind though nothing leads there: it tells ``else`` and ``continue``.
 
-They write the jump over an ``else`` after a branch that never comes there, the end of a handler after a ``continue``,
-and ``return None`` at the end of a function that returned before. Only what stands straight after a ``return`` goes
+They write the jump over an ``else`` behind a branch that never comes there, the end of a handler behind a ``continue``,
+and ``return None`` at the end of a function that returned before. Only what stands straight behind a ``return`` goes
 (``PyCode_Optimize`` in peephole.c). From 3.10 on nothing of it is left.
 
-Example: ``if a: raise B`` / ``else: return c`` has a jump after the ``raise``. Without the ``else`` there is none.
+Example: ``if a: raise B`` / ``else: return c`` has a jump behind the ``raise``. Without the ``else`` there is none.
 """
 
 from __future__ import annotations
 
 from ...bytecode.instructions import Instruction
 
-#: Control never goes on after these.
+#: Control never goes on behind these.
 _LEAVES = frozenset({"JUMP_FORWARD", "JUMP_ABSOLUTE", "RETURN_VALUE", "RAISE_VARARGS", "BREAK_LOOP", "CONTINUE_LOOP",
                      "RERAISE"})
 _JUMPS = frozenset({"JUMP_FORWARD", "JUMP_ABSOLUTE"})
@@ -28,7 +28,11 @@ _WORDS = {"BREAK_LOOP": "break", "CONTINUE_LOOP": "continue", "JUMP_FORWARD": "p
 
 
 class Leftovers:
-    """The unreachable instructions of one code object, and the byte offset of its last instruction."""
+    """What is left in one code object.
+
+    Attributes:
+        last: byte offset of its last instruction.
+    """
 
     def __init__(self, instructions: list[Instruction]) -> None:
         self._instructions = instructions
@@ -53,12 +57,15 @@ class Leftovers:
         return unreached
 
     def jump_behind(self, offset: int, is_jump: bool, end: int) -> int | None:
-        """Return the target of the unreachable jump after a suite that control never falls out of, if any.
+        """Return where the jump leads that is left behind a suite which control never falls out of.
 
         Args:
-            offset: of the last known instruction of the suite.
-            is_jump: whether a ``break`` or ``continue`` follows it.
+            offset: of the last instruction that is known of the suite.
+            is_jump: whether a ``break`` or ``continue`` comes behind it.
             end: the offset before which the suite ends.
+
+        Returns:
+            a byte offset; ``None`` where no jump is left.
         """
         found: int | None = None
         for at in range(self._index.get(offset, len(self._instructions)) + 1, self._index.get(end, 0)):
@@ -81,16 +88,24 @@ class Leftovers:
         return found
 
     def ends_by_itself(self, offset: int) -> bool:
-        """Return whether the ``return None`` at a byte offset is the implicit one: it begins no line."""
+        """Return whether the ``return None`` at a byte offset is the compiler's own, at the end of the function.
+
+        It begins no line, where a statement does.
+        """
         if offset != self.last or len(self._instructions) < 3:
             return False
         before, value = self._instructions[-3:-1]
         return value.line == before.line
 
-    def words(self) -> dict[int, str]:
-        """Return the lines that end in a jump or ``return``, each with its statement of one word; empty if unclear.
+    def is_last(self, offset: int) -> bool:
+        """Return whether nothing is left behind the last instruction that something leads to."""
+        return offset == self.last
 
-        ``pass`` is the jump over an ``else``, or the end of a handler.
+    def words(self) -> dict[int, str]:
+        """Return the lines that end in a jump or ``return``, and the one-word statement that this is there.
+
+        ``pass`` is the jump over an ``else``, or the end of a handler; behind a ``continue`` in it that is left. It is
+        empty where it may be several.
         """
         result: dict[int, str] = {}
         for at, each in enumerate(self._instructions):
@@ -108,9 +123,13 @@ class Leftovers:
 
 
 def one_line_guards(instructions: list[Instruction]) -> dict[int, str]:
-    """Return ``{line: word or ""}`` of the lines with a test and an exit that it jumps over, as in ``if a: return``.
+    """Return the lines on which a test is followed by an exit that it jumps over, as in ``if a: return``.
 
-    The instructions are of 3.10 and before: blocks are in the order of the source.
+    Args:
+        instructions: of code of 3.10 and before: blocks stand in the order of the source.
+
+    Returns:
+        ``{line: the statement of one word, or ""}``.
     """
     found: dict[int, str] = {}
     for at, each in enumerate(instructions):

@@ -1,4 +1,4 @@
-"""The target of ``break``: which of the edges out of a loop leads to the place after it.
+"""The target of ``break``: which of the edges out of a loop leads to the place behind it.
 
 Nothing in the code says so. :func:`loop_exit` collects what the edges out of the loop tell (:class:`_Edges`), ranks the
 places they lead to, and leaves the choice to the search.
@@ -31,10 +31,10 @@ class Loop:
     Attributes:
         head: its first block.
         body: its blocks, with those in it that never lead back.
-        normal_exit: where it goes when it ends by itself; ``None`` if it does not.
+        normal_exit: where it goes when it ends by itself; ``None`` where it does not.
         follow: where the statements around it end.
         frame: the construct around it.
-        has_else: whether columns say that what follows ``normal_exit`` is an ``else``.
+        has_else: whether what it does when it ends by itself is known to be indented: an ``else``.
     """
 
     head: int
@@ -71,9 +71,11 @@ def first_of(walker: Walker, ends: set[int], starts: Collection[int], avoid: set
 
 # --- what the edges out of a loop tell ------------------------------------------------------------------
 class _Edges:
-    """The targets of the edges out of a loop, once what is inside the loop is left.
+    """The places that the edges out of a loop lead to, once what is inside the loop is left.
 
-    Those in ``strong`` are reached by ``break`` only, as far as the path says.
+    Attributes:
+        targets: all of them.
+        strong: those that only a ``break`` leads to, as far as the path there tells.
     """
 
     def __init__(self, walker: Walker, loop: Loop) -> None:
@@ -82,6 +84,8 @@ class _Edges:
         self.targets: list[int] = []
         self.strong: list[int] = []
         blocks = walker.cfg.blocks
+        self._inner = {other for other in loop.body & walker.analysis.loops.keys()
+                       if other != loop.head and blocks[other].end == "for"}
         for id in loop.body:
             for succ in blocks[id].successors:
                 if succ not in loop.body:
@@ -115,6 +119,8 @@ class _Edges:
                 return
             if not _returns_at_once(goal):
                 self.strong.append(target)
+        elif self._keeps_inner_iterator(id, succ):
+            return
         elif target != succ and blocks[loop.head].end == "branch" and (goal.end != "return" or len(goal.ops) > 1):
             self.strong.append(target)  # no statement stands on an exit of a body, or of a handler
         if not (id == loop.head and succ == loop.normal_exit):
@@ -126,6 +132,11 @@ class _Edges:
         while blocks[at].successors[0] != target:
             at = blocks[at].successors[0]
         blocks[at].successors[0] = normal_exit
+
+    def _keeps_inner_iterator(self, id: int, succ: int) -> bool:
+        """Return whether the iterator of a loop in this one is still there: the edge is none of this loop's."""
+        loops, blocks = self.walker.analysis.loops, self.walker.cfg.blocks
+        return any(id in loops[other] and succ != blocks[other].successors[1] for other in self._inner)
 
 
 def skip_unwinding(walker: Walker, id: int, head: int) -> int:
@@ -164,7 +175,7 @@ def late_breaks(walker: Walker, head: int, body: set[int], normal_exit: int) -> 
 
 
 def _late_breaks_from(walker: Walker, start: int) -> Iterator[int]:
-    """Yield the targets of breaks after the statements that only the edge to ``start`` leads to."""
+    """Yield the targets of breaks behind the statements that only the edge to ``start`` leads to."""
     blocks = walker.cfg.blocks
     seen: set[int] = set()
     work = [start]
@@ -191,7 +202,10 @@ def _breaks_late(block: Block, goal: Block) -> bool:
 
 
 def _returns_at_once(goal: Block) -> bool:
-    """Return whether a ``return`` of a constant, or of a computed value, may have dropped the iterator before."""
+    """Return whether a ``return`` may have dropped the iterator before this block.
+
+    It computes its value before that, unless it is a constant.
+    """
     return goal.end == "return" and [op.kind for op in goal.ops] in ([], ["CONST"])
 
 
@@ -230,7 +244,10 @@ def is_small_exit(walker: Walker, id: int) -> bool:
 
 # --- the likeliest -------------------------------------------------------------------------------------
 def _outermost(walker: Walker, loop: Loop, chosen: int | None) -> int | None:
-    """Return the chosen exit, or an end of a loop around: only ``break`` leads there from inside."""
+    """Return the chosen exit, or an end of the loop around.
+
+    To those only ``break`` leads from inside, or a ``return`` of its own.
+    """
     blocks, body = walker.cfg.blocks, loop.body
     ends = {
         end for end in outer_ends(loop.frame, None)
@@ -267,7 +284,7 @@ def _beside_normal_exit(walker: Walker, loop: Loop, normal_exit: int, edges: _Ed
     mine = {normal_exit} if normal_exit in ends else reach(walker, [normal_exit], avoid)
     reached = reach(walker, [target for target in others if target not in ends], avoid - {normal_exit})
     if normal_exit in reached:
-        # statements after a ``break`` that lead where the loop does: ``else: continue``
+        # statements behind a ``break`` that lead where the loop does: ``else: continue``
         behind = [target for target in others if target in edges.strong and target not in ends] \
             if normal_exit in ends else []
         return max(behind, key=lambda id: analysis.weight[id]) if behind else normal_exit
@@ -292,11 +309,11 @@ def _skips_else(loop: Loop, normal_exit: int, lone: list[int], edges: _Edges) ->
 
 
 def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int]) -> int:
-    """Return the exit of a loop that never ends by itself: the place after it that most leads to."""
+    """Return the exit of a loop that never ends by itself: the place behind it that most leads to."""
     analysis, blocks = walker.analysis, walker.cfg.blocks
     if len(candidates) == 1 and _is_all_behind(analysis, loop, candidates[0]) and (
             blocks[candidates[0]].end != "raise" and not is_small_exit(walker, candidates[0])):
-        return candidates[0]  # (no other could rank higher)
+        return candidates[0]  # (no other could rank higher: so one loop behind another is not looked at once more)
     avoid = loop.body | ends
     region = reach(walker, candidates, avoid)
     merged = [
@@ -304,10 +321,13 @@ def _of_endless(walker: Walker, loop: Loop, candidates: list[int], ends: set[int
         if id not in candidates and len(analysis.preds[id]) > 1 and analysis.dominates(loop.head, id)
     ]
     reached_from = [reach(walker, [id], avoid) for id in candidates]
+    goes_on = _leading_to(analysis, region, [
+        id for id in region
+        if not analysis.dominates(loop.head, id) or any(succ in ends for succ in blocks[id].successors)])
 
-    def rank(id: int) -> tuple[bool, bool, int, int, int]:
+    def rank(id: int) -> tuple[bool, bool, bool, int, int, int]:
         leading = sum(id in region for region in reached_from)
-        return (blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
+        return (id in goes_on, blocks[id].end != "raise", not is_small_exit(walker, id), leading, analysis.weight[id],
                 -analysis.tree.number[id])
 
     return max(candidates + merged, key=rank)
@@ -318,6 +338,18 @@ def _is_all_behind(analysis: Analysis, loop: Loop, id: int) -> bool:
     blocks = analysis.cfg.blocks
     return id not in loop.body and analysis.dominates(loop.head, id) and analysis.weight[loop.head] == (
         analysis.weight[id] + sum(1 + len(blocks[each].ops) for each in loop.body))
+
+
+def _leading_to(analysis: Analysis, region: set[int], goals: list[int]) -> set[int]:
+    """Return the blocks of a region from which control can come to one of ``goals`` inside of it."""
+    seen = set(goals)
+    work = list(goals)
+    while work:
+        for id in analysis.preds[work.pop()]:
+            if id in region and id not in seen:
+                seen.add(id)
+                work.append(id)
+    return seen
 
 
 # --- Where loops are, and the places that they lead to ---------------------------------------
@@ -336,10 +368,10 @@ _HEADS = ("GET_ITER", "GET_AITER", "BEFORE_WITH", "BEFORE_ASYNC_WITH")
 
 
 def in_loop(walker: Walker, body: set[int], candidates: Collection[int | None], ends: set[int]) -> set[int]:
-    """Return the blocks among ``candidates`` that are in a loop, or in its ``else``, by line and column.
+    """Return the blocks among ``candidates`` that are in a loop or in its ``else``.
 
     Args:
-        walker: knows the graph, and the evidence.
+        walker: knows the graph, and the facts.
         body: the blocks of the loop.
         candidates: blocks that it leads to.
         ends: where the loops around it begin and end.
@@ -394,7 +426,13 @@ def _start(
 ) -> tuple[int | None, int | None]:
     """Return the line and column at which the first statement of a block begins; of ``try``, of the first in it.
 
-    ``avoid`` has the blocks that are no part of the statement. The search ends at a column left of ``indentation``.
+    Args:
+        walker: knows the graph.
+        evidence: the facts.
+        id: of the block.
+        avoid: blocks that are no part of the statement.
+        indentation: any column left of it does for those that are (``None``: none is asked for), so that not all that
+            comes behind a loop is looked at.
     """
     block = walker.cfg.blocks[id]
     ops = _statement_ops(block)

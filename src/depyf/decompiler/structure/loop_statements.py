@@ -58,7 +58,10 @@ def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -
 
 
 def body_without_return(walker: Walker, head: int) -> set[int]:
-    """Return the blocks of a ``for`` that no edge leads back to: all until its iterator is dropped."""
+    """Return the blocks that handle the item of a ``for`` that no edge leads back to.
+
+    These are all until its iterator is dropped.
+    """
     blocks = walker.cfg.blocks
     body = {head}
     work = [(blocks[head].successors[0], 1)] if blocks[head].end == "for" else []
@@ -108,8 +111,13 @@ def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
         if len(first.body) == 1 and isinstance(first.body[0], ast.Break):
             if not first.orelse and not folds_not(first.test):
                 return [ast.While(negate(first.test), stmts[1:] or [ast.Pass()], [])]
+            if first.orelse and not folds_not(first.test) and len(stmts) == 1:
+                return [ast.While(negate(first.test), first.orelse, [])]
         elif len(first.orelse) == 1 and isinstance(first.orelse[0], ast.Break):
             return [ast.While(first.test, [*first.body, *stmts[1:]], [])]
+        elif len(stmts) == 2 and isinstance(stmts[1], ast.Break) and not first.orelse:
+            if isinstance(first.body[-1], ast.Continue):
+                return [ast.While(first.test, first.body[:-1] or [ast.Pass()], [])]
     return [ast.While(ast.Constant(True), stmts or [ast.Pass()], [])]
 
 

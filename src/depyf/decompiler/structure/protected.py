@@ -25,7 +25,7 @@ class Protected:
 
     Attributes:
         region: its handler.
-        entered: the loop head that it begins with, if that loop is being written.
+        entered: the loop head that it begins with, where that loop is being written.
         leaves: the blocks in which control leaves it.
         targets: where these lead, each once.
     """
@@ -72,7 +72,7 @@ def exit_kind(walker: Walker, target: int, cursor: Cursor) -> str:
 
 
 def normal_exit(walker: Walker, targets: list[int], cursor: Cursor) -> int | None:
-    """Return the exit that statements after the protected body continue."""
+    """Return the exit that statements behind the protected body continue."""
     follow = cursor.follow
     normal = [target for target in targets if target != follow and exit_kind(walker, target, cursor) == "normal"]
     if follow is not None and follow in targets and (not normal or cursor.frame.jump(follow) is None):
@@ -189,7 +189,7 @@ def _joins(
 
 
 def _where_they_meet(walker: Walker, normal: int, after_handlers: int, cursor: Cursor) -> int:
-    """Return where control goes on after the ``else`` and after the handlers alike."""
+    """Return where control goes on behind the ``else`` and behind the handlers alike."""
     around = outer_ends(cursor.frame, cursor.follow)
     reached = reach(walker, [normal], around - {normal})
     if after_handlers in reached:
@@ -203,7 +203,10 @@ def _where_they_meet(walker: Walker, normal: int, after_handlers: int, cursor: C
 
 # --- handlers -------------------------------------------------------------------------------------------
 def handler_ends(walker: Walker, region: int) -> list[int]:
-    """Return the blocks in which a running handler of ``region`` ends; other handlers may run inside it."""
+    """Return the blocks in which a running handler of ``region`` ends.
+
+    Other handlers may run inside it.
+    """
     blocks = walker.cfg.blocks
     around = walker.cfg.handlers_around(blocks[region].handler)
     result = []

@@ -55,7 +55,7 @@ class RegionCfg(Cfg):
     def is_duplicate(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
         """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations.
 
-        Small exits are copied: what is longer than ``depth`` blocks is no copy.
+        Then one is a copy of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)
         """
         if a == b and not skip:
             return True
@@ -72,8 +72,8 @@ class RegionCfg(Cfg):
     def is_copy(self, a: int, b: int) -> bool:
         """Return whether one block is a copy that the compiler made of the other, or both are one.
 
-        The compiler of 3.9 and before copies no exits: only where reading the code split the paths to one operation do
-        both copies have its place.
+        The compiler of 3.9 and before copies no exits: what stands twice was written twice. (Where paths to one
+        operation were told apart when the code was read, both copies have its place.)
         """
         if not self.is_duplicate(a, b):
             return False
@@ -101,7 +101,7 @@ def is_leave(block: Block) -> bool:
 def handler_steps(block: Block) -> Iterator[int]:
     """Yield 1 for each handler that begins to run in a block, -1 for each that ends there, in order.
 
-    (``LEAVE`` is the end of ``except E as n`` whose clean-up was cut.)
+    ``LEAVE`` stands for the end of ``except E as n`` where its clean-up was cut.
     """
     for op in block.ops:
         if op.kind == "PUSH_EXC_INFO":

@@ -7,8 +7,8 @@ Where it cannot be written, or is not proven, further attempts differ from it at
 the last ones.
 
 Example: a loop has the candidates ``[B7, B9]`` for its exit, and two ``if`` in it ``[B4, B5]`` and ``[B5, B6]`` for
-their joins. The attempts are ``B7, B4, B5``; then ``B9`` and what is first after it; then ``B7, B4, B6``; then
-``B7, B5`` and what is first after it.
+their joins. The attempts are ``B7, B4, B5``; then ``B9`` and what is first behind it; then ``B7, B4, B6``; then
+``B7, B5`` and what is first behind it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ class Search:
     """
 
     def __init__(self, size: int = 0) -> None:
-        """Begin with the first attempt at a body of ``size`` instructions."""
+        """Begin with the first attempt.
+
+        Args:
+            size: of the body, in instructions.
+        """
         self._left = max(2, min(_MOST_ATTEMPTS, _MOST_INSTRUCTIONS // max(size, 1))) - 1
         #: The number of candidates at each place of the first attempt.
         self._counts: list[int] = []
@@ -47,7 +51,11 @@ class Search:
             self._counts.clear()
 
     def choose(self, candidates: Sequence[T]) -> T:
-        """Return the candidate (the likeliest is first) that this attempt takes at the place at hand."""
+        """Return the candidate that this attempt takes at the place at hand.
+
+        Args:
+            candidates: at least one, the likeliest first.
+        """
         place = self._place
         self._place += 1
         if self._plans is None:

@@ -51,6 +51,8 @@ class _Speller:
             if isinstance(statement, (ast.If, ast.While, ast.Assert)):
                 statements[at] = outer = self._apart(statement)
                 self._spell(outer)
+                if len(statements) > at + 1 and isinstance(statement, ast.Assert):
+                    _join_asserts(statements, at)
 
     def _spell(self, statement: _Tested) -> None:
         statement.test = spelled(self.scope, statement.test)
@@ -95,17 +97,27 @@ def _break_in_while(statement: ast.While, scope: Scope) -> None:
     """Make ``while a: if not b: break`` of ``while a and b``, if ``b`` was the test of an ``if``."""
     test = _contrary(statement.test)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
-        outer, inner = list(map(negate, test.values)), test.values
-        at = next((at for at in range(1, len(inner))
-                   if begins_statement(scope, outer[0], outer[at - 1], inner[at], _WHILE, "if ")), 0)
+        at = _statement_in([*map(negate, test.values)], test.values, scope, _WHILE, "if ")
+        at = at or _negated_twice(test, scope)
         if at and not any(map(folds_not, test.values[:at])):
-            leave = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
+            inner = ast.copy_location(ast.If(part_of(test, at), [ast.Break()], []), statement)
             statement.test = negate(part_of(test, 0, at))
-            statement.body.insert(0, leave)
+            statement.body.insert(0, inner)
+
+
+def _negated_twice(test: ast.BoolOp, scope: Scope) -> int:
+    """Return where ``not (not a or b in c)`` ceases to be negated twice, if no columns are known; 0 for nowhere."""
+    at = next((at for at, value in enumerate(test.values) if folds_not(value)), 0)
+    return at if not scope.has_columns() and not any(folds_not(negate(value)) or not _is_negative(value)
+                                                    for value in test.values[:at]) else 0
+
+
+def _is_negative(test: ast.expr) -> bool:
+    return isinstance(test, ast.UnaryOp) or isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is)
 
 
 def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
-    """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` is on a line before the ``assert``.
+    """Return ``if a: assert b`` for ``assert not a or b``, if ``a`` stands above the line of the ``assert``.
 
     (*Certain*: its operations have the line on which it begins.)
     """
@@ -119,11 +131,39 @@ def _assert_in_if(statement: ast.Assert, scope: Scope) -> _Tested:
     return statement
 
 
+def _join_asserts(statements: list[ast.stmt], at: int) -> None:
+    """Make ``assert a and b`` of two in one line."""
+    one, other = statements[at:at + 2]
+    if not isinstance(one, ast.Assert) or not isinstance(other, ast.Assert) or line_of(one) != line_of(other):
+        return
+    if line_of(one) is not None and (
+        one.msg is other.msg is None or one.msg and other.msg and ast.dump(one.msg) == ast.dump(other.msg)
+    ):
+        one.test = ast.BoolOp(ast.And(), [one.test, other.test])
+        del statements[at + 1]
+
+
 def _contrary(test: ast.expr) -> ast.expr:
     """Return the contrary of a test, if it is the same jumps; else the test."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return test.operand
     return test if any(map(folds_not, test.values if isinstance(test, ast.BoolOp) else ())) else negate(test)
+
+
+def _statement_in(
+    outer: list[ast.expr], inner: list[ast.expr], scope: Scope, keywords: tuple[str, ...], keyword: str,
+) -> int:
+    """Return the index of the first operand that was the test of a statement in that of those before it; 0 for none.
+
+    Args:
+        outer: the operands as they would be written in the outer statement.
+        inner: the same as they would be written in the inner one.
+        scope: the code object of the test.
+        keywords: what may stand before the outer test.
+        keyword: what stands before the inner one.
+    """
+    return next((at for at in range(1, len(inner))
+                 if begins_statement(scope, outer[0], outer[at - 1], inner[at], keywords, keyword)), 0)
 
 
 # --- Guards one after the other ------------------------------------------------------------

@@ -7,7 +7,7 @@ import ast
 from ..lift.stack import is_none
 from ..nodes import at_line, line_of
 
-#: Statements that control never goes on after.
+#: Statements that control never goes on behind.
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 

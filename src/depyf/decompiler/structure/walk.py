@@ -44,7 +44,7 @@ class Walker:
     """Writes a graph as statements.
 
     Args:
-        cfg: the reduced graph (changed by the walk: copies of one end are merged).
+        cfg: the reduced graph (changed by the walk: ends that are copies of one another become one).
         executor: runs the operations.
         budget: how many operations may be written, copies included.
         search: chooses among the forms that the graph allows.
@@ -67,14 +67,22 @@ class Walker:
         self.late_breaks = search.choose((True, False))
 
     def function(self) -> list[ast.stmt]:
-        """Write the body of a function."""
+        """Write the body of a function.
+
+        Raises:
+            CannotDecompile: it cannot be written with statements.
+        """
         suite = self.walk(Cursor(self.cfg.entry, [], None, Frame()))
         if suite.falls:
             raise CannotDecompile(STRUCTURE, "control falls off the end")
         return suite.statements
 
     def module(self) -> list[ast.stmt]:
-        """Write the body of a module or class. It has no ``return``: all its ends are one, where control falls off."""
+        """Write the body of a module or class. It has no ``return``: all its ends are one, where control falls off.
+
+        Raises:
+            CannotDecompile: it cannot be written with statements.
+        """
         blocks = self.cfg.blocks
         ends = [
             id for id, block in blocks.items()
@@ -94,15 +102,21 @@ class Walker:
         return self.walk(Cursor(self.cfg.entry, [], end, Frame())).statements
 
     def spend(self, amount: int) -> None:
-        """Charge the budget; raise CannotDecompile if it is used up."""
+        """Charge the budget.
+
+        Raises:
+            CannotDecompile: it is used up.
+        """
         self.budget -= amount
         if self.budget < 0:
             raise CannotDecompile(STRUCTURE, "too many copies")
 
     def walk(self, cursor: Cursor, entered: int | None = None) -> Suite:
-        """Write statements from ``cursor`` until control reaches what follows or goes elsewhere.
+        """Write statements until control reaches what follows or goes elsewhere.
 
-        ``entered`` is the head of a loop that is being written (not to be entered again).
+        Args:
+            cursor: where to begin; it moves on.
+            entered: a loop head that is being written right now (not to be entered again).
         """
         path = _Path(self, cursor, entered)
         while True:
@@ -131,7 +145,7 @@ class Walker:
         return state.stmts
 
 
-#: A function that writes a construct, and its arguments after the walker.
+#: A function that writes a construct, and its arguments behind the walker.
 _Step = tuple[Callable[..., Construct], tuple[Any, ...]]
 
 
@@ -171,7 +185,7 @@ class _Path:
         return Suite(self.out, falls, self.cursor.stack)
 
     def go_on(self, construct: Construct) -> Suite | None:
-        """Go on after a construct."""
+        """Go on behind a construct."""
         self.entered = None
         self.out += construct.statements
         self.cursor.stack = construct.stack
@@ -182,7 +196,10 @@ class _Path:
 
     # --- regions ----------------------------------------------------------------------------------
     def _region_entered(self, block: Block, begun: bool) -> int | None:
-        """Return the handler of the outermost region that begins here, unless a loop comes first."""
+        """Return the handler of the outermost region that begins here, unless a loop comes first.
+
+        The block is in another region than what was written before.
+        """
         cursor, walker = self.cursor, self.walker
         around = cursor.frame.handler
         if not (block.ops or block.end in ("for", "raise")) or is_leave(block):

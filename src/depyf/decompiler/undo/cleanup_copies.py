@@ -23,7 +23,10 @@ from ..structure.region_cfg import NOWHERE, RegionCfg, handler_steps, same_op, s
 
 
 class _Members:
-    """Blocks by region. Cutting copies adds blocks, but moves none to another region."""
+    """Blocks by region.
+
+    While copies are cut blocks are added, but none moves to another region.
+    """
 
     def __init__(self, cfg: RegionCfg) -> None:
         self.cfg = cfg
@@ -251,7 +254,7 @@ def _after_fixed(cfg: RegionCfg, kind: str, start: int, asynchronous: bool) -> i
 
 
 def _after_finally(cfg: RegionCfg, region: int, start: int) -> int:
-    """Return the block after the copy of the clean-up of a ``finally`` that starts at ``start``."""
+    """Return the block behind the copy of the clean-up of a ``finally`` that starts at ``start``."""
     copy = _Copy(cfg, region)
     copy.compare(start)
     if not copy.ends:
@@ -290,7 +293,11 @@ class _Copy:
         self._steps = 0
 
     def compare(self, start: int) -> None:
-        """Walk all paths through the clean-up and the copy; raise CannotDecompile if they differ."""
+        """Walk all paths through the clean-up and the copy.
+
+        Raises:
+            CannotDecompile: they are not copies.
+        """
         self._pending.append((self.region, 1, start, 0))
         seen: set[tuple[int, int, int, int]] = set()
         while self._pending or (self._withs and not self.ends):
@@ -305,7 +312,14 @@ class _Copy:
                 raise CannotDecompile(STRUCTURE, "a finally that is too large")
 
     def _compare_from(self, h: int, i: int, c: int, j: int) -> None:
-        """Compare block ``h`` of the clean-up from operation ``i`` on with block ``c`` of the copy from ``j`` on."""
+        """Compare the two until the path ends or parts.
+
+        Args:
+            h: block in the clean-up.
+            i: index of the operation in it.
+            c: block in the copy.
+            j: index of the operation in it.
+        """
         while True:
             self._steps += 1
             if self._steps > 20000:

@@ -8,8 +8,9 @@ written as a ``return``; here there is none, so the copies are taken back.
 
 from __future__ import annotations
 
+from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ..structure.region_cfg import RegionCfg, handler_steps
+from ..structure.region_cfg import RegionCfg, copied_op, handler_steps
 
 
 def merge_ends(cfg: RegionCfg) -> None:
@@ -30,13 +31,56 @@ def merge_ends(cfg: RegionCfg) -> None:
             block.successors = [last]
         else:
             cfg.redirect(id, last)
+    for end in sorted(set(ends.values())):
+        _merge_last_statements(cfg, end)
     _merge_exits(cfg)
 
 
-def merge_breaks(cfg: RegionCfg) -> None:
-    """Merge the ``break`` and the end of a loop that is the last statement of a handler.
+def _merge_last_statements(cfg: RegionCfg, end: int) -> None:
+    """Make one of copies of the last statements before an end.
 
-    Both leave the handler on one path, which the compiler copies.
+    Where they are short enough they are copied together with the end (``inline_small_exit_blocks``).
+    """
+    candidates = sorted((block for block in cfg.blocks.values()
+                         if block.end == "jump" and block.successors == [end] and block.ops),
+                        key=lambda block: cfg.order[block.id])
+    arms = {frozenset(block.successors) for block in cfg.blocks.values() if block.end == "branch"}
+    for index, first in enumerate(candidates):
+        for other in candidates[index + 1 :]:
+            size = 0 if first.handler != other.handler or frozenset((first.id, other.id)) in arms \
+                else _common_statements(first, other)
+            if not size:
+                continue
+            head = cfg.split(first.id, len(first.ops) - size)
+            tail = cfg.split(other.id, len(other.ops) - size)
+            if tail != other.id:
+                other.successors = [head]
+                del cfg.blocks[tail]
+            else:
+                cfg.redirect(other.id, head)
+            _merge_last_statements(cfg, end)
+            return
+
+
+def _common_statements(a: Block, b: Block) -> int:
+    """Count the operations at the end of two blocks that are copies of whole statements, on lines of their own."""
+    longest = depth = 0
+    for size, (x, y) in enumerate(zip(reversed(a.ops), reversed(b.ops)), 1):
+        if x.line is None or not copied_op(x, y) or x.kind in _LEAVES or x.arg == "iterator":
+            break
+        popped, pushed = effect(x)
+        depth += pushed - popped
+        before = [block.ops[-size - 1].line if len(block.ops) > size else None for block in (a, b)]
+        if not depth and x.line not in before:
+            longest = size
+    return longest
+
+
+def merge_breaks(cfg: RegionCfg) -> None:
+    """Merge the ``break`` and the end of a loop that is the last statement of a handler: they leave that in one place.
+
+    (Up to the end of the handler both are on one path, which the compiler copies as it copies other ends. What does not
+    come from a ``break`` stays as it is: there is a ``continue`` or ``return`` for it.)
     """
     breaks = {
         block.successors[0] for block in cfg.blocks.values()
@@ -52,11 +96,11 @@ def merge_breaks(cfg: RegionCfg) -> None:
 
 
 def _merge_exits(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None = None) -> None:
-    """Merge copies of the end of a handler or protected body that lead to one place.
+    """Make copies of the end of a handler or protected body that lead to one place one.
 
     Args:
         cfg: the graph.
-        wanted: ``(region, place)`` of the ends of handlers to look at; all ends if ``None``.
+        wanted: ``(region, place)`` of the ends of handlers that are looked at; all ends if ``None``.
     """
     blocks = cfg.blocks
     for id in list(blocks):
@@ -91,7 +135,7 @@ def _merge_exits(cfg: RegionCfg, wanted: set[tuple[int | None, int]] | None = No
 
 
 def _epilogue(block: Block) -> int:
-    """Return the index of a block's epilogue, which the compiler puts after the last statement; -1 if it has none.
+    """Return the index of a block's epilogue, which the compiler puts behind the last statement; -1 if it has none.
 
     The value returned, and in a class before it ``__static_attributes__`` (3.13), ``__classdictcell__`` (3.12)
     and ``__classcell__`` (``compiler_class_body`` in compile.c, codegen.c).
@@ -111,6 +155,8 @@ def _epilogue(block: Block) -> int:
     return at
 
 
+#: Operations that end a protected body or handler.
+_LEAVES = frozenset({"LEAVE", "POP_EXCEPT"})
 #: Names that a class body binds by itself at its end.
 _OF_THE_CLASS = frozenset({"__static_attributes__", "__classdictcell__"})
 
@@ -134,7 +180,13 @@ def _running_handlers(cfg: RegionCfg) -> dict[int, tuple[int, ...]]:
 
 
 # --- Jump threading: edges lead straight through empty blocks ----------------------------------------
-#     B1 jump B2;  B2 (nothing) jump B3     ->     B1 jump B3
+# Before::
+#
+#     B1 jump B2;  B2 (nothing) jump B3
+#
+# After::
+#
+#     B1 jump B3
 def thread_jumps(cfg: RegionCfg) -> None:
     """Lead edges straight through blocks that do nothing."""
     blocks = cfg.blocks

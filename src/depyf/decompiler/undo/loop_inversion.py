@@ -15,6 +15,7 @@ After::
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 
@@ -37,7 +38,7 @@ def undo_loop_inversion(cfg: RegionCfg) -> None:
     while again and rounds < 50:
         rounds += 1
         _merge_equal(cfg)
-        again = False
+        again = _merge_comprehensions(cfg)
         groups = _alike(cfg)
         arms = _arms(cfg) if groups else set()
         for group in groups:
@@ -79,7 +80,12 @@ def _alike(cfg: RegionCfg) -> list[list[Block]]:
 
 
 def _repeated(blocks: list[Block], rough: Callable[[Block], object]) -> list[Block]:
-    """Return the blocks that share a ``rough`` key with another: exact keys are for these alone."""
+    """Return the blocks that are not known to be like no other: exact keys are for these alone.
+
+    Args:
+        blocks: to choose from.
+        rough: returns a key that is the same for blocks that are alike.
+    """
     if len(blocks) < 2:
         return []
     keys = list(map(rough, blocks))
@@ -93,6 +99,82 @@ def _rough_place(cfg: RegionCfg, id: int) -> object:
     """Return what the places have in common that :func:`_place` has one key for."""
     block = cfg.blocks[id]
     return (block.end, len(block.ops)) if block.ops and block.end in ("jump", "return") else id
+
+
+def _merge_comprehensions(cfg: RegionCfg) -> bool:
+    """Make one of copies of a comprehension that stands inline (3.12 on) in the test of a loop.
+
+    The rest of the test, behind them, has been found before: both loops leave to it.
+    """
+    done = False
+    loops = [block for block in cfg.blocks.values() if block.end == "for"]
+    if len(loops) < 2:
+        return False
+    preds = cfg.predecessors()
+    heads: dict[int, list[Block]] = {}
+    for block in sorted(loops, key=lambda block: cfg.order[block.id]):
+        if any(_fills(cfg.blocks[pred]) for pred in preds[block.id]):
+            heads.setdefault(block.successors[1], []).append(block)
+    for alike in heads.values():
+        for first, other in itertools.combinations(alike, 2):
+            if first.id in cfg.blocks and other.id in cfg.blocks and _same_graph(cfg, first.id, other.id):
+                cfg.redirect(other.id, first.id)
+                cfg.prune()
+                _merge_before(cfg, first.id)
+                done = True
+    return done
+
+
+def _fills(block: Block) -> bool:
+    """Return whether a block ends in the empty list, set or dictionary that an inlined comprehension fills."""
+    kinds = [op.kind for op in block.ops[-2:]]
+    return block.end == "jump" and len(kinds) == 2 and kinds[0] in ("BUILD_LIST", "BUILD_SET", "BUILD_MAP") and (
+        kinds[1] == "SWAP" and not block.ops[-2].arg)
+
+
+def _same_graph(cfg: RegionCfg, a: int, b: int) -> bool:
+    """Return whether the blocks from two places on do the same, on the same lines, until they lead to one place."""
+    paired = {a: b}
+    work = [a]
+    while work:
+        current = work.pop()
+        left, right = cfg.blocks[current], cfg.blocks[paired[current]]
+        if left.end != right.end or left.handler != right.handler or left.arg != right.arg:
+            return False
+        if [_key(op) for op in left.ops] != [_key(op) for op in right.ops]:
+            return False
+        for x, y in zip(left.successors, right.successors):
+            if x != y and x not in paired:
+                paired[x] = y
+                work.append(x)
+            elif x != y and paired[x] != y:
+                return False
+    return True
+
+
+def _merge_before(cfg: RegionCfg, id: int) -> None:
+    """Make one of two blocks that go on to one place after the same operations, from where these begin."""
+    candidates = [cfg.blocks[pred] for pred in cfg.predecessors()[id]]
+    candidates = sorted((n for n in candidates if n.end == "jump" and n.ops), key=lambda block: cfg.order[block.id])
+    arms = _arms(cfg)
+    while candidates:
+        first = candidates.pop(0)
+        for other in candidates:
+            size = _common(first, other) if first.handler == other.handler else 0
+            if not size or frozenset((first.id, other.id)) in arms:
+                continue
+            if size == len(first.ops) == len(other.ops):
+                cfg.redirect(other.id, first.id)
+                _merge_before(cfg, first.id)
+            else:
+                head = cfg.split(first.id, len(first.ops) - size)
+                other.ops = other.ops[: len(other.ops) - size]
+                if other.ops:
+                    other.successors = [head]
+                else:
+                    cfg.redirect(other.id, head)
+            candidates.remove(other)
+            break
 
 
 def _arms(cfg: RegionCfg) -> set[frozenset[int]]:
@@ -118,9 +200,10 @@ def _loops(cfg: RegionCfg, group: list[Block]) -> bool:
 
 
 def _place(cfg: RegionCfg, id: int) -> object:
-    """Return a key of the place that a test leads to, equal for copies of one ``return None``.
+    """Return a key of the place that a test leads to.
 
-    It is also equal for copies of the edges through a test with conditions in it (``while (a or b) + c``).
+    Copies of one ``return None`` are one place, and so are copies of the edges through a test that has conditions in it
+    (``while (a or b) + c``), which merge in the rest of it.
     """
     block = cfg.blocks[id]
     if block.end == "jump" and block.ops and all(op.line is not None for op in block.ops):
@@ -164,13 +247,11 @@ def _common(a: Block, b: Block) -> int:
 
 
 def _merge_equal(cfg: RegionCfg) -> None:
-    """Merge copies of what an exit does, on one line and leading to one place.
+    """Make one of copies of what an exit does, on one line and leading to one place.
 
-    CPython copies small blocks that leave the function (``inline_small_exit_blocks``), and writes the end of a
-    protected
-    body on each exit of it. Merged are blocks that only pop values, ends of bodies, whole ``return`` statements, and
-    those
-    of two arms of one expression.
+    CPython copies small blocks that leave the function to where a jump led to them (``inline_small_exit_blocks``),
+    and writes the end of a protected body on each exit of it.  Merged are blocks that only take values off the
+    stack, ends of bodies, whole ``return`` statements, and those of two arms of one expression.
     """
     blocks = cfg.blocks
     exits = [block for block in blocks.values()
@@ -232,9 +313,10 @@ def _rough_exit(block: Block) -> object:
 
 
 def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tuple[object, ...]]:
-    """Return blocks that only return what was computed in the protected body they leave, each with a key.
+    """Return blocks that only return what was computed in the protected body they leave.
 
-    That is ``return (a, b if c else d)`` in a ``try``; the key is its test, and the operation in which both arms end.
+    That is ``return (a, b if c else d)`` in a ``try``. With each comes what tells that two of them are of one
+    expression: its test, and what both arms end in.
     """
     blocks = cfg.blocks
     result: dict[int, tuple[object, ...]] = {}
@@ -253,9 +335,9 @@ def _returning_arms(cfg: RegionCfg, preds: dict[int, list[int]]) -> dict[int, tu
 
 
 def _split_returns(cfg: RegionCfg) -> None:
-    """Split off a ``return`` that follows other statements in one block and is alone in another.
+    """Make a block of its own of a ``return`` that stands behind other statements and alone elsewhere.
 
-    CPython joins a copied ``return`` to the statements that led to it (see :func:`_merge_equal`).
+    Where CPython copies a ``return``, the copy is joined to the statements that led to it (see :func:`_merge_equal`).
     """
     returns = [block for block in cfg.blocks.values() if block.end == "return" and block.ops]
     if len({len(block.ops) for block in returns}) < 2:

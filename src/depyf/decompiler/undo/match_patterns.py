@@ -3,7 +3,7 @@
 CPython's compiler (``compiler_pattern*`` in compile.c; codegen.c from 3.14) writes a pattern as tests on a stack
 that holds the subject, its parts and the values to bind.  Every failed test pops what is there and goes to the next
 case; only when all tests have succeeded the names are stored.  Here that code is run on symbolic values along the
-path on which all tests succeed: what happens to a value says which pattern it is matched with.  Then the first block
+path on which all tests succeed: what happens to a value says which pattern it is held against.  Then the first block
 of the pattern ends in a branch on ``CASE``, one edge for success and one for failure, and the rest of the structuring
 sees an ``if`` (:func:`cases` makes ``match`` statements of those in the end).
 
@@ -15,14 +15,14 @@ from __future__ import annotations
 import ast
 import enum
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode.operations import Op
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..lift import Capture, CaseTest
-from ..nodes import MatchOf, at_line, line_of, suites_of
+from ..nodes import MatchOf, at_line, line_of
 from ..structure.region_cfg import RegionCfg, copied_op
 
 if TYPE_CHECKING:
@@ -44,12 +44,10 @@ class Kind(enum.Enum):
     CLASS = "class"
 
 
-@dataclass(eq=False)
 class Value:
-    """The subject or a part of it, and the pattern that it is matched with.
+    """The subject or a part of it, and what it is held against.
 
     Attributes:
-        of: the value that this is a copy of.
         kind: of the pattern; ``None`` for a wildcard.
         ops: operations that make the value or the class.
         keys: operations that make each key of a mapping.
@@ -57,7 +55,7 @@ class Value:
         parts: values of its parts. Of a sequence ``(index from the left, or from the right if negative)``.
         length: number of a sequence's parts without a star, or of a class's positional patterns.
         is_open: a part takes the rest of the sequence.
-        star: index of that part; ``None`` if it is a wildcard, and parts are looked up by index.
+        star: index of that part; ``None`` where nobody looks at it, and parts are looked up by index.
         names: attribute names of a class's keyword patterns.
         rest: what takes the rest of a mapping.
         copies: values that are this one again: one for ``as``, several for alternatives.
@@ -65,20 +63,21 @@ class Value:
         twins: values of other alternatives that are bound with it.
     """
 
-    of: Value | None = None
-    kind: Kind | None = None
-    ops: list[Op] = field(default_factory=list)
-    keys: list[list[Op]] = field(default_factory=list)
-    constant: bool | None = None
-    parts: dict[int, Value] = field(default_factory=dict)
-    length: int = 0
-    is_open: bool = False
-    star: int | None = None
-    names: tuple[str, ...] = ()
-    rest: Value | None = None
-    copies: list[Value] = field(default_factory=list)
-    store: Op | None = None
-    twins: list[Value] = field(default_factory=list)
+    def __init__(self, of: Value | None = None) -> None:
+        self.of = of
+        self.kind: Kind | None = None
+        self.ops: list[Op] = []
+        self.keys: list[list[Op]] = []
+        self.constant: bool | None = None
+        self.parts: dict[int, Value] = {}
+        self.length = 0
+        self.is_open = False
+        self.star: int | None = None
+        self.names: tuple[str, ...] = ()
+        self.rest: Value | None = None
+        self.copies: list[Value] = []
+        self.store: Op | None = None
+        self.twins: list[Value] = []
 
     def bind(self, store: Op) -> None:
         """Have an operation bind the value, and its twins."""
@@ -89,13 +88,19 @@ class Value:
             twin.bind(store)
 
 
-@dataclass(eq=False)
 class Case:
-    """The argument of ``CASE``: its pattern, whether the subject stays on the stack, whether a guard is never true."""
+    """The argument of ``CASE``.
 
-    pattern: Value
-    keeps: bool
-    never: bool = False
+    Attributes:
+        pattern: of the case.
+        keeps: whether the subject stays on the stack.
+        never: whether a guard that the compiler has decided lets the case never succeed.
+    """
+
+    def __init__(self, pattern: Value, keeps: bool, never: bool = False) -> None:
+        self.pattern = pattern
+        self.keeps = keeps
+        self.never = never
 
 
 class _NoPattern(Exception):
@@ -172,7 +177,7 @@ class _Path:
 
     def __init__(self, cfg: RegionCfg, base: int) -> None:
         self.cfg = cfg
-        self.base = base  # size of the stack at the end of the pattern
+        self.base = base  # size of the stack when the pattern is through
         self.failures: list[tuple[int, _Stack]] = []
         self.stored = False  # whether a name was stored
         #: the stack at each block on the path, and at each operation of one that leaves the function
@@ -249,10 +254,6 @@ class _Path:
             raise _NoPattern
         value.kind = kind
         return value
-
-    def add_part(self, owner: Value, index: int, stack: _Stack) -> None:
-        owner.parts[index] = part = Value()
-        stack.append(part)
 
     # --- operations -------------------------------------------------------------------------------
     def op_COPY(self, op: Op, stack: _Stack) -> None:
@@ -345,14 +346,16 @@ class _Path:
             owner = self.matched(entry, Kind.SEQUENCE)
             owner.is_open, owner.length = False, op.arg
         for index in reversed(range(op.arg)):
-            self.add_part(owner, index, stack)
+            part = owner.parts[index] = Value()
+            stack.append(part)
 
     def op_UNPACK_EX(self, op: Op, stack: _Stack) -> None:
         owner = self.matched(stack.pop(), Kind.SEQUENCE)
         before, after = op.arg
         owner.is_open, owner.star, owner.length = True, before, before + after
         for index in reversed(range(before + 1 + after)):
-            self.add_part(owner, index, stack)
+            part = owner.parts[index] = Value()
+            stack.append(part)
 
     def op_BINARY(self, op: Op, stack: _Stack) -> None:
         right, left = stack.pop(), stack.pop()
@@ -366,7 +369,8 @@ class _Path:
             raise _NoPattern
         index = -place.distance if isinstance(place, _FromEnd) else place.constant()
         if isinstance(entry, _Found):  # 3.10 looks attributes and items up one by one
-            self.add_part(entry.of, index, stack)
+            part = entry.of.parts[index] = Value()
+            stack.append(part)
             return
         value = self.value(entry)
         owner = value.of
@@ -375,7 +379,8 @@ class _Path:
         owner.copies.remove(value)
         if type(index) is not int:
             raise _NoPattern
-        self.add_part(owner, index, stack)
+        part = owner.parts[index] = Value()
+        stack.append(part)
 
     def op_MATCH_KEYS(self, op: Op, stack: _Stack) -> None:
         keys, owner = stack[-1], self.value(stack[-2])
@@ -533,9 +538,10 @@ def _pattern(cfg: RegionCfg, at: int, index: int, keeps: bool) -> tuple[int, int
 
 
 def _guard_fails(cfg: RegionCfg, end: _Place) -> int:
-    """Split off the block to which a failed guard of a pattern that always matches leads, and return it.
+    """Split off the block that the guard of a pattern that always matches leads to when it fails, and return it.
 
-    The guard leaves the values below it alone. On success the subject is popped; on failure the next case begins.
+    Its tests leave alone what lies below them. Only where it succeeds the subject is popped; where it fails the next
+    case begins with it.
     """
     failure: _Place | None = None
     succeeds = False
@@ -572,9 +578,9 @@ _IN_GUARDS = {"branch": (-1, -1), "jump": (0,), "for": (1, -1)}
 
 
 def _taken(ops: list[Op], start: int, depth: int) -> tuple[int | None, int, int]:
-    """Return the index of the first operation that uses a value from before ``start``, and of its first operand.
+    """Return the index of the first operation that takes, or looks at, what lay on the stack before, if one does.
 
-    The last item is the change of the depth of the stack.
+    That of the first which makes what this one needs; and how much more lies on the stack at the end.
     """
     begins = start
     for index in range(start, len(ops)):
@@ -713,8 +719,13 @@ def cases(stmts: list[ast.stmt]) -> list[ast.stmt]:
     """Return the statements with ``match`` in place of tests of cases, at any depth."""
     out: list[ast.stmt] = []
     for stmt in reversed(stmts):
-        for suite in suites_of(stmt):
-            suite[:] = cases(suite)
+        for field in ("body", "orelse", "finalbody"):
+            inner = getattr(stmt, field, None)
+            if inner and isinstance(inner, list) and not isinstance(
+                    stmt, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                setattr(stmt, field, cases(inner))
+        for handler in getattr(stmt, "handlers", ()):
+            handler.body = cases(handler.body)
         parts = case_of(stmt.test) if isinstance(stmt, ast.If) else None
         if parts is None:
             out.insert(0, stmt)
@@ -728,7 +739,7 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
     match_cases = [ast.match_case(test.pattern, guard, stmt.body or [ast.Pass()])]
     rest = stmt.orelse
     if not rest and after:
-        # the body of this case leaves: the next is after it
+        # the body of this case leaves: the next stands behind it
         first = after[0]
         if isinstance(first, MatchOf) and first.of is test.subject:
             rest, after = after[:1], after[1:]
@@ -747,7 +758,7 @@ def _match(stmt: ast.If, test: CaseTest, guard: ast.expr | None, after: list[ast
 
 
 def _leaves(match: ast.Match) -> bool:
-    """Return whether what follows a ``match`` runs only when no case fits."""
+    """Return whether what stands behind a ``match`` runs only when no case fits."""
     last = match.cases[-1]
     if last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None:
         return False
