@@ -18,8 +18,8 @@ _QUOTES = ("'", '"', '"""', "'''")
 
 
 def unparse(tree: ast.AST) -> str:
-    """Return the text of a tree whose statements have line numbers."""
-    return str(_unparser()().visit(tree)) if _REPEATS_QUOTES else ast.unparse(tree)
+    """Return the text of a tree, whose statements need no line numbers."""
+    return str(_unparser()().visit(tree))
 
 
 @functools.cache
@@ -32,7 +32,13 @@ def _unparser() -> Any:
         Host = ast._Unparser  # type: ignore[attr-defined]
 
     class Unparser(Host):  # type: ignore[misc]
+        def get_type_comment(self, node: ast.stmt) -> None:
+            """Return nothing: bytecode has no type comments, which are looked up by line."""
+
         def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+            if not _REPEATS_QUOTES:
+                super().visit_JoinedStr(node)
+                return
             parts = []
             for value in node.values:
                 with self.buffered() as buffer:

@@ -22,6 +22,7 @@ from ..generics import HIDDEN
 from ..lift import LOAD, Scope, State, SymbolicExecutor
 from ..names import legal
 from ..rules import registrar
+from ..unparse import unparse
 from .helpers import OF_THE_FRAME
 from .writer import BOUND, CELL, CELLS, CODE, CONSTRAINED, LASTI, MAYBE_UNBOUND, PLAIN, Writer
 
@@ -68,10 +69,10 @@ def _(w: Writer, op: Op) -> None:
     SymbolicExecutor(Scope()).run(state, [op])
     w.drop(pops)
     for statement in state.stmts:
-        w.write(ast.unparse(statement))
+        w.write(unparse(statement))
     for value in state.stack:
         assert isinstance(value, ast.expr)
-        w.new(ast.unparse(value))
+        w.new(unparse(value))
 
 
 # --- Operations as templates -------------------------------------------------------------------------
