@@ -4,8 +4,8 @@ Usage: ``python scripts/generate_opcode_tables.py python3.7 python3.8 ...`` (any
 the versions of others stay as they are).
 An argument is a command line: ``"node scripts/python314.mjs"`` is CPython 3.14 where none is installed.
 
-The tables are data of ours, because code of one version is read on a host of another. They are made once
-per new Python and then kept; this script is the record of how.
+The tables are part of depyf, because code of one version is read on a host of another. They are made once
+per new Python; this script is the record of how.
 """
 
 from __future__ import annotations
@@ -36,26 +36,8 @@ print(json.dumps({
 """
 
 OUT = Path(__file__).parents[1] / "src" / "depyf" / "bytecode" / "opcodes.py"
-HEAD = '''"""Opcodes of each CPython version: what differs from the one before (scripts/generate_opcode_tables.py)."""
-
-from __future__ import annotations
-
-from typing import NamedTuple
-
-
-class OpcodeTable(NamedTuple):
-    """The numbers of one version, on top of those of ``base``."""
-
-    opcodes: dict[str, int]
-    relative_jumps: tuple[str, ...]
-    absolute_jumps: tuple[str, ...] = ()
-    caches: dict[str, int] = {}
-    base: tuple[int, int] | None = None
-    removed: tuple[str, ...] = ()
-
-
-TABLES: dict[tuple[int, int], OpcodeTable] = {
-'''
+#: The line of that file after which its rows begin.
+ROWS = "TABLES: dict[tuple[int, int], OpcodeTable] = {\n"
 
 
 def wrapped(items: list[str], brackets: str, width: int = 118) -> str:
@@ -109,7 +91,8 @@ def main() -> None:
         now = json.loads(subprocess.run([*shlex.split(python), "-c", PROBE], check=True, capture_output=True).stdout)
         tables[tuple(now["version"])] = table(now, before)
         before = now
-    OUT.write_text(HEAD + "".join(rendered(*row) for row in sorted(tables.items())) + "}\n")
+    head, rows, _ = OUT.read_text().partition(ROWS)
+    OUT.write_text(head + rows + "".join(rendered(*row) for row in sorted(tables.items())) + "}\n")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from depyf.bytecode.code import Code
+from depyf.decompiler import decompile_code
 from depyf.decompiler.emit.text import text_of
 from depyf.decompiler.errors import CannotDecompile
 from depyf.decompiler.unparse import unparse
@@ -29,6 +31,34 @@ def test_f_strings_that_pythons_before_3_12_can_read(text: str) -> None:
 def test_f_string_that_no_older_python_can_write() -> None:
     text = """f'{"\\n".join(a)}'"""
     assert ast.dump(ast.parse(unparse(ast.parse(text)))) == ast.dump(ast.parse(text))
+
+
+@pytest.mark.parametrize("text", [
+    " + ".join(["a"] * 600), "a" + ".b()" * 300, "not " * 300 + "a", "f(" * 80 + "a" + ")" * 80, "a" + "[0]" * 300,
+])
+def test_trees_deeper_than_python_allows_to_recurse(text: str) -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(400)
+    try:
+        written = unparse(ast.parse(text))
+    finally:
+        sys.setrecursionlimit(limit)
+    assert ast.dump(ast.parse(written)) == ast.dump(ast.parse(text))
+
+
+def test_long_expressions_of_a_function_are_written() -> None:
+    """One expression each, not a dispatch loop."""
+    text = f"def f(a):\n    return {' + '.join(['a'] * 600)}\n\n\ndef g(a):\n    return a{'.b()' * 300}\n"
+    code = decompile_code(Code.of(compile(text, "f.py", "exec"))).text
+    assert ast.dump(ast.parse(code)) == ast.dump(ast.parse(text))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="so many quotes can only be written since 3.12")
+def test_f_strings_in_f_strings_need_no_more_time_for_each_level() -> None:
+    tree: ast.expr = ast.Name("a", ast.Load())
+    for _ in range(25):  # (2 ** 25 visits, if each level visited the one in it twice)
+        tree = ast.JoinedStr([ast.FormattedValue(tree, -1, None)])
+    assert unparse(ast.Expression(tree)).count("{a}") == 1
 
 
 #: A name in each place that has one.

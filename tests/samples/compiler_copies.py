@@ -49,6 +49,11 @@ def assignment_idiom_in_comprehensions(a, f):
     return x, y, z, (y for x in a for y in [f(x)])
 
 
+def nothing_is_added_to_comprehensions(a, b):
+    g = (x for x in (y for y in (z for z in a) if False) if True)
+    return g, [y for x in a for y in b if False], {y: x for x in a if x for y in b if False}, {y for x in a if False}
+
+
 def return_before_a_finally_that_raises(a, b):
     def inner():
         try:
@@ -57,6 +62,20 @@ def return_before_a_finally_that_raises(a, b):
         finally:
             raise a
     return inner
+
+
+def closure_was_dropped(self, q):
+    if 0:
+        lambda: (self, q)
+    self = None
+    try:
+        q()
+    except ValueError:
+        return
+
+        def inner():
+            return inner, q
+    q()
 
 
 def sets_with_equal_elements(a):

@@ -139,8 +139,7 @@ def _linear(program: Program) -> tuple[Program, list[tuple[str, int | None, int 
     """Return the program of an annotation function in a form that can be lifted, and its annotations.
 
     Its dictionary gets a name, and the tests of ``__conditional_annotations__`` are dropped. Each annotation has its
-    name,
-    the number that was tested, and its line.
+    name, the number that was tested, and its line.
     """
     ops = list(program.ops)
     dropped: set[int] = set()

@@ -142,9 +142,8 @@ def _makes_annotations(stmt: ast.stmt) -> bool:
 def _dead_annotation(scope: CodeScope, body: list[ast.stmt]) -> list[ast.stmt]:
     """Return an annotation for a body that makes ``__annotations__`` and puts nothing into it.
 
-    Its annotations were of ``(x): int``, or in unreachable code. (Of such 3.14 keeps the cells; those of a class are
-    there
-    as well if it has a method.)
+    Its annotations were of ``(x): int``, or in unreachable code. (3.14 leaves the cells of these; a class with a method
+    has such cells as well.)
     """
     if not scope.annotates:
         return []

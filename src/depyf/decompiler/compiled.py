@@ -65,6 +65,10 @@ class CompiledScope(Scope):
         is_exact = self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED
         return decided(node) if is_exact and self.code.version >= (3, 10) else node
 
+    def joins_long_f_strings(self) -> bool:
+        """Return whether the compiler makes an f-string of many parts a list and a call of ``join``."""
+        return self.code.version >= (3, 10)
+
     def adds_f_strings(self) -> bool:
         """Return whether the compiler leaves the sum of a text and an f-string without fields as it is."""
         return self.options.tiers.of(self.code) > Tier.SIMPLIFIED_SPILLED and self.code.version < (3, 14)
@@ -95,8 +99,7 @@ class CompiledScope(Scope):
     def begins_a_line(self, node: OnItsLine) -> None:
         """Have an expression begin on another line than the whole, where jumps are threaded within a line only.
 
-        ``(a or b) and c`` tests the value of ``a or b`` again if its parts are on another line than the whole (CPython
-        up to
+        ``(a or b) and c`` tests the value of ``a or b`` again if its parts are on another line than the whole (up to
         3.11; flowgraph of 3.14; ``JUMP_IF_TRUE_OR_POP`` in ``optimize_basic_block``).
         """
         if not (3, 12) <= self.code.version < (3, 14):

@@ -123,7 +123,7 @@ def _dead(
     """Return statements for what the compiler counted, and dropped."""
     dead: list[ast.stmt] = [ast.Expr(ast.Name(scope.plain_name(n), LOAD)) for n in unread]
     if scope.kind == "function":
-        dead += _lost_in_function(scope, uses) + _static_attributes(scope, shown)
+        dead += _lost_in_function(scope, uses) + _dead_closures(scope, shown) + _static_attributes(scope, shown)
         if scope.code.flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not uses.yields:
             dead.append(ast.Expr(ast.Yield(None)))
     elif scope.kind == "class":
@@ -194,6 +194,19 @@ def _declared_for_annotations(code: Code) -> Iterator[str]:
         current = pending.pop()
         pending += lazy(current)
         yield from (op.arg for op in canonicalise(current).ops if op.kind == "LOAD_GLOBAL")
+
+
+def _dead_closures(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:
+    """Return closures over cells that no function shares: the compiler dropped the functions that did."""
+    if not Tier.SIMPLIFIED_SPILLED < scope.options.tiers.of(scope.code) < Tier.DISPATCH:
+        return []
+    if not scope.code.cellvars:
+        return []
+    captured = {name for op in shown if type(op.arg) is Code for name in op.arg.freevars}
+    return [
+        ast.Expr(ast.Lambda(NO_ARGUMENTS, ast.Name(scope.plain_name(name), LOAD)))
+        for name in scope.code.cellvars if name not in captured and name.isidentifier()
+    ]
 
 
 def _static_attributes(scope: CodeScope, shown: Sequence[Op]) -> list[ast.stmt]:

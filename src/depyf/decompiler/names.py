@@ -127,9 +127,8 @@ def of_the_compiler(name: str) -> bool:
 def legal(name: str) -> str:
     """Return a name that can be written, for one that may not: ``_lambda_`` for ``<lambda>``.
 
-    Names that the compiler begins with a dot (``.0``, ``.defaults``) begin with two underscores; where they are words
-    they
-    end so too, or a class would mangle them.
+    Names that the compiler begins with a dot (``.0``, ``.defaults``) begin with two underscores. Where they are words
+    they end so too, or a class would mangle them.
     """
     if is_name(name):
         return name

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .scopes import CodeScope
 
 
-
 class Options:
     """Options of one decompilation.
 

@@ -121,9 +121,8 @@ def _compiler(code: Code, interpreter: Interpreter | None) -> Compiler | None:
 class _Job:
     """One decompilation.
 
-    Code objects that cannot be written, compiled or proven get their next tier (:class:`Tier`) and all is written
-    again,
-    until the rest is proven.
+    Code objects that cannot be written, compiled or proven get their next tier (:class:`Tier`), and all is written
+    again, until the rest is proven.
     """
 
     def __init__(
@@ -330,9 +329,8 @@ class _Job:
     def enough(self, steps: list[Code], reason: str) -> list[tuple[Code, str]]:
         """Return the first demotions, outermost first, after which the whole can be written or shows what is at fault.
 
-        Each has its reason. Their number is found by doubling and halving. (A class may hold hundreds of functions.) If
-        the
-        last is enough alone, it is the only one; if all are not enough, all are returned.
+        Each has its reason. Their number is found by doubling and halving. (A class may have hundreds of functions.)
+        If the last is enough alone, it is the only one; if all are not enough, all are returned.
         """
         reasons = {0: reason}
 

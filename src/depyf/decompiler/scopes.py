@@ -31,7 +31,8 @@ from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, Symbo
 from .names import legal
 from .nodes import AnnotateDefinition, Comprehension
 from .options import Options
-from .structure.comprehensions import BUILDS, build_comprehension, parse_loops
+from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
+from .structure.fold_expressions import SET_ASIDE
 from .structure.region_cfg import RegionCfg
 from .tiers import Tier
 
@@ -297,6 +298,11 @@ class CodeScope(CompiledScope):
         if loops is None:
             raise CannotDecompile(STRUCTURE, "a comprehension" if accumulator is not None else "a generator expression")
         generators, element, _ = loops
+        captured = {name for op in canonicalise(code).ops if type(op.arg) is Code for name in op.arg.freevars}
+        # (comprehensions that are inlined in this one set theirs aside)
+        foreign = {*code.arguments, *(op.arg for op in canonicalise(code).ops if op.kind in SET_ASIDE)}
+        names = [self.plain_name(n) for n in (*code.varnames, *code.cellvars) if n not in foreign]
+        name_dropped(generators, names, [self.plain_name(n) for n in code.cellvars if n not in captured])
         result = build_comprehension(build_kind, element, generators, iterable)
         # up to 3.11 the function of an asynchronous comprehension is a coroutine, and the compiler adds the await
         # (``compiler_comprehension`` in compile.c)

@@ -1,4 +1,4 @@
-"""``ast.unparse``, with f-strings that every Python can read.
+"""``ast.unparse``, with f-strings that every Python can read, of trees that may be deep.
 
 From 3.12 on, ``ast.unparse`` uses the quotes of an f-string inside its fields too: ``f'{a['b']}'``. Before 3.12 that is
 a syntax error, so code of an older Python could not be written on a newer one. Here a field decides which quotes remain
@@ -8,6 +8,7 @@ for the f-string around it: ``f"{a['b']}"``.
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import sys
 from typing import Any
@@ -15,21 +16,52 @@ from typing import Any
 #: Whether the host repeats quotes in fields.
 _REPEATS_QUOTES = sys.version_info >= (3, 12)
 _QUOTES = ("'", '"', '"""', "'''")
+#: Levels of an expression that are written at once, where all of it are too many for Python's limit of recursion.
+_LEVELS = 40
+#: Expressions that cannot be in parentheses everywhere.
+_BARE = (ast.Starred, ast.Slice, ast.Tuple, ast.FormattedValue, ast.JoinedStr)
 
 
 def unparse(tree: ast.AST) -> str:
     """Return the text of a tree, whose statements need no line numbers."""
+    try:
+        return _text(tree)
+    except RecursionError:
+        return _text(_shallow(tree))
+
+
+def _text(tree: ast.AST) -> str:
     return str(_unparser()().visit(tree))
+
+
+def _shallow(tree: ast.AST) -> ast.AST:
+    """Return a tree in which parts of deep expressions are names: their texts, in parentheses."""
+    results: dict[int, tuple[ast.AST, int]] = {}  # of each node the one in its place, and its height
+    for node in reversed([*ast.walk(tree)]):  # (children come before their parents)
+        result, height = copy.copy(node), 0
+        for field, value in ast.iter_fields(node):
+            values = value if isinstance(value, list) else [value]
+            found = [results[id(each)] if isinstance(each, ast.AST) else (each, 0) for each in values]
+            height = max([height, *(1 + below for _, below in found)])
+            setattr(result, field, [each for each, _ in found] if isinstance(value, list) else found[0][0])
+        is_whole = isinstance(result, ast.expr) and not isinstance(result, _BARE) and isinstance(
+            getattr(result, "ctx", None), (ast.Load, type(None)))
+        if height >= _LEVELS and is_whole:
+            result, height = ast.Name(f"({_text(result)})", ast.Load()), 0
+        results[id(node)] = result, height
+    return results[id(tree)][0]
 
 
 @functools.cache
 def _unparser() -> Any:
     """Return the visitor of ``ast.unparse``, with other f-strings."""
     Host: Any
+    write_part: Any
     if sys.version_info >= (3, 14):
         from _ast_unparse import Unparser as Host
     else:
         Host = ast._Unparser  # type: ignore[attr-defined]
+    write_part = getattr(Host, "_write_ftstring_inner", getattr(Host, "_write_fstring_inner", None))  # (3.14; before)
 
     class Unparser(Host):  # type: ignore[misc]
         def get_type_comment(self, node: ast.stmt) -> None:
@@ -42,31 +74,23 @@ def _unparser() -> Any:
             parts = []
             for value in node.values:
                 with self.buffered() as buffer:
-                    self._write_fstring_inner(value)
+                    write_part(self, value)
                 parts.append((isinstance(value, ast.Constant), "".join(buffer)))
-            text = join_parts(parts)
-            if text is None:
-                super().visit_JoinedStr(node)
-            else:
-                self.write(text)
+            self.write(join_parts(parts))
 
     return Unparser
 
 
-def join_parts(parts: list[tuple[bool, str]]) -> str | None:
-    """Return an f-string that Pythons before 3.12 can read; ``None`` if no quotes allow it.
+def join_parts(parts: list[tuple[bool, str]]) -> str:
+    """Return an f-string; where quotes allow it, one that Pythons before 3.12 can read.
 
     Args:
         parts: in their order; of each, whether it is text (with braces doubled), and it or the field in braces.
     """
     fields = "".join(part for is_text, part in parts if not is_text)
-    if "\\" in fields or "\n" in fields:
-        return None
-    quotes = [quote for quote in _QUOTES if quote not in fields]
-    texts = [
-        (quote, "".join(_escaped(part, quote) if is_text else part for is_text, part in parts)) for quote in quotes]
-    if not texts:
-        return None
+    quotes = [quote for quote in _QUOTES if quote not in fields] if "\\" not in fields and "\n" not in fields else []
+    texts = [(quote, "".join(_escaped(part, quote) if is_text else part for is_text, part in parts))
+             for quote in quotes or _QUOTES[2:]]  # (three quotes, in case that a field has several lines)
     quote, text = min(texts, key=lambda each: len(each[1]))  # (the first of those with as few escapes)
     return f"f{quote}{text}{quote}"
 

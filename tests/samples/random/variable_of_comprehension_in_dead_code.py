@@ -1,4 +1,3 @@
-# may fall back: the compiler drops what comes after a condition that is never true
 {0 for a in b if (lambda: c) if None for c in d}
 [{a for b in c} for d in e if 0 for a in f]
 {0 for a in b for () in c if () for c in d}

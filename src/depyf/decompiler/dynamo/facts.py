@@ -178,7 +178,7 @@ class Facts:
         return type(answer[1]) is list and name not in answer[1]
 
     def class_path(self, path: Path) -> Path | None:
-        """Return a path that stands for the class of an object, for :meth:`stores_plainly`."""
+        """Return a path that denotes the class of an object, for :meth:`stores_plainly`."""
         return (*path, ("class", "")) if path in self._answers else None
 
     def well_known(self, path: Path) -> str:

@@ -58,7 +58,7 @@ def cannot(op: Op, why: str = "") -> CannotDecompile:
 # --- Operations as lift writes them ------------------------------------------------------------------
 LIFTED = (
     o.YIELD, o.YIELD_FROM, o.AWAIT, o.GETITEM, o.SETITEM, o.DELITEM, o.BINARY, o.COMPARE, o.UNARY, o.IS, o.IN,
-    o.BUILD_LIST, o.BUILD_SET, o.BUILD_MAP, o.CONVERT,
+    o.BUILD_LIST, o.BUILD_SET, o.BUILD_MAP,
 )
 
 
@@ -127,6 +127,8 @@ INTRINSICS: dict[str, str] = {
     "typevartuple": "{p}type_parameter('*', {0})",
     "paramspec": "{p}type_parameter('**', {0})",
 }
+#: The module of template strings.
+_TEMPLATES = "__import__('string.templatelib').templatelib"
 
 
 def fill(w: Writer, op: Op, template: str, arg: object) -> None:
@@ -144,9 +146,6 @@ def fill(w: Writer, op: Op, template: str, arg: object) -> None:
         w.write(text)
 
 
-_TEMPLATES = "__import__('string.templatelib').templatelib"
-
-
 @rule(*TEMPLATES)
 def _(w: Writer, op: Op) -> None:
     fill(w, op, TEMPLATES[op.kind], op.arg)
@@ -157,6 +156,12 @@ def _(w: Writer, op: Op) -> None:
     name = op.arg[0] if op.kind is o.LOAD_SUPER_ATTR else op.arg
     plain, otherwise = ATTRIBUTES[op.kind]
     fill(w, op, plain if w.can_say(name) else otherwise, name)
+
+
+@rule(o.CONVERT)
+def _(w: Writer, op: Op) -> None:
+    # (An f-string would format the result, too: that of ``str(x)`` may be of a class with its own ``__format__``.)
+    fill(w, op, "{py}{arg}({0})", {"s": "str", "r": "repr", "a": "ascii"}[op.arg])
 
 
 @rule(o.INTRINSIC_1)

@@ -25,7 +25,7 @@ class Writer:
     """Collects the statements of one segment.
 
     Attributes:
-        prefix: what all names of the loop's own start with.
+        prefix: the beginning of all names that the loop adds.
         lines: ``(indentation, text)`` so far.
         tags: one tag per stack slot; its length is the depth of the stack.
         constants: values that the text names ``<prefix>constant_<index>``.

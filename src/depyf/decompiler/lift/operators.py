@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...bytecode import operations as o
 from ..nodes import Literal, LiteralTuple, offset_of
 from ..rules import registrar
+from ..unparse import unparse
 from .spelling import contrary_comparison
 from .stack import STORE, Augmented, Rule, State, operand
 
@@ -58,7 +59,7 @@ def _with_f_string(executor: SymbolicExecutor, left: ast.expr, right: ast.expr) 
     """
     position = executor.scope.position(offset_of(right))
     if position is not None and position.column is not None and position.end_column is not None:
-        quoted = len(ast.unparse(right))
+        quoted = len(unparse(right))
         if position.end_column - position.column in (quoted + 1, quoted - 2):
             return left, ast.JoinedStr([right])
     return ast.JoinedStr([left]), right

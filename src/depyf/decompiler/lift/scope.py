@@ -53,6 +53,10 @@ class Scope:
         """Return a constant behind a fold barrier, so that the compiler does not fold it with others."""
         return node
 
+    def joins_long_f_strings(self) -> bool:
+        """Return whether an f-string of many parts is a list and a call of ``join``."""
+        return False
+
     def adds_f_strings(self) -> bool:
         """Return whether the sum of a text and an f-string without fields is computed where the program runs."""
         return False

@@ -197,7 +197,7 @@ def begins_below(scope: Scope, left: ast.expr, right: ast.expr) -> bool:
 
 
 def depth(scope: Scope, test: ast.expr, column: int) -> int | None:
-    """Return how many statements more than one of ``if`` stand around one at a column; ``None`` if it is not known."""
+    """Return how many statements, besides one ``if``, enclose one at a column; ``None`` if it is not known."""
     begin = start_of(scope, _first(test)[0])
     if begin is None:
         return None

@@ -71,10 +71,12 @@ def long_f_string(executor: SymbolicExecutor, function: ast.expr, arguments: lis
     parts of the call have the span of the f-string then.
     """
     only = arguments[0] if len(arguments) == 1 else None
-    if not (isinstance(only, ast.List) and len(only.elts) > STACK_USE_GUIDELINE and isinstance(function, ast.Attribute)
-            and function.attr == "join" and isinstance(function.value, ast.Constant) and function.value.value == ""):
-        return None
-    if executor.scope.position(offset_of(function.value)) != executor.scope.position(executor.offset):
+    match function:
+        case ast.Attribute(ast.Constant("") as start, "join") if isinstance(only, ast.List):
+            same_span = executor.scope.position(offset_of(start)) == executor.scope.position(executor.offset)
+        case _:
+            return None
+    if not executor.scope.joins_long_f_strings() or len(only.elts) <= STACK_USE_GUIDELINE or not same_span:
         return None
     fields: list[ast.expr] = []
     for part in only.elts:
@@ -117,7 +119,7 @@ def formatted(fields: list[ast.expr], percent: bool | None) -> ast.expr:
 
 
 def percent_text(fields: list[ast.expr]) -> tuple[str, list[ast.expr]] | None:
-    """Return the text before ``%`` and the values behind it; ``None`` where the compiler makes no such fields."""
+    """Return the text before ``%`` and the values after it; ``None`` where the compiler makes no such fields."""
     text = ""
     values = []
     for part in fields:
