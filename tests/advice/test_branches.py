@@ -70,6 +70,20 @@ def test_a_test_that_torch_evaluates_stays_in_a_branch_of_its_own(test):
         (f"    if {test}:", "        y = torch.where(x.sum() > 0, y * 2, y)")]
 
 
+@pytest.mark.parametrize(("body", "said"), [
+    ("if x.sum() > 0: return x + 1\nreturn x - 1", "write `return torch.where(x.sum() > 0, x + 1, x - 1)`"),
+    ("if x.sum() > 0: y = y * 2", "write `y = torch.where(x.sum() > 0, y * 2, y)`"),
+    ("if x.sum() > 0: assert k", "leave the branch as it is"),
+    ("if x.sum() > 0: raise ValueError(k)", "where a `RuntimeError` may come in the place of the"),
+    ("if x.sum() > 0: return x + 1 if w.sum() > 0 else x - 1\nreturn x",
+     "leave the branch as it is: it is not known whether `torch.where` would be the same"),
+    ("for each in w:\n    if x.sum() > 0: break", "compile what one turn of the loop"),
+])
+def test_a_branch_may_be_on_one_line_with_its_statement(body, said):
+    """The break is at the test, not at the statement after it."""
+    assert said in on_break(site(body)).change
+
+
 def test_a_number_is_changed_in_place_by_nobody():
     advice = on_break(site("if x.sum() > 0:\n    k -= 1\nreturn y, k"))
     assert "in place" not in advice.change

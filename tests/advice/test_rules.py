@@ -122,6 +122,8 @@ def test_no_symbol_is_advised_for_a_number_whose_text_is_looked_up(lines, search
      "set `torch._dynamo.config.capture_scalar_outputs = True`, if nothing that is done with the number needs its value"),
     (["y = x[x.argmax().item() in words]", "return y"],
      "set `torch._dynamo.config.capture_scalar_outputs = True`, if nothing that is done with the number needs its value"),
+    (["log.append(str(x.sum().item()))", "return x"],
+     "set `torch._dynamo.config.capture_scalar_outputs = True`, if nothing that is done with the number needs its value"),
     (["hits = set(x.tolist()) & words", "return x, hits"], "compute the number before the compiled function is"),
     (["seen = x.tolist()", "return words.get(tuple(seen[:2]))"], "compute the number before the compiled function is"),
 ])

@@ -701,7 +701,7 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
         at.loops[-1] if at.loops else at.statement, "body", ())) else ", if it computes with tensors",
     "also_if_traced": lambda at: "" if at.is_only_computed else (
         ", if nothing that is done with the number needs its value: a branch, a key, a member of a set, a size, a "
-        "flag, a call that torch does not trace"),
+        "flag, its text by `str`, a call that torch does not trace"),
     "also_if_padded": lambda at: ", if the input is no packed sequence" if at.may_be_packed else "",
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),

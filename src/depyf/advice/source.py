@@ -10,6 +10,7 @@ from functools import cached_property
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.global_names import is_resume
 from ..torch_text.libraries import is_library
+from ..torch_text.met import met
 from ..torch_text.parsed import parsed_expression
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -113,6 +114,11 @@ class Sources:
             statement = parsed_statement(where.text) if where is not None else None
             return Site(broken, where, statement, compiled_site=compiled)
         statement, following = statement_at(tree, where.line)
+        if met(broken).kind == "branch":  # (of `if x.any(): break` both statements are on the line)
+            steps = [(block, each) for _, block, each in path_to(tree, where.line)
+                     if isinstance(each, (ast.If, ast.While)) and each.lineno == where.line]
+            for block, statement in steps[:1]:
+                following = _after(block, statement)
         return Site(broken, where, statement, following, function_at(tree, where.line), self.text(where.filename), tree,
                     is_own(where.filename), compiled)
 
@@ -153,7 +159,12 @@ def statement_at(tree: ast.AST, line: int) -> tuple[ast.stmt | None, ast.stmt | 
     if not steps:
         return None, None
     _, block, statement = steps[-1]
-    return statement, next(iter(block[block.index(statement) + 1:]), None)
+    return statement, _after(block, statement)
+
+
+def _after(block: list[ast.stmt], statement: ast.stmt) -> ast.stmt | None:
+    """Return the statement after one in its block; ``None`` after the last."""
+    return next(iter(block[block.index(statement) + 1:]), None)
 
 
 def path_to(tree: ast.AST, line: int) -> Iterator[tuple[ast.AST, list[ast.stmt], ast.stmt]]:

@@ -4,8 +4,8 @@
     x.shape[0] must be 2 or more; x.shape[0] == y.shape[0]                           x, y: one more row each
 
 What a condition fixes is set. Where conditions only bound or relate sizes and numbers, values that meet all of them are
-searched, the nearest first: of one number, or of equal numbers together. A change counts only if no condition of the
-version fails after it.
+searched, the nearest first: of one number, of equal numbers together, or of two. A change counts only if no condition
+of the version fails after it.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def _targets(failed: Sequence[Guard], numbers: dict[_Number, int]) -> set[int]:
 
 
 def _moves(numbers: dict[_Number, int], targets: set[int]) -> Iterator[dict[_Number, int]]:
-    """Yield new values, the nearest first: of one number, or of equal numbers together."""
+    """Yield new values, the nearest first: of one number, of equal numbers together, or of two."""
     groups: list[list[_Number]] = [[number] for number in numbers]
     for value in dict.fromkeys(numbers.values()):
         equal = [number for number in numbers if numbers[number] == value]
@@ -167,6 +167,11 @@ def _moves(numbers: dict[_Number, int], targets: set[int]) -> Iterator[dict[_Num
               if value != now and (value >= 0 or group[0].index is None)]
     for *_, place, value in sorted(single):
         yield dict.fromkeys(groups[place], value)
+    for first, second in itertools.combinations(groups, 2):
+        if not {*first} & {*second}:
+            for one, two in itertools.product(sorted(targets), repeat=2):
+                if min(one, two) >= 0:
+                    yield {**dict.fromkeys(first, one), **dict.fromkeys(second, two)}
 
 
 def _applied(moved: dict[_Number, int], given: Given) -> dict[str, Any]:
