@@ -96,6 +96,24 @@ FREED = [
      """, ["ab", "ac"], ["", "c"]),
     ("""
      def f(c):
+         x = new('a')
+         y = (0 if c else x), note(1, c and 0 or x and 0, 0 < 1 < 2 or x), x and 0
+         return note(2)
+     """, ["a", "a"], ["a", ""]),
+    ("""
+     def f(c):
+         x = new('a')
+         y = note(1, x), (c or x) and 0
+         return note(2, y)
+     """, ["a", "a"], ["a", ""]),
+    ("""
+     def f(c):
+         x, d = new('a'), {}
+         d[note(1, x)]: int = note(2, x)
+         return note(3)
+     """, ["a", "a", "a"], ["a", "a", ""]),
+    ("""
+     def f(c):
          x, y = pair('a', 'b')
          if c:
              note(1)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from ..decompiler.dynamo.global_names import IMPORT_PREFIXES
@@ -261,8 +261,7 @@ class _Freeing:
             return frozenset()
         parts = list(nodes_of(owner))
         inside = _stored(*(part.target for part in parts if isinstance(part, ast.NamedExpr)))
-        reads = Counter(part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
-        marking = _Marking(self.local - needed - inside, reads, self.mark)
+        marking = _Marking(self.local - needed - inside, Counter(_read(owner)), self.mark)
         marking.visit(owner)
         self.moves += len(marking.moved)
         self.freed += marking.moved
@@ -272,7 +271,7 @@ class _Freeing:
 class _Marking(Transformer):
     """Marks the last read of variables, in the order of evaluation.
 
-    Parts that may not be evaluated, or that are another scope, are not visited; what they read has no last read.
+    No read of a part that may not be evaluated, or that is another scope, is marked.
     """
 
     def __init__(self, names: Collection[str], reads: Counter[str], mark: type[ast.unaryop]) -> None:
@@ -289,21 +288,40 @@ class _Marking(Transformer):
                 if name in self.names and not self.remaining[name]:
                     self.moved.append(name)
                     return ast.copy_location(ast.UnaryOp(self.mark(), node), node)
-            case ast.IfExp() | ast.Assert():
+            case ast.IfExp():
                 node.test = self.visit(node.test)
+                self.skip(node.body, node.orelse)
+            case ast.Assert():
+                node.test = self.visit(node.test)
+                self.skip(*filter(None, [node.msg]))
             case ast.BoolOp(_, values):
                 values[0] = self.visit(values[0])
+                self.skip(*values[1:])
             case ast.Compare(left, _, others):
                 node.left, others[0] = self.visit(left), self.visit(others[0])
+                self.skip(*others[1:])
             case ast.Dict(keys, values):
                 for index, key in enumerate(keys):
                     keys[index], values[index] = key and self.visit(key), self.visit(values[index])
             case ast.Assign(targets, value):
                 node.value = self.visit(value)
                 targets[:] = map(self.visit, targets)
-            case _ if not isinstance(node, _SCOPES):
+            case ast.AnnAssign(target, _, value):  # (in a function the annotation is not evaluated)
+                node.value, node.target = value and self.visit(value), self.visit(target)
+            case _ if isinstance(node, _SCOPES):
+                self.skip(node)
+            case _:
                 return self.generic_visit(node)
         return node
+
+    def skip(self, *nodes: ast.AST) -> None:
+        """Count the reads of parts that may not be evaluated."""
+        self.remaining.subtract(_read(*nodes))
+
+
+def _read(*nodes: ast.AST) -> Iterator[str]:
+    """Yield the names that are read in nodes, each as often as it is."""
+    return (part.id for part in nodes_of(*nodes) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
 
 
 def _stored(*nodes: ast.AST) -> frozenset[str]:

@@ -112,7 +112,7 @@ def session_ended(session: DebugSession) -> None:
         # Of earlier sessions, only those whose graphs still run are of use.
         _ended[:] = guarded_call(
             lambda: [known for known in _ended if known.lives()], list(_ended),
-            lambda error: warn_of(error, "and earlier dumps are kept in mind for depyf.debug()"))
+            lambda error: warn_of(error, "and depyf.debug() still knows earlier dumps"))
         _ended.append(session)
 
 
