@@ -119,6 +119,12 @@ def test_a_graph_that_is_not_python_is_a_comment():
     assert lines[view.line(line) - 1] == "#         x_1[mask] = 2"
 
 
+def test_a_statement_that_makes_no_node_may_be_the_only_one_of_its_file():
+    text = COND.replace("return (add_,)", "# File: /u/b.py:9 in h, code: check(x)\n        assert add_\n        return (add_,)")
+    view = graph_view(text)
+    assert "b.py" in [short for short, _ in view.files] and "assert" in view.text
+
+
 def test_what_torch_printed_up_to_2_6():
     text = CAPTURED.replace("        # ", "         # ").replace("    # No", "     # No")
     assert graph_view(text, INPUTS).text == VIEW

@@ -91,7 +91,7 @@ def _problem_of_head(code: Code) -> str:
 
 
 def check_instructions(code: Code, instructions: Sequence[Instruction], targets: set[int]) -> None:
-    """Check arguments, and the instructions that only stand in certain places."""
+    """Check arguments, and the instructions that are valid in certain places only."""
     _Checker(code, instructions, targets).run()
 
 

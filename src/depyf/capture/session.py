@@ -411,14 +411,14 @@ class Session:
         return stage in ("Forward_graph", "Backward_graph") and stage in self._graph().printed_later
 
     def _broken(self) -> tuple[list[tuple[str, int, str, str]], tuple[NamedValue, ...]]:
-        # (An error of ours loses no more than the variables: the break is recorded without them.)
+        # (An error in depyf loses no more than the variables: the break is recorded without them.)
         return graph_break.stack(), self.attempt(graph_break.values, ())
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
             metadata, payload, recompiled_frame.seen_in_recompiled_frame, self._broken,
             current_compilation.callers, self._function_of_frame, compile_arguments.options_of_inductor,
-            # (An error of ours loses no more: the event on the compilation is read after this.)
+            # (An error in depyf loses no more: the event on the compilation is read after this.)
             lambda: self.attempt(current_compilation.arguments, None))
         name = events.unread_name(metadata)
         if name:

@@ -10,10 +10,11 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..capture import apart
-from ..capture.torch_private.compiled_callables import CompiledCall, on_compiled_call
+from ..capture.torch_private.compiled_callables import CompiledCall, on_compiled_call, outermost_call
 from ..capture.torch_private.shared import Undo
 from ..records.model import SourceLocation
 from .results import RunningResult
@@ -53,17 +54,17 @@ class CheckedCalls:
             self._undo = None
         return self.checked
 
-    def _before(self, call: CompiledCall) -> None:
+    def _before(self, frame: FrameType) -> None:
         if apart.is_apart() or getattr(self._busy, "on", False):
-            return
-        number = next(self._count)
-        self.checked.calls = number
-        if (number - 1) % self.checked.every:
             return
         self._busy.on = True
         begun = time.perf_counter()
         try:
-            self._judge(number, call)
+            call = outermost_call(frame)
+            if call is not None:
+                self.checked.calls = number = next(self._count)
+                if (number - 1) % self.checked.every == 0:
+                    self._judge(number, call)
         except Exception as error:  # (the program goes on)
             self.checked.not_judged[f"{type(error).__name__}: {error}".partition("\n")[0]] += 1
         finally:

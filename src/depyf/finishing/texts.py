@@ -187,7 +187,7 @@ def decompiled_bytecode(bytecode: Bytecode, code: Any, attempt: Attempt) -> Deco
         code: its transformed code, from the record or as it runs.
         attempt: runs what may fail.
     """
-    facts = attempt(lambda: Facts(bytecode.facts), Facts()) if bytecode.facts else Facts()
+    facts = attempt(lambda: Facts(bytecode.facts), Facts())
     errors: list[Exception] = []
 
     def decompiled() -> Decompiled:

@@ -332,7 +332,7 @@ class _Graph:
                             self._add(Node(item.id, "placeholder", item.id, (), None, None, line))
                     self._take_flattened()
                 return False
-            case ast.Assign(_, ast.Constant(None)):  # (``a = b = None``)
+            case ast.Assign([_, _, *_], ast.Constant(None)):  # ``a = b = None``
                 return True
             case _:
                 return False

@@ -272,7 +272,7 @@ class Kernel:
     text: str
     path: str = ""  # where torch keeps its own copy
     compile_id: CompileId | None = None
-    file: str = ""  # ours in the dump
+    file: str = ""  # its file in the dump
     stage: str = ""  # the graph that it was made of, `"AFTER_POST_GRAD.0"`; `""` where none fits
     calls: tuple[KernelCall, ...] = ()  # of its kernels, in order
     outline: str = ""  # its calls with the user's lines, a file in the dump

@@ -16,7 +16,7 @@ from ..reading import CannotRead
 from ..reading import text as text_of
 from .environment import launch, rank_and_world
 
-#: The file that marks a directory of ours; it names the version that wrote it.
+#: The file that marks a directory that depyf wrote; it names the version that wrote it.
 MARK = ".depyf"
 #: Names of folders before a number: of a rank, of a later run in the same directory.
 RANK, RUN = "rank_", "run_"

@@ -96,9 +96,15 @@ def lines(capture: Capture) -> Iterator[str]:
     yield from last_lines(capture.notes)
 
 
+#: Types of values that JSON has as they are.
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
 def _plain(value: Any, known: dict[int, Any]) -> Any:
     """Return a value as JSON has it: fields that have their default are left out."""
     kind: Any = type(value)
+    if kind in _ATOMS:  # (most values; asking whether such a one is a record would take half of the time)
+        return value
     if kind in (tuple, list):
         return [_plain(item, known) for item in value]
     if kind is dict:

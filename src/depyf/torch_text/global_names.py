@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-#: The end of such a name. (The begin is looked for from there: a pattern that begins with any word is slow on the text
+#: The end of such a name. (The beginning is found from there: a pattern that begins with any word is slow on the text
 #: of a large model's guards.)
 _BY_ID = re.compile(r"_\d{9,}_c\d+\b")
 #: Beginnings of the names of globals that Dynamo adds.

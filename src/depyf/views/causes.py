@@ -45,7 +45,7 @@ def statement(line: str) -> str:
 
 
 def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
-    """Return what of the user's line runs in plain Python, as Markdown: ``loss.item()``; ``""`` where not known."""
+    """Return what runs in plain Python in the line, as Markdown: ``loss.item()``; ``""`` where not known."""
     text, node = _parsed(broken, whole_statement)
     found = met(broken)
     if found.kind == "branch":
@@ -67,7 +67,7 @@ def in_plain_python(broken: GraphBreak, whole_statement: str = "") -> str:
 
 
 def call_of(line: str, function: str) -> str:
-    """Return the call by which a line of the user's comes to a function; ``""`` where several calls may."""
+    """Return the call by which a user's line reaches a function; ``""`` where several calls may."""
     node = parsed_statement(line)
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)] if node is not None else []
     named = calls if len(calls) == 1 else [each for each in calls if called(each) == function]

@@ -74,8 +74,8 @@ class CompiledCall(NamedTuple):
     place: SourceLocation | None = None  # the program's line that makes the call, where one is above
 
 
-def on_compiled_call(before: Callable[[CompiledCall], None]) -> Undo:
-    """Call ``before`` for each call that enters compiled code; not for those made inside of it.
+def on_compiled_call(before: Callable[[FrameType], None]) -> Undo:
+    """Call ``before`` for each call of a compiled function, with the frame that :func:`outermost_call` reads.
 
     What it raises reaches the program.
 
@@ -84,21 +84,20 @@ def on_compiled_call(before: Callable[[CompiledCall], None]) -> Undo:
     """
     def callback_from_stance(original: Any, callback: Any) -> Any:
         result = original(callback)
-        call = _outermost(sys._getframe(1)) if callback not in (None, False) else None
-        if call is not None:
-            before(call)
+        if callback not in (None, False):
+            before(sys._getframe(1))
         return result
 
     return hooks.replaced(private_api.STANCE, callback_from_stance)
 
 
-def _outermost(frame: FrameType) -> CompiledCall | None:
-    """Return the call whose wrapper asks, if no compiled code runs yet."""
+def outermost_call(frame: FrameType) -> CompiledCall | None:
+    """Return the call that is about to run; ``None`` if it is made inside of compiled code."""
     module = private_api.STANCE.module
     wrapper = next((each for each in islice(frames(frame), 4) if each.f_code.co_name == _WRAPPER
                     and each.f_globals.get("__name__") == module), None)
     values = wrapper.f_locals if wrapper is not None else {}
-    if values.get("prior") not in (None, False) or not {"fn", "args", "kwargs", "self"} <= values.keys():
+    if values.get("prior") not in (None, False) or not {"fn", "args", "kwargs", "self"} <= set(values):
         return None
     # The innermost line that is not torch's own.
     place = next((SourceLocation(each.f_code.co_filename, each.f_lineno or 0, each.f_code.co_name)

@@ -303,7 +303,7 @@ AOT_CONTEXT = PrivateApi(
     "the number of AOTAutograd's compilation that runs", "2.0",
     "a backward graph of a direct call of compile_fx that is compiled later gets files under another name", takes())
 INTERN_TABLE = PrivateApi(
-    ("torch._logging.structured:INTERN_TABLE",), "file names behind the numbers in the structured trace", "2.3",
+    ("torch._logging.structured:INTERN_TABLE",), "file names for the numbers in the structured trace", "2.3",
     "names of files in stacks", is_a(dict))
 MODULE_STACK = PrivateApi(
     ("torch._dynamo.output_graph:SubgraphTracer",), "the modules that a node of a graph was called in", "2.0",

@@ -62,7 +62,7 @@ def on_trace(receive: Callable[[dict[str, Any], Any], None], wanted: Callable[[s
 
 
 def _choose_trace() -> Undo:
-    """Make no events that no handler of ours wants, while there are no other handlers."""
+    """Skip events that none of depyf's handlers reads, while there are no other handlers."""
     original = private_api.TRACE_STRUCTURED.get_or(None)
     if original is None:
         return lambda: None

@@ -13,7 +13,8 @@ Torch prints a graph so that it can be run::
 The view of it is the same program with these changes:
 
 * each parameter is on its own line, under a name made of the user's expression for it, which a comment has; the
-  assignments that rename it are gone; one that the graph writes to is marked ``written to``;
+  assignments that rename it are gone; one that the graph writes to is marked ``written to`` (``may be
+  written to`` where that depends on what torch does not print);
 * what deletes values (``linear = None``) is gone, as are names that nothing reads. Running code still deletes them
 where
   torch does (:mod:`depyf.link.releases`);
@@ -184,6 +185,7 @@ class GraphView:
         names: new names of nodes, by torch's. Nodes of an inner graph are named ``"cond_true_0.sin"``.
         parameters: of the graph, as they are named in the text.
         writes: the arguments that the graph writes to, in the user's words.
+        may_write: those that it may write to.
         own_writes: attributes of the graph's module that it writes to, by torch's names: an optimizer's parameters.
         sizes: names of sizes that are computed of open ones: ``("d0", "(s53 - 1) // 2 + 1")``.
         symbols: the open sizes among the inputs, in the user's words: ``("s53", "x.shape[2]")``.
@@ -194,6 +196,7 @@ class GraphView:
     names: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    may_write: tuple[str, ...] = ()
     own_writes: tuple[str, ...] = ()
     sizes: tuple[tuple[str, str], ...] = ()
     symbols: tuple[tuple[str, str], ...] = ()
@@ -268,7 +271,8 @@ class _View:
         self.callers = {node: caller.location for caller in callers for node in caller.nodes}
         self.called_from: SourceLocation | None = None  # of the place that was written last
         self.files = short_names([
-            *(node.location.filename for _, node in graph.named_nodes() if node.location is not None),
+            *(node.location.filename for _, inner in graph.walk() for node in (*inner.nodes, *inner.unread)
+              if node.location is not None),
             *(caller.location.filename for caller in callers)])
         # (``input_ids.shape[1]`` of ``L['input_ids'].size()[1]``)
         self.words = [_STRIDE.sub(r".stride(\1)", _SIZE.sub(r".shape[\1]", user_expression(given.source)))
@@ -278,18 +282,19 @@ class _View:
         self.parameters: tuple[str, ...] = ()
         self.symbols = {given.name: words for given, words in zip(inputs, self.words)  # what open sizes are
                         if words and SYMBOL.fullmatch(given.name)}
-        self.written: Sequence[str] = ()
+        self.written: dict[str, bool] = {}
         self.argument_words: dict[str, str] = {}
 
     def view(self, end: str) -> GraphView:
         written = self.write(self.graph, "", 0, {}, [])
         lines: dict[int, int] = {}
         text = "\n".join(written.module(1, lines)) + end
-        writes = tuple(words for name, words in self.argument_words.items() if name in self.written)
-        own = tuple(name for name in self.written if name not in self.argument_words)
+        writes, may_write = (tuple(words for name, words in self.argument_words.items()
+                                   if self.written.get(name) is certain) for certain in (True, False))
+        own = tuple(name for name, certain in self.written.items() if certain and name not in self.argument_words)
         return GraphView(
             text, tuple((short, path) for path, short in self.files.items()), self.names, self.parameters,
-            writes, own, self.sizes, tuple(self.symbols.items()), lines, written)
+            writes, may_write, own, self.sizes, tuple(self.symbols.items()), lines, written)
 
     def write(
         self, graph: Graph, prefix: str, indent: int, outer: Mapping[str, str], role: Sequence[str],
@@ -326,7 +331,7 @@ class _View:
             written.signature = [f"{indent}def forward({', '.join(['self', *(each.text for each in graph.inputs)])}):"]
         else:
             written.signature = [f"{indent}def forward(", f"{indent}    self,"]
-            changes: Sequence[str] = () if is_inner else written_arguments(graph)
+            changes = {} if is_inner else written_arguments(graph)
             for given in graph.inputs:
                 written.parameters[given.name] = len(written.signature)
                 written.signature += self.parameter(given, shown[given.name], changes, is_inner, written.indent + 8)
@@ -335,11 +340,11 @@ class _View:
                 self.written, self.parameters = changes, tuple(shown[given.name] for given in graph.inputs)
 
     def parameter(
-        self, given: Input, shown: str, written: Sequence[str], is_inner: bool, indent: int
+        self, given: Input, shown: str, written: Mapping[str, bool], is_inner: bool, indent: int
     ) -> list[str]:
         label = self.label(given, shown, is_inner)
         words = label or shown
-        notes = [label, "written to" if given.name in written else ""]
+        notes = [label, ("written to" if written[given.name] else "may be written to") if given.name in written else ""]
         size = given.type.number if given.type is not None else ""
         if size:
             if words != size:

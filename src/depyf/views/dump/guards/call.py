@@ -19,7 +19,7 @@ from ....torch_text.user_expressions import stack_value
 from ....torch_text.wrapping import WIDTH, broken, comment
 from ...formatting import COMPUTED
 from ...markdown import count
-from .layers import Block, Item, fold, unfolded
+from .layers import Block, Item, fold, spelled, unfolded
 from .sizes import symbol_names
 from .versions import Fact, Version, fact_of, signature, state_in_words
 from .whole import definition, joined, sections
@@ -300,11 +300,35 @@ def _counted(version: Version, left: Mapping[int, Condition], decide: Collection
             shown = [state_in_words(name, version.state[name]) for name in ("grad_mode", "autocast", "default_dtype")
                      if name in version.state]
             yield f"{len(rest)} on torch's state" + (f" ({', '.join(shown)}, ...)" if shown else "")
+        elif section == OBJECTS:
+            yield from _of_object(title, rest)
         elif section == GLOBALS:
             roots = _roots(rest)
             yield f"{len(rest)} on modules and globals" + (f" ({roots})" if roots else "")
         else:
             yield f"{len(rest)} more on {title} ({_kinds(rest)})"
+
+
+def _of_object(root: str, left: Sequence[Condition]) -> Iterator[str]:
+    """Yield lines such as ``480 on self.layers, by layer: 24 a layer, the same for layers 0 to 19``."""
+    folded = fold([Item(one.text, one.subject, (one,)) for one in left])
+    blocks: dict[str, list[Block[Condition]]] = {}
+    for each in folded:
+        if isinstance(each, Block):
+            blocks.setdefault(each.container, []).append(each)
+    in_layers = 0
+    largest = [each for each in sorted(blocks.items(), key=lambda each: -sum(block.count for block in each[1]))
+               if "(" not in each[0] and max(block.count for block in each[1]) >= len(each[1][0].numbers) * 4]
+    for container, group in largest[:2]:
+        number = sum(block.count for block in group)
+        in_layers += number
+        best = max(group, key=lambda block: block.count)
+        more = number - best.count
+        yield (f"{number} on {container}, by layer: {best.count // len(best.numbers)} a layer, the same for layers "
+               f"{spelled(best.numbers)}" + (f"; {more} on some" if more else ""))
+    rest = len(left) - in_layers
+    if rest:
+        yield f"{rest} more on {root} ({_kinds(left)})"
 
 
 def _roots(left: Sequence[Condition]) -> str:

@@ -24,6 +24,8 @@ from ....torch_text.parsed import parsed_expression
 from ....torch_text.size_names import SYMBOL, bound_of_symbol
 from ....torch_text.user_expressions import user_expression
 
+#: How far above its least value a size is tried for where a condition begins to hold.
+_FARTHEST = 1000
 _LETTERS = "nmklpqrstuvwxyz"
 
 
@@ -93,7 +95,7 @@ def open_sizes(conditions: Sequence[Condition], frame: Frame, compilation: Compi
         result.implied.add(text)
     _bound(result, conditions)
     equal = {expression: of for expression, (of, _) in same.items()}
-    _find_implied(result, conditions, equal)
+    _narrow(result, conditions, equal)
     _find_layouts(result, conditions, tensors, equal)
     return result
 
@@ -141,16 +143,34 @@ def _bound(sizes: Sizes, conditions: Iterable[Condition]) -> None:
             sizes.implied.add(one.text)
 
 
-def _find_implied(sizes: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
-    """Find the inequations that ranges say already: of ``2 <= n`` follows ``n * n != 1``."""
+def _narrow(sizes: Sizes, conditions: Iterable[Condition], same: Mapping[str, str]) -> None:
+    """Narrow ranges by what a size must not come to.
+
+    Of ``2 <= n`` and ``(n - 1) // 2 + 1 != 1`` follows ``3 <= n``, and then ``n * n != 1`` says nothing more.
+    """
+    unequal = [(one.text, node, int(one.right)) for one in conditions
+               if isinstance(one, Comparison) and one.sign == "!=" and one.right.isdigit()
+               and (node := parsed_expression(one.left)) is not None]
+    for _, left, value in unequal:
+        names = {same.get(size, size) for size in sizes_in(left)}
+        size = sizes.open.get(min(names)) if len(names) == 1 else None
+        if size is None or size.range.low is None:
+            continue
+        farthest = size.range.low + _FARTHEST
+        for low in range(size.range.low, min(farthest, size.range.high or farthest) + 1):
+            there = {size.expression: low} | {name: low for name, of in same.items() if of == size.expression}
+            reached = least(left, there)
+            if reached is None or reached < value:
+                break
+            if reached > value:
+                sizes.open[size.expression] = replace(size, range=replace(size.range, low=low))
+                break
     lows = {size.expression: size.range.low for size in sizes.open.values() if size.range.low is not None}
     lows |= {name: lows[of] for name, of in same.items() if of in lows}
-    for one in conditions:
-        if isinstance(one, Comparison) and one.sign == "!=" and one.right.isdigit():
-            left = parsed_expression(one.left)
-            reached = least(left, lows) if left is not None else None
-            if reached is not None and reached > int(one.right):
-                sizes.implied.add(one.text)
+    for text, left, value in unequal:
+        reached = least(left, lows)
+        if reached is not None and reached > value:
+            sizes.implied.add(text)
 
 
 def _find_layouts(
