@@ -148,7 +148,7 @@ class Watched:
     def call(self, compiled: Any, args: tuple[Any, ...], kwargs: dict[str, Any], change: str = "as it is") -> Any:
         """Makes a call, and notes what the oracle said and what torch did."""
         import depyf
-        from depyf.capture.called_frame import called_frame
+        from depyf.capture.user_function import called_frame
 
         try:
             frame = called_frame(compiled, args, kwargs)
@@ -239,8 +239,8 @@ def skip_code(code: Any) -> None:
 def asked_of_dump(watched: Watched, path: str) -> list[tuple[Asked, Asked]]:
     """What a dump says of the calls, and what torch says now: twice, the second time what is not given is the same."""
     import depyf
-    from depyf.capture.called_frame import called_frame
-    from depyf.finishing.recorded import read_records
+    from depyf.capture.user_function import called_frame
+    from depyf.finishing.frames import read_records
     from depyf.fitting.described import Described
     from depyf.fitting.given import described_call
     from depyf.fitting.oracle import fit

@@ -30,9 +30,9 @@ from fits_cases import CASES, SETTINGS, Case
 from torch._dynamo.eval_frame import skip_code
 
 import depyf
-from depyf.capture.called_frame import called_frame
 from depyf.capture.torch_private import cache_entries
-from depyf.finishing.recorded import read_records
+from depyf.capture.user_function import called_frame
+from depyf.finishing.frames import read_records
 from depyf.fitting.described import Described, state
 from depyf.fitting.given import described_call, known_names, known_state
 from depyf.fitting.oracle import Fit, fit

@@ -30,9 +30,9 @@ from _shared import TooLong, code_objects, find_interpreter, time_limit
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import decompile_code
-from depyf.decompiler.options import Options
 from depyf.decompiler.proof.exact import same_code
 from depyf.decompiler.proof.recompile import ForeignError, Interpreter
+from depyf.decompiler.result import Options
 from depyf.decompiler.scopes import top_level
 from depyf.decompiler.tiers import Tiers
 

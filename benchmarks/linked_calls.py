@@ -23,7 +23,7 @@ import torch
 from _shared import dated, table
 
 import depyf
-from depyf.capture.torch_private import replacements
+from depyf.capture.torch_private import cache_entries
 
 SOURCE = '''
 import torch
@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=300, help="calls in a batch")
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    replacements.can_replace = lambda: False
+    cache_entries.can_replace = lambda: False
     rows = [measure(name, chosen.batches, chosen.calls) for name in PROGRAMS]
     rows.append(("**median**", "", *(f"**{statistics.median(float(row[i]) for row in rows):.3f}**" for i in (2, 3))))
     print(f"{dated()}, Python {platform.python_version()}, torch {torch.__version__}")

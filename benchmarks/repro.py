@@ -62,7 +62,7 @@ def make_dumps(folder: pathlib.Path, only: list[str]) -> None:
 
 def write_programs(dumps: pathlib.Path, programs: pathlib.Path) -> list[str]:
     """Writes a program for each graph; returns those that could not be written, and why."""
-    from depyf.finishing.recorded import read_records
+    from depyf.finishing.frames import read_records
     from depyf.views.repro import NotReproducible, repro
 
     refused = []

@@ -26,7 +26,7 @@ from _shared import dated, table
 
 from depyf.capture.trace_log import events
 from depyf.model.graph_text import read_graph
-from depyf.records import stages, store
+from depyf.records import naming, store
 from depyf.records.model import Capture
 
 LIMIT = 300  # seconds
@@ -57,7 +57,7 @@ def traced(directory: pathlib.Path) -> Counter[Key]:
         with open(log, encoding="utf-8", errors="surrogateescape") as file:
             seen = set()
             for metadata, payload in events(file):
-                stage = stages.stage_of(metadata)
+                stage = naming.stage_of(metadata)
                 if stage and payload:
                     key = stage, operations(payload)
                     ids = stage, metadata.get("frame_id"), metadata.get("frame_compile_id"), payload

@@ -18,8 +18,7 @@ from _shared import code_objects
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
-from depyf.cfg.check import check
-from depyf.cfg.graph import build
+from depyf.cfg.graph import build, check
 
 
 def main() -> int:

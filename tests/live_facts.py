@@ -4,10 +4,14 @@ import types
 
 from depyf.capture.object_facts import (
     DICTIONARIES,
+    MISSING,
     allocates,
     ancestor,
+    attribute,
+    class_entry,
     imported,
     is_indexable,
+    is_of,
     is_plain_module_class,
     place_of_element,
     stores_buffers,
@@ -16,7 +20,6 @@ from depyf.capture.object_facts import (
     well_known,
     why_shadowed,
 )
-from depyf.capture.static_lookup import MISSING, attribute, class_entry, is_of
 from depyf.decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, as_text, is_member
 from depyf.decompiler.dynamo.global_names import MODULE_DICTIONARIES
 

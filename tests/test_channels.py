@@ -14,8 +14,8 @@ COMMANDS = ("cli/", "doctor.py")
 CHANNELS = ("harmless.py", "cli/terminal.py", "views/terminal.py", "program/site/sitecustomize.py")
 #: Modules that write files: each to a name that the user gave, or below a folder of its own.
 WRITERS = {
-    "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/trial.py", "old_names.py", "records/log.py",
-    "records/run_directory.py", "program/recording.py", "views/dump/folder.py", "views/page/assemble.py",
+    "cli/decompile.py", "cli/fix.py", "cli/repro.py", "fixing/trial.py", "old_names.py", "records/store.py",
+    "records/run_directory.py", "program/watch.py", "views/dump/folder.py", "views/page/assemble.py",
     "watch/stop.py",
 }
 RUNS = {

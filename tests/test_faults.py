@@ -23,10 +23,10 @@ torch = pytest.importorskip("torch")
 import depyf  # noqa: E402
 from depyf.capture.session import Session  # noqa: E402
 from depyf.capture.torch_private import hooks, private_api, trace_events, versions  # noqa: E402
-from depyf.capture.torch_private.shared import shared_patch  # noqa: E402
+from depyf.capture.torch_private.hooks import shared_patch  # noqa: E402
 from depyf.decompiler import errors  # noqa: E402
-from depyf.finishing.recorded import read_records  # noqa: E402
-from depyf.records import log, store  # noqa: E402
+from depyf.finishing.frames import read_records  # noqa: E402
+from depyf.records import store
 from depyf.report import report  # noqa: E402
 from depyf.views.dump import folder  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
@@ -412,7 +412,7 @@ def written_with(disk, path, monkeypatch, program):
         run = depyf.prepare_debug(str(path))
         with run:
             patch.setattr(folder, "open", disk.open, raising=False)
-            patch.setattr(log, "open", disk.open, raising=False)
+            patch.setattr(store, "open", disk.open, raising=False)
             values = program()
     return run.path, values
 

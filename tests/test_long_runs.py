@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf  # noqa: E402
-from depyf.records import log, store  # noqa: E402
+from depyf.records import store
 from depyf.torch_text import events  # noqa: E402
 from small_programs import broken, trained  # noqa: E402
 
@@ -28,7 +28,7 @@ def many():
 @pytest.fixture
 def two(tmp_path, monkeypatch):
     """Two dumps of one run: of a session that keeps all in memory, and of one that reads all back."""
-    read, real = [], log.RecordLog.read
+    read, real = [], store.RecordLog.read
 
     def read_back(self, recorded):
         if isinstance(recorded, int) and self._path.startswith(str(tmp_path / "away")):
@@ -44,7 +44,7 @@ def two(tmp_path, monkeypatch):
 
     # (A handler of torch's takes itself away at the first event of a process, and the next one misses that event.)
     torch.compile(trained, backend="eager")(torch.ones(1))
-    monkeypatch.setattr(log.RecordLog, "read", read_back)
+    monkeypatch.setattr(store.RecordLog, "read", read_back)
     monkeypatch.setattr(events.EventReader, "ended", ended)
     with depyf.prepare_debug(str(tmp_path / "kept"), link=False):
         with depyf.prepare_debug(str(tmp_path / "away"), link=False):
@@ -78,7 +78,7 @@ def test_records_that_cannot_be_read_back(tmp_path, monkeypatch):
     def read(self, recorded):
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(log.RecordLog, "read", read)
+    monkeypatch.setattr(store.RecordLog, "read", read)
     with pytest.warns(RuntimeWarning, match="the disk is gone") as seen:
         with depyf.prepare_debug(str(tmp_path / "d")):
             many()

@@ -128,7 +128,7 @@ def prepared(kind: Kind) -> Iterator[pathlib.Path]:
 
 def unreadable(kind: Kind, folder: pathlib.Path) -> str:
     """Return why a dump cannot be read, or what it lacks; an empty text if all is well."""
-    from depyf.finishing.recorded import read_records
+    from depyf.finishing.frames import read_records
     from depyf.records.store import RecordsError
 
     dump = folder / kind.dump

@@ -157,7 +157,7 @@ class prepare_debug(contextlib.ContextDecorator):
         # (Warnings of torch's modules that these import may be errors to the program.)
         with unwarned(), guarded.paused():
             from .capture.session import Session
-            from .records.log import RecordLog
+            from .records.store import RecordLog
 
             linker = self._debug.linker = self._new_linker()
             at_once = linker is not None and not linker.can_wait()
@@ -287,8 +287,7 @@ class prepare_debug(contextlib.ContextDecorator):
 
     def _write_nothing(self) -> None:
         """Write the dump of a run in which nothing was compiled."""
-        from .records.environment import environment, rank_and_world
-        from .records.run_directory import FILE, first_line, last_lines
+        from .records.run_directory import FILE, environment, first_line, last_lines, rank_and_world
         from .views.dump.folder import NOTES, index_of_nothing
 
         facts = environment()
@@ -353,7 +352,7 @@ class prepare_debug(contextlib.ContextDecorator):
         session.attempt(lambda: ranks.rank_ended(self.path), None)
 
     def _leave_for_later(self, compilations: int) -> None:
-        from .records.environment import environment
+        from .records.run_directory import environment
         from .run_files import make
         from .views.dump.folder import INDEX
         from .views.dump.later import index_of_records
@@ -372,7 +371,7 @@ class prepare_debug(contextlib.ContextDecorator):
         self._bar.done, self._bar.total = done, total
         self._bar.show(f"depyf: writing {what}")
 
-    # --- replaced where a whole program is watched (program/recording.py) ---
+    # --- replaced where a whole program is watched (program/watch.py) ---
     def _interrupted(self) -> None:
         self._say(f"depyf: interrupted while files were written; `depyf report {self.path} -o NEW_DIR` writes them")
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .finishing.recorded import read_records
+from .finishing.frames import read_records
 from .harmless import say
 from .records import store
 from .records.model import Capture

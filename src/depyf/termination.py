@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from .records.environment import rank_and_world
+from .records.run_directory import rank_and_world
 
 #: Called when the signal comes, the last one first.
 _actions: list[Callable[[], None]] = []

@@ -12,8 +12,7 @@ import pytest
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.instructions import UnsupportedBytecode
-from depyf.cfg.check import check, entry_depths
-from depyf.cfg.graph import build
+from depyf.cfg.graph import build, check, entry_depths
 
 VERSION = sys.version_info[:2]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from depyf.capture.torch_private.guard_print import with_lengths
+from depyf.capture.torch_private.guards import with_lengths
 
 pytestmark = pytest.mark.usefixtures("fresh_dynamo")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from depyf.capture.torch_private import compile_arguments, private_api
+from depyf.capture.torch_private import compiled_callables, private_api
 from depyf.capture.torch_private.private_api import (
     TABLE,
     MissingPrivateApi,
@@ -120,6 +120,6 @@ def test_an_option_that_was_set_back_is_at_its_default():
     from torch._inductor import config
 
     with config.patch(max_autotune=True, epilogue_fusion=config.epilogue_fusion):
-        told = compile_arguments.options_of_inductor()
+        told = compiled_callables.options_of_inductor()
     assert "max_autotune = True" in told and not any(each.startswith("epilogue_fusion") for each in told)
-    assert not any(each.startswith("max_autotune =") for each in compile_arguments.options_of_inductor())
+    assert not any(each.startswith("max_autotune =") for each in compiled_callables.options_of_inductor())

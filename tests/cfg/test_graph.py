@@ -8,8 +8,8 @@ import pytest
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.cfg import graph as g
-from depyf.cfg.check import BrokenGraph, StackMismatch, check, check_edges, entry_depths
 from depyf.cfg.dominators import DominatorTree, back_edges, natural_loop, predecessors
+from depyf.cfg.graph import BrokenGraph, StackMismatch, check, check_edges, entry_depths
 
 
 def graph_of(source):

@@ -8,8 +8,7 @@ import pytest
 
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
-from depyf.cfg.check import check
-from depyf.cfg.graph import build
+from depyf.cfg.graph import build, check
 
 MODULES = [
     "asyncio.base_events", "asyncio.tasks", "ast", "argparse", "contextlib", "dataclasses", "decimal", "enum",

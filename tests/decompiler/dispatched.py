@@ -10,7 +10,7 @@ from types import CodeType
 from depyf.bytecode.code import Code
 from depyf.decompiler.emit.text import emit
 from depyf.decompiler.fallback.scope import dispatch_loop
-from depyf.decompiler.options import Options
+from depyf.decompiler.result import Options
 from depyf.decompiler.scopes import top_level
 from depyf.decompiler.tiers import Tier, Tiers
 

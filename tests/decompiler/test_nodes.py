@@ -17,11 +17,11 @@ from depyf.decompiler.nodes import (
     UntestedAssert,
     as_literal,
     at_line,
+    copied,
     line_of,
     order_of,
     refined,
 )
-from depyf.decompiler.trees import copied
 
 
 @pytest.mark.parametrize("kind", sorted(REFINEMENTS, key=lambda kind: kind.__qualname__), ids=lambda k: k.__qualname__)

@@ -8,10 +8,9 @@ import sys
 
 import pytest
 
-from depyf.cfg.check import check_edges
+from depyf.cfg.graph import check_edges
 from depyf.decompiler import decompile_code, passes
-from depyf.decompiler.bodies import Unfinished
-from depyf.decompiler.body import Body
+from depyf.decompiler.bodies import Body, Unfinished
 from depyf.decompiler.stages import stages
 
 SAMPLES = sorted((pathlib.Path(__file__).parent.parent / "samples").glob("*.py"))

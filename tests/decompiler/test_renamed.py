@@ -12,7 +12,7 @@ from dispatched import as_loops
 
 from depyf.bytecode.code import Code
 from depyf.decompiler import Fidelity, decompile_code
-from depyf.decompiler.renamed import renamed
+from depyf.decompiler.names import renamed
 
 #: No names at all, words of the language, what the compiler reads as another name, what would be mangled, half a pair.
 ODD = ["@py_assert2", "a b", "class", "None", "__debug__", "x): import os #", "ﬁ", "", "\n", ".a.b", "\ud800", "𝒙"]

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from depyf.decompiler.trees import copied, nodes_of
+from depyf.decompiler.nodes import copied, nodes_of
 from depyf.link.lifetimes import free_unused
 
 TEXT = """def f(a, b):

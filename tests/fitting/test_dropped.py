@@ -98,18 +98,18 @@ def test_an_error_of_ours_stays_ours(monkeypatch):
 
 def test_what_is_kept_goes_with_the_function():
     """(Of a module torch itself keeps the guards that are left, and with them goes what is kept here.)"""
-    from depyf.capture.torch_private import dropped_guards
+    from depyf.capture.torch_private import guards
 
     gc.collect()
-    before = len(dropped_guards._full)
+    before = len(guards._full)
     with depyf.dropped_guards():
         run = compiled(lambda x: x + 1, "none")
         run(torch.ones(4, 3))
-    assert len(dropped_guards._full) == before + 1
+    assert len(guards._full) == before + 1
     del run
     torch._dynamo.reset()
     gc.collect()
-    assert len(dropped_guards._full) == before
+    assert len(guards._full) == before
 
 
 def test_skipped_by_the_stance():

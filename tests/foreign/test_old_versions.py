@@ -15,8 +15,7 @@ from _shared import code_objects
 from depyf.bytecode.canonical import canonicalise
 from depyf.bytecode.code import Code
 from depyf.bytecode.pyc import read_pyc
-from depyf.cfg.check import check
-from depyf.cfg.graph import build
+from depyf.cfg.graph import build, check
 from depyf.decompiler import Fidelity, decompile_code
 from depyf.decompiler.proof.exact import same_program
 

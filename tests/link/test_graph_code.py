@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from depyf.link.functions import link_graph
-from depyf.link.graph_code import GraphCode, same_graph
-from depyf.link.identical import nested_codes
-from depyf.link.releases import running_graph
+from depyf.link.graph_code import GraphCode, nested_codes, same_graph
+from depyf.link.lifetimes import running_graph
 from depyf.records.model import GraphInput
 from depyf.views.dump.graph_view import graph_view
 

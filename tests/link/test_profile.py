@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture.torch_private import replacements
+from depyf.capture.torch_private import cache_entries
 
 
 def broken(x):
@@ -32,7 +32,7 @@ def entries(folder):
 
 
 def test_the_profile_is_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(replacements, "can_replace", lambda: False)  # linked code runs, as it does inside debug()
+    monkeypatch.setattr(cache_entries, "can_replace", lambda: False)  # linked code runs, as it does inside debug()
     plain = entries(None)
     linked = entries(tmp_path / "d")
     # (How often torch 2.11 looks into its cache also depends on what ran before.)

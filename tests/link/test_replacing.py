@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import depyf
-from depyf.capture.torch_private import cache_entries, private_api, replacements
+from depyf.capture.torch_private import cache_entries, private_api
 from depyf.link import sessions as replacing
 from depyf.link import transformed
 
@@ -160,7 +160,7 @@ def test_versions_that_the_program_entered_stay(tmp_path):
 
 
 def test_a_torch_that_cannot_replace_runs_linked_code_always(tmp_path, monkeypatch):
-    monkeypatch.setattr(replacements, "can_replace", lambda: False)
+    monkeypatch.setattr(cache_entries, "can_replace", lambda: False)
 
     def double(x):
         return x * 2

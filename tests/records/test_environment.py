@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from depyf.records.environment import without_secrets
+from depyf.records.run_directory import without_secrets
 
 
 @pytest.mark.parametrize("given, kept", [

@@ -8,8 +8,8 @@ import pytest
 
 from depyf.records import log as module
 from depyf.records import store
-from depyf.records.log import RecordLog
 from depyf.records.model import Compilation, CompiledGraph, CompileId, GraphStage, StageOfGraph
+from depyf.records.store import RecordLog
 
 RECORDS = [
     record for number in range(60) for record in (

@@ -8,7 +8,7 @@ import pytest
 from sample_records import COMPILATION, GRAPH, WHOLE
 
 from depyf.bytecode.packed import packed
-from depyf.finishing.recorded import read_records
+from depyf.finishing.frames import read_records
 from depyf.records import run_directory, store
 from depyf.records.model import Bytecode, CodeObject, CompileId, MeantFunction, ResumeOfBytecode
 

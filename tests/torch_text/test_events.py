@@ -5,7 +5,7 @@ import json
 import pytest
 
 from depyf.records.model import CompileId
-from depyf.records.stages import internal_stage_of, may_be_internal
+from depyf.records.naming import internal_stage_of, may_be_internal
 from depyf.torch_text.events import EventReader, graph_break
 from depyf.torch_text.guard_failures import guard_failures
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from depyf.link.functions import link_graph
-from depyf.torch_text.subscripts import as_printed, with_slices
+from depyf.torch_text.parsed import as_printed, with_slices
 from depyf.views.dump.graph_view import graph_view
 
 

@@ -8,7 +8,7 @@ import torch
 from depyf.capture.torch_private import graph_modules
 from depyf.link.functions import link_graph
 from depyf.records.model import Caller, GraphInput, GraphStage, SourceLocation
-from depyf.records.stages import title
+from depyf.records.naming import title
 from depyf.torch_text.wrapping import NOT_PYTHON, WIDTH, legal_graph
 from depyf.views.dump.graph_file import graph_file
 from depyf.views.dump.graph_view import graph_view, parameter_words

@@ -21,7 +21,7 @@ numpy = pytest.importorskip("numpy")
 from programs import PROGRAMS, Compiled
 
 import depyf
-from depyf.capture.torch_private import replacements
+from depyf.capture.torch_private import cache_entries
 
 BACKENDS = os.environ.get("DEPYF_TEST_BACKENDS", "eager").split()
 
@@ -90,7 +90,7 @@ def unknown_names(text):
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_nothing_changes_and_all_is_proven(name, backend, tmp_path, monkeypatch):
-    monkeypatch.setattr(replacements, "can_replace", lambda: False)  # linked code runs, as it does inside debug()
+    monkeypatch.setattr(cache_entries, "can_replace", lambda: False)  # linked code runs, as it does inside debug()
     plain = run(PROGRAMS[name], backend)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")

@@ -18,7 +18,7 @@ numpy = pytest.importorskip("numpy")
 from programs import PROGRAMS, Compiled, breaks
 
 import depyf
-from depyf.capture.torch_private import replacements
+from depyf.capture.torch_private import cache_entries
 from depyf.link import transformed
 
 CHOSEN = [name for name, function in PROGRAMS.items()
@@ -81,7 +81,7 @@ def longer(function, folder):
 @pytest.fixture(autouse=True)
 def linked_code_runs(monkeypatch):
     """As it does inside ``debug()``."""
-    monkeypatch.setattr(replacements, "can_replace", lambda: False)
+    monkeypatch.setattr(cache_entries, "can_replace", lambda: False)
 
 
 @pytest.mark.parametrize("name", CHOSEN)

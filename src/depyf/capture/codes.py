@@ -15,7 +15,6 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from ..bytecode.packed import packed
-from ..records.log import Recorded
 from ..records.model import (
     Bytecode,
     CodeObject,
@@ -29,11 +28,12 @@ from ..records.model import (
     Unwritten,
 )
 from ..records.naming import FunctionNames, function_identifier
+from ..records.store import Recorded
 from ..torch_text.events import EventReader
 from ..torch_text.global_names import without_ids
 from .recorder import Recorder
 from .torch_private import cache_entries, current_compilation, resume_code
-from .torch_private.guard_print import with_lengths, with_objects
+from .torch_private.guards import with_lengths, with_objects
 from .user_function import Meant, of_frame
 
 #: A function: what torch compiled, and what the user means by it (one wrapper can be that of many functions), by id.

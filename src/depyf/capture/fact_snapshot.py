@@ -19,8 +19,8 @@ from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_K
 from ..decompiler.dynamo.forms import NEW
 from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from . import object_facts
-from .object_facts import DICTIONARIES, is_plain_module_class
-from .static_lookup import (
+from .object_facts import (
+    DICTIONARIES,
     MISSING,
     attribute,
     class_entry,
@@ -28,6 +28,7 @@ from .static_lookup import (
     is_data_descriptor,
     is_module_class,
     is_of,
+    is_plain_module_class,
     own_attributes,
 )
 

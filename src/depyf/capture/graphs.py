@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..decompiler.names import free_name
-from ..records.log import Recorded
 from ..records.model import (
     Caller,
     CompiledGraph,
@@ -23,6 +22,7 @@ from ..records.model import (
     StageOfGraph,
 )
 from ..records.naming import function_identifier, legal_identifier
+from ..records.store import Recorded
 from ..torch_text.wrapping import NOT_PYTHON, legal_graph
 from .recorder import Recorder
 from .torch_private import current_compilation, graph_modules

@@ -11,7 +11,6 @@ from ..decompiler import decompile_code
 from ..decompiler.dynamo.facts import Facts
 from ..finishing.frames import Meaning, code_text, make_frame
 from ..guarded import guarded_call, warn_of
-from ..records.environment import environment
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -22,6 +21,7 @@ from ..records.model import (
     TransformedCode,
 )
 from ..records.naming import FunctionNames, function_identifier
+from ..records.run_directory import environment
 from ..torch_text.global_names import without_ids
 from ..torch_text.guards import parse_guards
 from ..torch_text.wrapping import legal_graph

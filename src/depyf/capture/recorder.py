@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ..records.log import Recorded, RecordLog
 from ..records.model import (
     Branch,
     Bytecode,
@@ -29,6 +28,7 @@ from ..records.model import (
     UserFunction,
 )
 from ..records.naming import FileNames
+from ..records.store import Recorded, RecordLog
 
 if TYPE_CHECKING:
     from ..decompiler import Decompiled

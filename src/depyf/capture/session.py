@@ -19,9 +19,7 @@ from typing import Any
 
 from .. import budgets, guarded, reading
 from ..guarded import guarded_call, warn_of
-from ..records import stages
-from ..records.environment import environment
-from ..records.log import Recorded, RecordLog
+from ..records import naming
 from ..records.model import (
     Bytecode,
     Capture,
@@ -35,7 +33,8 @@ from ..records.model import (
     UnreadEvent,
     UserFunction,
 )
-from ..records.store import PLAIN_STANCES, UNDER_STANCE
+from ..records.run_directory import environment
+from ..records.store import PLAIN_STANCES, UNDER_STANCE, Recorded, RecordLog
 from ..torch_text import events
 from ..torch_text.modules import callers, module_calls
 from ..torch_text.wrapping import legal_graph
@@ -46,17 +45,14 @@ from .graphs import GraphBuilder, Graphs
 from .import_hook import when_imported
 from .recorder import DumpWriter, Linker, Recorder
 from .torch_private import (
-    compile_arguments,
     compiled_callables,
     current_compilation,
-    full_paths,
-    graph_break,
+    frame_values,
     graph_modules,
     hooks,
+    pipeline,
     private_api,
-    recompiled_frame,
     resume_code,
-    torch_caches,
     trace_events,
 )
 from .user_function import Meant, of_frame, record_of
@@ -96,7 +92,7 @@ class Session:
         self.on: set[str] = set()  # what could be switched on
         self.lacking: list[private_api.PrivateApi] = []
         self.recorder = Recorder(log, writer, linker, self.attempt)
-        full_path = full_paths.FullPaths(lambda: self.codes.known_files())
+        full_path = trace_events.FullPaths(lambda: self.codes.known_files())
         self.events = events.EventReader(trace_events.interned_string, full_path, self.recorder)
         self.graphs = Graphs(self.recorder, self.attempt)
         self.codes = Codes(self.recorder, self.events, self.attempt, self.note)
@@ -126,7 +122,7 @@ class Session:
                 self._safely(self._before_backend), self._safely(self._after_backend))),
             ("graphs that a backend shows", lambda: hooks.on_shown_graph(self._safely(self._on_shown_graph))),
             ("stances", lambda: hooks.on_stance(self._safely(self._on_stance))),
-            ("caches", lambda: torch_caches.watch_caches(self.caches, self.note)),
+            ("caches", lambda: pipeline.watch_caches(self.caches, self.note)),
         ):
             self._install(what, install)
         for api, what, later in (
@@ -134,7 +130,7 @@ class Session:
                 self._safely(self._before_aot), self._safely(self._on_aot_graph))),
             (private_api.KERNEL_MODULE, "kernels", lambda: hooks.on_kernel_module(self._safely(self._on_kernel))),
             (private_api.POST_GRAD_KEPT, "entries of caches", lambda: (
-                torch_caches.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
+                pipeline.bypass_poor_caches(self.note) if self.caches == "separate" else None)),
         ):
             self._when_imported(api, what, later)
 
@@ -278,7 +274,7 @@ class Session:
 
     def _before_backend(self, gm: Any, backend: Any) -> None:
         if self.caches == "separate" and "caches" in self.on:
-            self.attempt(lambda: torch_caches.separate_caches_of_lines(gm), None)
+            self.attempt(lambda: pipeline.separate_caches_of_lines(gm), None)
         ids = self._compile_id()
         if ids is not None and current_compilation.is_without_frame():
             self.events.without_frame(ids)
@@ -334,7 +330,7 @@ class Session:
             stage, text = graph.later
             self.graphs.add_stage(graph, stage, self._text(text))
             graph.when_named(lambda: self.note(
-                f"the {stages.graph_name(stage)} of {graph.name} was traced, but not compiled while depyf watched"))
+                f"the {naming.graph_name(stage)} of {graph.name} was traced, but not compiled while depyf watched"))
             graph.later = None
 
     def _on_kernel(self, module: Any, path: str) -> None:
@@ -352,19 +348,19 @@ class Session:
         if shown is None:
             return
         name, gm, caller = shown
-        internal = caller.startswith("torch.") and name not in stages.SHOWN_BY_TORCH
-        if not hasattr(gm, "print_readable") or internal and (stages.is_traced(name) or not self.internal_stages):
+        internal = caller.startswith("torch.") and name not in naming.SHOWN_BY_TORCH
+        if not hasattr(gm, "print_readable") or internal and (naming.is_traced(name) or not self.internal_stages):
             return
         if internal:
             name = graph_modules.without_ids(name)
         graph, text = self.graphs.find(gm) or self._graph(), self._text(graph_modules.readable(gm))
-        given_as_captured = name == stages.BEFORE_PRE_GRAD and self.graphs.has(graph, "Captured_Graph", text)
+        given_as_captured = name == naming.BEFORE_PRE_GRAD and self.graphs.has(graph, "Captured_Graph", text)
         if given_as_captured and not self.internal_stages:
             return
         self._add_shown(graph, name, text, internal)
 
     def _add_shown(self, graph: GraphBuilder, name: str, text: str, internal: bool = False) -> None:
-        self.graphs.add_stage(graph, stages.shown_stage(name), text, internal, shown_as=stages.shown_name(name))
+        self.graphs.add_stage(graph, naming.shown_stage(name), text, internal, shown_as=naming.shown_name(name))
 
     def show(self, name: str, shown: Any, of: Any = None) -> None:
         """Record a graph module or a text as a stage (:func:`depyf.stage`)."""
@@ -375,13 +371,13 @@ class Session:
         if graph is None and of is None:
             graph = self._graph()
         if graph is None:
-            self.note(f"depyf.stage({stages.shown_name(name)!r}) is not recorded: no graph of this run is "
+            self.note(f"depyf.stage({naming.shown_name(name)!r}) is not recorded: no graph of this run is "
                       f"{of if isinstance(of, str) else 'the one given'}")
             return
         try:
             text = f"{shown.rstrip()}\n" if isinstance(shown, str) else self._text(graph_modules.readable(shown))
         except Exception as error:  # the backend's graph
-            self.note(f"depyf.stage({stages.shown_name(name)!r}) is not recorded: the graph cannot be printed "
+            self.note(f"depyf.stage({naming.shown_name(name)!r}) is not recorded: the graph cannot be printed "
                       f"({type(error).__name__}: {error})")
             return
         self._add_shown(graph, name, text)
@@ -390,8 +386,8 @@ class Session:
     def _wanted(self, event: str, artifact: str) -> trace_events.Wanted:
         if event in events.REPEATED:
             return False
-        stage = stages.EVENTS.get(event, "")
-        if artifact in stages.ALSO_SHOWN and "graphs that a backend shows" in self.on:
+        stage = naming.EVENTS.get(event, "")
+        if artifact in naming.ALSO_SHOWN and "graphs that a backend shows" in self.on:
             return False
         if artifact in events.WITHOUT_PAYLOAD or stage == "Forward_graph" and self._is_printed_later(stage):
             return "metadata"
@@ -399,10 +395,10 @@ class Session:
             return False
         if event in events.OBJECTS:
             return "object"
-        if event in stages.EVENTS:
+        if event in naming.EVENTS:
             return "payload"
-        return event != "artifact" or artifact in events.ARTIFACTS or artifact in stages.ARTIFACTS \
-            or (self.internal_stages and stages.may_be_internal(artifact)) or not events.is_known(event, artifact)
+        return event != "artifact" or artifact in events.ARTIFACTS or artifact in naming.ARTIFACTS \
+            or (self.internal_stages and naming.may_be_internal(artifact)) or not events.is_known(event, artifact)
 
     def _is_printed_by_us(self, stage: str) -> bool:
         return stage == "Captured_Graph" and "captured graphs" in self.on
@@ -412,19 +408,19 @@ class Session:
 
     def _broken(self) -> tuple[list[tuple[str, int, str, str]], tuple[NamedValue, ...]]:
         # (An error in depyf loses no more than the variables: the break is recorded without them.)
-        return graph_break.stack(), self.attempt(graph_break.values, ())
+        return frame_values.stack(), self.attempt(frame_values.values, ())
 
     def _on_trace(self, metadata: dict[str, Any], payload: Any) -> None:
         self.events.feed(
-            metadata, payload, recompiled_frame.seen_in_recompiled_frame, self._broken,
-            current_compilation.callers, self._function_of_frame, compile_arguments.options_of_inductor,
+            metadata, payload, frame_values.seen_in_recompiled_frame, self._broken,
+            current_compilation.callers, self._function_of_frame, compiled_callables.options_of_inductor,
             # (An error in depyf loses no more: the event on the compilation is read after this.)
             lambda: self.attempt(current_compilation.arguments, None))
         name = events.unread_name(metadata)
         if name:
             self._on_unread(name, metadata, payload)
             return
-        stage = stages.stage_of(metadata)
+        stage = naming.stage_of(metadata)
         if stage and self._is_printed_later(stage):
             if isinstance(payload, str) and payload:  # (of a backward graph, which is compiled only if it runs)
                 self._graph().later = stage, payload
@@ -455,7 +451,7 @@ class Session:
             return
         graph.when_named(lambda: self.unread.append(self.recorder.append(replace(event, graph=graph.name))))
         if self.internal_stages:
-            self.graphs.add_stage(graph, stages.shown_stage(name), event.text, True, shown_as=stages.shown_name(name))
+            self.graphs.add_stage(graph, naming.shown_stage(name), event.text, True, shown_as=naming.shown_name(name))
 
     def _on_printed_graph(self, metadata: dict[str, Any], payload: str, stage: str) -> None:
         """Record the graph in an event, if there is one; ``stage`` is empty unless it is one that everybody wants."""
@@ -465,7 +461,7 @@ class Session:
             return
         internal = False
         if not stage and self.internal_stages:
-            stage, internal = stages.internal_stage_of(metadata, payload), True
+            stage, internal = naming.internal_stage_of(metadata, payload), True
         if not stage or self._is_printed_by_us(stage):
             return
         text = self._text(payload)
@@ -570,7 +566,7 @@ class Session:
         self._sources = self.attempt(lambda: own_sources(files), ())
         for source in self._sources:
             self.recorder.append(source)
-        self._ending = EndOfRecording(self.attempt(lambda: full_paths.cut_paths(files), {}), options)
+        self._ending = EndOfRecording(self.attempt(lambda: trace_events.cut_paths(files), {}), options)
         self.attempt(lambda: self.recorder.end(self._ending, self.notes), None)
 
     def capture(self) -> Capture:

@@ -19,7 +19,7 @@ from .. import budgets
 from ..model.graph_text import read_graph
 from ..provenance.graph_provenance import Provenance
 from ..reading import json_value, lines
-from ..records import stages
+from ..records import naming
 from ..records.model import (
     CacheEntry,
     Capture,
@@ -148,9 +148,9 @@ class _Log:
             graph.kernel(payload, str(output.get("file_path") or output.get("filename") or ""))
         shown = metadata.get("graph_dump")
         name = str(shown.get("name") or "graph_dump") if isinstance(shown, dict) else ""
-        stage = stages.shown_stage(name) if name else stages.stage_of(metadata)
+        stage = naming.shown_stage(name) if name else naming.stage_of(metadata)
         if stage:
-            graph.stage(stage, payload, int(metadata.get("attempt") or 0), stages.shown_name(name) if name else "",
+            graph.stage(stage, payload, int(metadata.get("attempt") or 0), naming.shown_name(name) if name else "",
                         kind_of(metadata))
 
     def capture(self, unread: int) -> Capture:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..capture import apart
 from ..capture.torch_private.compiled_callables import CompiledCall, on_compiled_call, outermost_call
-from ..capture.torch_private.shared import Undo
+from ..capture.torch_private.hooks import Undo
 from ..records.model import SourceLocation
 from .results import RunningResult
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..capture.apart import ChildFailed, in_child
-from ..capture.torch_private import compile_arguments, compiled_callables, pipeline
+from ..capture.torch_private import compiled_callables, pipeline
 from . import stages
 from .diagnosis import Diagnosis
 from .locating import Located
@@ -112,11 +112,11 @@ def _remade(call: JudgedCall, draws_as_eager: bool = True) -> Outcome:
 
 def _own_random(call: JudgedCall) -> frozenset[str]:
     """Return the random numbers that compiled versions of the call draw in their own way, as torch documents."""
-    if "numpy" in call.expected.drew and compile_arguments.draws_numpy_from_torch():
+    if "numpy" in call.expected.drew and compiled_callables.draws_numpy_from_torch():
         return frozenset(("torch", "numpy"))
     backend = call.backend
     name = compiled_callables.backend_name(backend) if backend is not None else ""
-    own = ("torch",) if name == "inductor" and not compile_arguments.draws_as_eager() else ()
+    own = ("torch",) if name == "inductor" and not compiled_callables.draws_as_eager() else ()
     return call.expected.drew & frozenset(own)
 
 

@@ -25,8 +25,7 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.operations import Handler, Op, Program
 from ..cfg.graph import build
 from .errors import LIFT, CannotDecompile
-from .nodes import NumberedAnnotation, at_line, line_of
-from .trees import nodes_of
+from .nodes import NumberedAnnotation, at_line, line_of, nodes_of
 
 if TYPE_CHECKING:
     from ..bytecode.code import Code

@@ -9,7 +9,7 @@ import warnings
 
 from ..bytecode.errors import Unreadable, one_line
 from ..bytecode.linetable import MalformedTable
-from ..cfg.check import BrokenGraph, StackMismatch
+from ..cfg.graph import BrokenGraph, StackMismatch
 
 
 class Stage(enum.Enum):

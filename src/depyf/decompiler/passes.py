@@ -23,18 +23,17 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from . import bodies
-from .body import Body
+from .bodies import Body
 from .dynamo import readable as words
 from .dynamo import simplify
 from .structure import fold_expressions, walk
+from .structure.analysis import RegionCfg
 from .structure.arrange import arrange
-from .structure.region_cfg import RegionCfg
 from .structure.spell_tests import join_statements, spell_tests, split_guards
 from .undo import match_patterns
 from .undo.cleanup_copies import outline_cleanups
 from .undo.duplicate_ends import merge_breaks, merge_ends, thread_jumps
-from .undo.except_star import desugar_except_star
-from .undo.handlers import classify_handlers
+from .undo.except_star import classify_handlers, desugar_except_star
 from .undo.loop_inversion import mark_iterator_pops, split_breaks, undo_loop_inversion
 
 Subject = TypeVar("Subject")

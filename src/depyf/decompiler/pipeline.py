@@ -15,8 +15,7 @@ from ..bytecode import operations as o
 from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.errors import Unreadable, one_line, shown_name
-from ..cfg.check import StackMismatch
-from ..cfg.graph import Cfg, build
+from ..cfg.graph import Cfg, StackMismatch, build
 from . import passes
 from .constants import name_constants
 from .dynamo.facts import Facts
@@ -29,17 +28,16 @@ from .emit.layout import WIDTH, laid_out
 from .emit.text import emit, text_of
 from .errors import EMIT, CannotDecompile, why
 from .fallback.scope import dispatch_loop
-from .options import Options
-from .proof.equivalence.reads import ALWAYS_NOTE
+from .names import renamed
+from .nodes import nodes_of
+from .proof.equivalence.objects import ALWAYS_NOTE
 from .proof.equivalence.unobservable import ITEMS_NOTE
 from .proof.exact import same_program
 from .proof.parts import Proof, prove
 from .proof.recompile import Compiler, ForeignError, Interpreter, compile_function, compile_here
-from .renamed import renamed
-from .result import Decompiled, Fidelity, Part
+from .result import Decompiled, Fidelity, Options, Part
 from .scopes import top_level
 from .tiers import Tier, Tiers
-from .trees import nodes_of
 
 __all__ = ["Decompiled", "Failed", "Fidelity", "Part", "decompile_code"]
 

@@ -20,20 +20,19 @@ from ..bytecode.operations import Program
 from ..cfg.graph import build
 from . import annotations as deferred
 from . import passes
-from .bodies import Unfinished, future_imports
-from .body import Body
+from .bodies import Body, Unfinished, future_imports
 from .compiled import CompiledScope
-from .dynamo.simplify.naming import is_torch_name
+from .dynamo.simplify.values import is_torch_name
 from .emit.literals import constant
 from .errors import LIFT, STRUCTURE, CannotDecompile, why
 from .generics import TypeAlias
 from .lift import LOAD, Accumulator, ClassExpr, FunctionExpr, Iter, State, SymbolicExecutor
 from .names import legal
 from .nodes import AnnotateDefinition, Comprehension
-from .options import Options
+from .result import Options
+from .structure.analysis import RegionCfg
 from .structure.comprehensions import BUILDS, build_comprehension, name_dropped, parse_loops
 from .structure.fold_expressions import SET_ASIDE
-from .structure.region_cfg import RegionCfg
 from .tiers import Tier
 
 _TYPE_PARAMS = "type_params" in ast.FunctionDef._fields

@@ -9,14 +9,13 @@ from ..bytecode.canonical import canonicalise
 from ..bytecode.code import Code
 from ..bytecode.operations import Op
 from ..cfg.graph import Cfg, build
-from .bodies import Unfinished
-from .body import Body
+from .bodies import Body, Unfinished
 from .dynamo.readable import Readable
 from .dynamo.simplify import Simplification
 from .emit.text import number
 from .passes import ALL
 from .pipeline import decompile_code
-from .structure.region_cfg import RegionCfg
+from .structure.analysis import RegionCfg
 
 _DOES = {each.name: each.does for each in ALL}
 

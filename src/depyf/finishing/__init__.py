@@ -7,5 +7,5 @@ that, by decompiling, proving and reading: :class:`~depyf.records.model.Compiled
     store.read("dump")       Capture(unwritten=Unwritten(bytecodes=...), graphs=..., compilations=...)
     finished(that)           Capture(functions=(CompiledFunction("toy_example", ...),), ...)
 
-:func:`depyf.finishing.recorded.read_records` does both.
+:func:`depyf.finishing.frames.read_records` does both.
 """

@@ -1,4 +1,4 @@
-"""A code object as its reader knows it: its source, its name, its parameters, its place."""
+"""A recorded run, and a code object of it as its reader knows it: its source, its name, its parameters, its place."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import ast
 import inspect
 import re
 import textwrap
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..bytecode.code import CO_VARARGS, CO_VARKEYWORDS, Code
-from ..records.model import CacheEntry, CodeText, Frame, SourceLocation, UserFunction
+from ..guarded import guarded_call
+from ..records import store
+from ..records.model import CacheEntry, Capture, CodeText, Frame, SourceLocation, UserFunction
 from ..torch_text.global_names import is_resume, plain_name
 
-if TYPE_CHECKING:  # (cached texts and the user's own need no decompiler)
+if TYPE_CHECKING:
     from ..decompiler import Decompiled
 
 
@@ -127,3 +130,23 @@ def _signature(code: Code) -> str:
     if code.flags & CO_VARKEYWORDS:
         parts.append("**" + names[at])
     return ", ".join(parts)
+
+
+# --- the records of a run ----------------------------------------------------------------------------
+def read_records(path: str) -> Capture:
+    """Read the records of a file, or of the directory of a run; texts that are not written yet are written.
+
+    Raises:
+        RecordsError: as :func:`depyf.records.store.read`.
+    """
+    capture = store.read(path)
+    if capture.unwritten is None:
+        return capture
+    from .functions import finished  # (the decompiler: few need it)
+
+    return finished(capture, lambda action, otherwise: guarded_call(action, otherwise, _say))
+
+
+def _say(error: Exception) -> None:
+    warnings.warn(f"depyf: an internal error ({type(error).__name__}: {error}); that part of the run is missing",
+                  RuntimeWarning, stacklevel=2)

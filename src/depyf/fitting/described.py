@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..capture.static_lookup import MISSING, attribute
+from ..capture.object_facts import MISSING, attribute
 from ..torch_text.parsed import parsed_expression
 from .conditions import Undecided, value_of
 from .given import UNKNOWN, Given

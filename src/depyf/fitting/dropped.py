@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from ..capture.torch_private.dropped_guards import FullGuards, keep_dropped
+from ..capture.torch_private.guards import FullGuards, keep_dropped
 from ..guarded import guarded_call
 from ..records.model import SourceLocation
 from ..torch_text.guard_failures import guard_failures

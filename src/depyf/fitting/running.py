@@ -14,10 +14,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..capture.called_frame import CalledFrame
 from ..capture.torch_private import cache_entries, private_api
-from ..capture.torch_private.dropped_guards import full_guards
-from ..capture.user_function import of_frame
+from ..capture.torch_private.guards import full_guards
+from ..capture.user_function import CalledFrame, of_frame
 from ..records.model import Guard, GuardFailure, SourceLocation
 from ..torch_text.global_names import without_ids
 from ..torch_text.guard_failures import guard_failures

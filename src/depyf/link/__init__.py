@@ -3,13 +3,12 @@
     Dynamo's code for f    ->  the code of __transformed_code_0_for_f.py, compiled and proven: a breakpoint there stops
     a graph's forward      ->  its own instructions, with the lines of __compiled_fn_1.Forward_graph.0.py
 
-``identical``    are two code objects the same program, byte for byte?
 ``functions``    graphs and generated modules: the instructions stay, the lines are the dump's, which tracebacks show
                  even when the file is gone
-``graph_code``   are two functions the same graph, whatever the names of its values?
-``releases``     statements that release a graph's values, which its file leaves out
+``graph_code``   are two code objects the same program, or the same graph, whatever its values are called?
 ``transformed``  Dynamo's code: the proven source runs in its place, or its line table points there
-``lifetimes``    deletes after the last uses of variables
+``lifetimes``    deletes after the last uses of variables; the statements that release a graph's values, which its file
+                 leaves out
 ``patches``      instructions that source cannot express, torch's marks for its profiler
 ``linker``       what capture calls; never raises
 ``sessions``     the active ``prepare_debug``, and those that ended; linked code runs inside ``debug()``

@@ -16,9 +16,8 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from .graph_code import GraphCode, same_graph
-from .identical import identical_code, named_like, nested_codes, qualified_name
-from .releases import numbers, running_graph
+from .graph_code import GraphCode, identical_code, named_like, nested_codes, qualified_name, same_graph
+from .lifetimes import numbers, running_graph
 
 _assigning = threading.Lock()
 

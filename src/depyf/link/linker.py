@@ -171,9 +171,9 @@ class Linker:
     @staticmethod
     def can_wait() -> bool:
         """Return whether this torch takes linked code of functions that it has compiled."""
-        from ..capture.torch_private import replacements
+        from ..capture.torch_private import cache_entries
 
-        return replacements.can_replace()
+        return cache_entries.can_replace()
 
     def link_graphs(self) -> None:
         """Link the graphs that wait for it, if they are alive and their files exist."""

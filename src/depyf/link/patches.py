@@ -18,8 +18,8 @@ from ..bytecode.instructions import Instruction, decode
 from ..bytecode.versions import table
 from ..decompiler.constants import CellOf
 from ..decompiler.dynamo.global_names import GRAPH_PREFIX, PROFILER_FLAGS, PROFILER_MARKERS, module_of_import
-from ..decompiler.trees import nodes_of
-from .identical import nested_codes
+from ..decompiler.nodes import nodes_of
+from .graph_code import nested_codes
 
 _OPERATIONS = {ast.Invert: "UNARY_INVERT", ast.USub: "UNARY_NEGATIVE"}
 

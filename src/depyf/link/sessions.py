@@ -180,9 +180,9 @@ def run_when_debugging(
         make: makes the linked code.
         gone: called when the version is deleted.
     """
-    from ..capture.torch_private import replacements
+    from ..capture.torch_private import cache_entries
 
-    if not replacements.can_replace():
+    if not cache_entries.can_replace():
         return False
     _versions[id(version)] = _Version(function, version, make)
     weakref.finalize(version, _forget, id(version), gone).atexit = False
@@ -222,9 +222,9 @@ def linked_code_runs() -> Iterator[dict[CodeType, str]]:
 
 
 def _replace() -> tuple[Callable[[], None], dict[CodeType, str]]:
-    from ..capture.torch_private import replacements
+    from ..capture.torch_private import cache_entries
 
-    if not replacements.can_replace():
+    if not cache_entries.can_replace():
         return (lambda: None), {}
     functions: dict[int, CodeType] = {}
     for each in list(_versions.values()):
@@ -236,4 +236,4 @@ def _replace() -> tuple[Callable[[], None], dict[CodeType, str]]:
         known = _versions.get(id(version))
         return known.linked() if known is not None and known.version() is version else None
 
-    return replacements.replace_versions(functions.values(), linked)
+    return cache_entries.replace_versions(functions.values(), linked)

@@ -23,9 +23,9 @@ from ..bytecode.linetable import relocate
 from ..decompiler import Fidelity
 from ..decompiler.constants import constant_values
 from ..decompiler.dynamo.global_names import CONSTANT_PREFIX
+from ..decompiler.nodes import copied, nodes_of
 from ..decompiler.proof.parts import first_mismatch
-from ..decompiler.trees import copied, nodes_of
-from .identical import global_names, named_like, nested_codes
+from .graph_code import global_names, named_like, nested_codes
 from .lifetimes import free_unused
 from .patches import CannotPatch, add_marks, flag_modules, with_constants, with_moves
 

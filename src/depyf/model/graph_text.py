@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..decompiler.trees import dotted_name
+from ..decompiler.nodes import dotted_name
 from ..records.model import SourceLocation
 from ..torch_text.wrapping import NOT_PYTHON, items, top_level
 from .graph import DTYPES, AotValue, Graph, Input, Node, TensorType

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping
 
 from .. import budgets
-from ..finishing.recorded import read_records
+from ..finishing.frames import read_records
 from ..reading import contents
 from ..records import store
 from ..records.model import Capture

@@ -15,8 +15,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ..model.graph import Graph, Node, argument_index, is_gradient
-from ..model.operations import plain_name
+from ..model.graph import Graph, Node, argument_index, is_gradient, plain_name
 from .branches import Pieces, Possible, possible_pieces
 from .decompositions import BACKWARD, FORWARD
 

@@ -17,8 +17,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ..model.graph import Graph, Node, is_gradient
-from ..model.operations import VIEWS, is_in_place, last_name
+from ..model.graph import VIEWS, Graph, Node, is_gradient, is_in_place, last_name
 
 #: Operations that give their value in another shape or type.
 _MOVING = VIEWS | frozenset("to float half bfloat16 double type type_as contiguous clone flatten view_as chunk".split())

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ..model.graph import Graph, Node, is_gradient
 from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
-from ..records.stages import AROUND
+from ..records.naming import AROUND
 from .alignment import UNKNOWN, CapturedRuns, align
 from .cached_lines import relocated
 from .kernel_mapping import graph_kernels

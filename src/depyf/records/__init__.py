@@ -2,8 +2,8 @@
 
     GraphStage("Captured_Graph", 0, "class GraphModule ...")             model.py
     {"record":"stage","graph":"__compiled_fn_1","stage":{...}}           store.py: a record as a line, and back
-    appended while the program runs, read back by its place              log.py
-    "__compiled_fn_1.Captured_Graph.0.py"                                naming.py: the files that records name
+    appended while the program runs, read back by its place              store.py
+    "__compiled_fn_1.Captured_Graph.0.py"                                naming.py: files that records name; stages
     {"record":"schema",...}  {"record":"end"}                            run_directory.py: other lines
     dump/rank_0/                                                         run_directory.py: the folder of this run
 

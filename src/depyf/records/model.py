@@ -613,7 +613,7 @@ class Capture:
     functions: tuple[CompiledFunction, ...] = ()
     graphs: tuple[CompiledGraph, ...] = ()
     notes: tuple[str, ...] = ()
-    # the versions, the command and the date (:mod:`depyf.records.environment`)
+    # the versions, the command and the date (:mod:`depyf.records.run_directory`)
     environment: dict[str, str] = field(default_factory=dict)
     compilations: tuple[Compilation, ...] = ()
     sources: tuple[SourceFile, ...] = ()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..records import stages
+from ..records import naming
 from ..records.model import (
     CacheLookup,
     Compilation,
@@ -64,8 +64,8 @@ _REPEATED_ARTIFACTS = (
     "torch_version", "_functorch.config", "dynamo_error", "_side_effects", "_ORIGINAL_BYTECODE", "_MODIFIED_BYTECODE",
     "_code_state", "_provenance_tracking_node_mappings", "_provenance_tracking_kernel_stack_traces")
 #: All kinds that are read, with those that the graphs of stages and the guards are in.
-_KNOWN = EVENTS | OBJECTS | REPEATED | stages.EVENTS.keys() | {"dynamo_cpp_guards_str", "graph_dump"}
-_KNOWN_ARTIFACTS = ARTIFACTS | WITHOUT_PAYLOAD | stages.ARTIFACTS.keys() | stages.ALSO_SHOWN
+_KNOWN = EVENTS | OBJECTS | REPEATED | naming.EVENTS.keys() | {"dynamo_cpp_guards_str", "graph_dump"}
+_KNOWN_ARTIFACTS = ARTIFACTS | WITHOUT_PAYLOAD | naming.ARTIFACTS.keys() | naming.ALSO_SHOWN
 #: Fields that every event may have, beside the one that names its kind.
 _GENERAL = frozenset({
     "rank", "frame_id", "frame_compile_id", "attempt", "compile_id", "compiled_autograd_id", "has_payload", "stack",
@@ -125,7 +125,7 @@ def is_known(kind: str, artifact: str = "") -> bool:
     """
     if kind != "artifact":
         return not kind or kind in _KNOWN
-    return artifact in _KNOWN_ARTIFACTS or stages.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
+    return artifact in _KNOWN_ARTIFACTS or naming.may_be_internal(artifact) or artifact.endswith(_REPEATED_ARTIFACTS)
 
 
 def unread_event(
@@ -145,7 +145,7 @@ def unread_note(events: Iterable[UnreadEvent]) -> str:
 
 
 class Spill(Protocol):
-    """A file of complete records (:class:`depyf.records.log.RecordLog`)."""
+    """A file of complete records (:class:`depyf.records.store.RecordLog`)."""
 
     def append(self, record: Any) -> Any:
         """Write a record, and return its place."""

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..decompiler.trees import dotted_name
+from ..decompiler.nodes import dotted_name
 
 _SOURCES = re.compile(r"#\s*(?:Topologically Sorted|Unsorted) Source Nodes: \[(?P<nodes>.*?)\], "
                       r"Original ATen: \[(?P<aten>.*?)\]")

@@ -1,8 +1,13 @@
-"""Syntax trees of expressions in torch's texts; conditions as sympy prints them, with Python's operators."""
+"""Syntax trees of expressions in torch's texts: conditions as sympy prints them, subscripts as people write them."""
 
 from __future__ import annotations
 
 import ast
+import functools
+import re
+from typing import TypeVar
+
+from ..decompiler.nodes import nodes_of
 
 
 def parsed_expression(text: str) -> ast.expr | None:
@@ -38,3 +43,78 @@ def as_python(condition: str) -> str:
     """Return ``s2 % 2 != 0`` for ``Ne(PythonMod(s2, 2), 0)``, ``8 * (s0 // 2) <= 9`` for ``8*((s0//2)) <= 9``."""
     node = parsed_expression(condition)
     return condition if node is None else ast.unparse(_AsPython().visit(node))
+
+
+# --- subscripts of a graph ---------------------------------------------------------------------------
+# Torch prints a slice by its ``repr``. :func:`as_printed` is the exact way back: what runs calls ``slice`` as torch's
+# code does.
+_Tree = TypeVar("_Tree", bound=ast.AST)
+#: A statement that takes a part of a value.
+_SUBSCRIPT = re.compile(r'(?P<before>[A-Za-z_]\w*(?:: "\w+(?:\[[\w, ]*\])*\w*")? = [A-Za-z_]\w*)'
+                        r'(?P<subscript>\[[\w, ()-]+\])')
+
+
+def with_slices(code: str) -> str:
+    """Return a statement of torch's print with ``a:b`` for ``slice(a, b, None)`` and ``...`` for ``Ellipsis``."""
+    if "slice(" not in code and "Ellipsis" not in code or not code.isascii():
+        return code
+    match = _SUBSCRIPT.fullmatch(code)
+    if match is not None:  # (layers share their subscripts)
+        return match["before"] + _with_slices("x" + match["subscript"])[1:]
+    return _with_slices(code)
+
+
+@functools.lru_cache(1024)
+def _with_slices(code: str) -> str:
+    try:
+        tree = ast.parse(code)
+        written = code
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Subscript):
+                old = ast.get_source_segment(code, node.slice) or ""
+                new = _subscript(node.slice, code)
+                written = written.replace(f"[{old}]", f"[{new}]")
+        same = ast.dump(as_printed(ast.parse(written))) == ast.dump(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return code
+    return written if same else code
+
+
+def _subscript(node: ast.expr, code: str) -> str:
+    if isinstance(node, ast.Tuple) and len(node.elts) > 1:
+        return ", ".join(_item(item, code) for item in node.elts)
+    return _item(node, code)
+
+
+def _item(node: ast.expr, code: str) -> str:
+    text = ast.get_source_segment(code, node) or ""
+    match node:
+        case ast.Name("Ellipsis"):
+            return "..."
+        case ast.Call(ast.Name("slice"), [_, _, _] as parts, []):
+            first, last, step = ("" if isinstance(part, ast.Constant) and part.value is None
+                                 else ast.get_source_segment(code, part) for part in parts)
+            return f"{first}:{last}" + f":{step}" * bool(step)
+    return text
+
+
+def as_printed(tree: _Tree) -> _Tree:
+    """Change a tree to have ``slice(a, b, None)`` for ``a:b`` and ``Ellipsis`` for ``...`` in subscripts; return it."""
+    for node in nodes_of(tree):
+        if isinstance(node, ast.Subscript):
+            if isinstance(node.slice, ast.Tuple):
+                node.slice.elts = [_printed(item) for item in node.slice.elts]
+            else:
+                node.slice = _printed(node.slice)
+    return tree
+
+
+def _printed(node: ast.expr) -> ast.expr:
+    result = node
+    if isinstance(node, ast.Slice):
+        result = ast.Call(ast.Name("slice", ast.Load()), [
+            part or ast.copy_location(ast.Constant(None), node) for part in (node.lower, node.upper, node.step)], [])
+        ast.copy_location(result.func, node)
+    elif isinstance(node, ast.Constant) and node.value is ...:
+        result = ast.Name("Ellipsis", ast.Load())
+    return ast.copy_location(result, node)

@@ -17,9 +17,9 @@ from ..advice.recompiles import PRESENCE, Facts, setters_of
 from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.global_names import SYMBOL
 from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
 from .fixed_symbols import fixed_symbols
 from .inductor_ranges import holds_at

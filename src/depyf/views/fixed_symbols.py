@@ -11,8 +11,8 @@ import ast
 from dataclasses import replace
 
 from ..records.model import Compilation, SymbolDecision
+from ..torch_text.global_names import SYMBOL
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.size_names import SYMBOL
 from ..torch_text.user_expressions import sources_in_words
 from .dump.guards.versions import Version
 

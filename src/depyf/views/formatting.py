@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
 from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
-from ..records.stages import ADJECTIVES, direction
+from ..records.naming import ADJECTIVES, direction
 from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
 from .markdown import code, count
 

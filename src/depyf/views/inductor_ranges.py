@@ -16,10 +16,10 @@ from dataclasses import replace
 
 from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
+from ..torch_text.global_names import SYMBOL, bound_of_symbol
 from ..torch_text.guard_failures import number
 from ..torch_text.libraries import is_from_cache, is_of_backend
 from ..torch_text.parsed import as_python, parsed_expression
-from ..torch_text.size_names import SYMBOL, bound_of_symbol
 from .changes import in_words
 from .formatting import file_in_torch, place_in_torch
 

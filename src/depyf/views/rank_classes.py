@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import budgets
-from ..finishing.recorded import read_records
+from ..finishing.frames import read_records
 from ..reading import lines
 from ..records import store
 from ..records.model import Capture, CompileId, GraphStage, Guard, Kernel

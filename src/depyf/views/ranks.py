@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..finishing.recorded import read_records
+from ..finishing.frames import read_records
 from ..records import store
 from ..records.model import Capture
 from ..records.run_directory import RANK, rank_folders

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any, Literal, Protocol
 
-from ..link.identical import named_like, nested_codes
-from ..link.releases import node_groups
+from ..link.graph_code import named_like, nested_codes
+from ..link.lifetimes import node_groups
 
 #: Local variable with the observation of the call.
 LOCAL = "__depyf_watch__"
@@ -177,7 +177,7 @@ def _at_line(statement: ast.stmt, line: int) -> ast.stmt:
 # A *step* is such a line, with its reads and writes. Only the form of torch's texts is used here:
 #
 # * of a graph, a statement computes one node, then values are released (``x = None``, see
-#   :mod:`depyf.link.releases`). In-place operations are ``x += 1`` and ``x[0] = 2``, followed by ``y = x``;
+#   :mod:`depyf.link.lifetimes`). In-place operations are ``x += 1`` and ``x[0] = 2``, followed by ``y = x``;
 # * in ``call`` of a generated module, buffers are allocated (their memory holds anything), kernels write to them, and
 #   library calls write to ``out=`` or give a result.
 #: ``"input"``: the line binds an argument, or an attribute of the module; ``"empty"``: uninitialized memory;

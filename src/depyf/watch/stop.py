@@ -19,10 +19,10 @@ import torch
 
 from ..capture.torch_private.quiet import holds_data, inner_tensors, version, without_side_effects
 from ..harmless import say
+from ..link.lifetimes import release_values
 from ..link.linker import LinkedFunction
-from ..link.releases import release_values
 from ..link.sessions import DebugSession
-from ..records.stages import graph_name
+from ..records.naming import graph_name
 from ..torch_text.generated import read_module
 from .origins import Origin, Origins, UserLine
 from .probe import CannotWatch, Group, Observation, Step, find_function, graph_steps, kernel_steps, observe

@@ -4,11 +4,9 @@ An instruction, with the stack before it, becomes operations of the one set that
 
     3.10: CALL_METHOD 2;  3.11: PRECALL 2, CALL 2;  3.13: CALL 2    ->    CALL (2, ())
 
-:mod:`.simple`      instructions that are one operation, as data
-:mod:`.common`      functions that versions share
+:mod:`.common`      instructions that are one operation, as data; functions that versions share
 :mod:`.blocks`      3.10 and before: block stack, handlers of six values (3.7 and 3.8 come as 3.9: ``unfold.py``)
-:mod:`.modern`      3.11 and later: NULLs, SEND loops
-:mod:`.since_3_14`  changes of 3.14
+:mod:`.modern`      3.11 and later: NULLs, SEND loops; changes of 3.14
 """
 
 from __future__ import annotations
@@ -16,9 +14,20 @@ from __future__ import annotations
 from functools import cache
 
 from ..versions import table
-from . import blocks, common, modern, since_3_14
-from .common import always, applies, several, suspends
-from .simple import EVERYWHERE, LOCALS, NAMES, OPERATOR_INSTRUCTIONS, Rule, Rules, one
+from . import blocks, common, modern
+from .common import (
+    EVERYWHERE,
+    LOCALS,
+    NAMES,
+    OPERATOR_INSTRUCTIONS,
+    Rule,
+    Rules,
+    always,
+    applies,
+    one,
+    several,
+    suspends,
+)
 
 #: Conditional jumps from 3.11 on, by what they test the value on top for.
 _BRANCHES: Rules = {
@@ -179,12 +188,12 @@ _V3_14: Rules = {
     "NOT_TAKEN": common.nothing,
     "POP_ITER": common.pop_top,
     "LOAD_SMALL_INT": applies("CONST"),
-    "LOAD_COMMON_CONSTANT": since_3_14.load_common_constant,
+    "LOAD_COMMON_CONSTANT": modern.load_common_constant,
     "LOAD_FAST_BORROW": common.load_fast,
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": modern.load_fast_load_fast,
-    "BINARY_OP": since_3_14.binary_op,
-    "COPY": since_3_14.copy,
-    "CALL_FUNCTION_EX": since_3_14.call_function_ex,
+    "BINARY_OP": modern.binary_op,
+    "COPY": modern.copy,
+    "CALL_FUNCTION_EX": modern.call_function_ex_3_14,
     "BUILD_INTERPOLATION": applies("BUILD_INTERPOLATION", lambda n: (common.CONVERSIONS[n >> 2], bool(n & 1))),
     "BUILD_TEMPLATE": one("BUILD_TEMPLATE"),
 }

@@ -1,4 +1,4 @@
-"""3.11 and later: calls with ``NULL``, ``SEND`` loops, exception tables."""
+"""3.11 and later: calls with ``NULL``, ``SEND`` loops, exception tables; the changes of 3.14."""
 
 from __future__ import annotations
 
@@ -162,3 +162,203 @@ def async_gen_wrap(t: Translator, i: Instruction) -> None:
 
 
 # --- exceptions ------------------------------------------------------------------------------------
+
+
+# --- changes of 3.14 ---------------------------------------------------------------------------------
+#: What ``LOAD_COMMON_CONSTANT`` loads.
+COMMON_CONSTANTS = ("AssertionError", "NotImplementedError", "tuple", "all", "any")
+#: ``BINARY_OP``'s number for a subscript.
+_SUBSCRIPT = 26
+#: The methods of ``LOAD_SPECIAL``.
+_ENTER, _EXIT, _AENTER, _AEXIT = range(4)
+
+
+def load_common_constant(t: Translator, i: Instruction) -> None:
+    """Push one of the built-in objects that the interpreter numbers."""
+    name = COMMON_CONSTANTS[i.arg]
+    if name == "AssertionError":
+        t.apply("LOAD_ASSERTION_ERROR")
+    else:
+        t.apply("LOAD_COMMON_CONSTANT", name)
+
+
+def binary_op(t: Translator, i: Instruction) -> None:
+    """Apply an operator, or subscript."""
+    if i.arg != _SUBSCRIPT:
+        return common.binary_op(t, i)
+    t.apply("GETITEM")
+
+
+def call_function_ex_3_14(t: Translator, i: Instruction) -> None:
+    """Call with ``*`` and perhaps ``**``: the mapping of keywords, or a NULL in its place, is always there."""
+    has_keywords = bool(t.stack.pop())
+    t.pop(1)
+    if callable_slots(t):
+        raise t.unsupported("no NULL beside the callable")
+    t.emit("CALL_EX", has_keywords)
+    t.stack.append(1)
+
+
+# --- with ------------------------------------------------------------------------------------------
+def copy(t: Translator, i: Instruction) -> None:
+    """Also the start of what earlier versions do in one instruction."""
+    if i.arg == 1 and t.peek(1) == "LOAD_SPECIAL":
+        enter_context(t)
+    elif i.arg == 1 and t.peek(1) == "LOAD_COMMON_CONSTANT" and (there := ordinary_call(t)) >= 0:
+        t.next = there
+    else:
+        common.copy(t, i)
+
+
+def enter_context(t: Translator) -> None:
+    """``COPY 1; LOAD_SPECIAL exit; SWAP 2; SWAP 3; LOAD_SPECIAL enter; CALL 0``: one operation.
+
+    The exit stays as a method beside its object (or a NULL), which is one value for us.
+    """
+    steps = [(x.opname, x.arg) for x in t.instructions[t.at + 1 : t.at + 6]]
+    method = t.instructions[t.at + 1].arg
+    enter, kind = {_EXIT: (_ENTER, "BEFORE_WITH"), _AEXIT: (_AENTER, "BEFORE_ASYNC_WITH")}.get(method, (-1, ""))
+    if steps != [("LOAD_SPECIAL", method), ("SWAP", 2), ("SWAP", 3), ("LOAD_SPECIAL", enter), ("CALL", 0)]:
+        raise t.unsupported("special methods are not used as a with statement does")
+    t.pop(1)
+    t.emit(kind)
+    t.stack += (1, 0, 1)
+    t.next = t.at + 6
+
+
+# --- any(...), all(...), tuple(...) of a generator expression ---------------------------------------
+def ordinary_call(t: Translator) -> int:
+    """Return where the ordinary call starts, if 3.14 has also written it as a loop that starts here; or -1.
+
+    ``any(x for x in y)`` is compiled twice: when the name ``any`` is the built-in function, a loop over the
+    generator stands in for it, else it is called. Both do the same, and that they do is checked here; so the
+    program has only the call.
+    """
+    start = t.at + 1
+    tests = t.instructions[start + 1 : start + 5]
+    if [x.opname for x in tests] != ["IS_OP", "POP_JUMP_IF_FALSE", "NOT_TAKEN", "POP_TOP"] or tests[0].arg:
+        return -1
+    function = COMMON_CONSTANTS[t.instructions[start].arg]
+    call = tests[1].target
+    arms = _Arms(t)
+    fast, slow = start + 5, call + 1
+    if t.instructions[call].opname != "PUSH_NULL" or function not in ("tuple", "all", "any"):
+        return -1
+    if function == "tuple":
+        if (t.instructions[fast].opname, t.instructions[fast].arg) != ("BUILD_LIST", 0):
+            return -1
+        fast += 1
+    met = arms.agree(fast, slow, "FOR_ITER", "CALL")
+    if len(met) != 1:
+        return -1
+    loop, called = met[0]
+    if t.instructions[called].arg != 1:
+        return -1
+    ends = arms.tuple_loop(loop) if function == "tuple" else arms.search_loop(loop, function == "any")
+    if not ends or any(arms.agree(end, called + 1) for end in ends):
+        return -1
+    return call
+
+
+class _Arms:
+    """Comparison of two stretches of one code object, instruction by instruction."""
+
+    #: How far from what is compared the two may be apart: copies of a block after both are short.
+    LIMIT = 4000
+
+    def __init__(self, t: Translator) -> None:
+        self.t = t
+        self.instructions = t.instructions
+
+    def follow_jumps(self, index: int) -> int:
+        """Return the instruction that control reaches from ``index`` without doing anything."""
+        for _ in range(100):
+            name = self.instructions[index].opname
+            if name in ("NOP", "NOT_TAKEN"):
+                index += 1
+            elif name in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
+                index = self.instructions[index].target
+            else:
+                break
+        return index
+
+    def agree(self, left: int, right: int, until_left: str = "", until_right: str = "") -> list[tuple[int, int]]:
+        """Return the pairs at which the stretches from ``left`` and ``right`` on stop agreeing; empty if they never do.
+
+        They may where ``left`` is at an ``until_left`` and ``right`` at an ``until_right``.
+
+        A pair ``(-1, -1)`` says that they differ elsewhere.
+        """
+        stops: list[tuple[int, int]] = []
+        pending = [(left, right)]
+        seen = set()
+        while pending:
+            i, j = (self.follow_jumps(x) for x in pending.pop())
+            if i == j or (i, j) in seen:
+                continue
+            seen.add((i, j))
+            a, b = self.instructions[i], self.instructions[j]
+            same = _plain(a.opname) == _plain(b.opname) and (a.target >= 0 or a.arg == b.arg)
+            if not same:
+                if a.opname == until_left and b.opname == until_right:
+                    stops.append((i, j))
+                    continue
+                return [(-1, -1)]
+            if len(seen) > self.LIMIT or not self.same_handlers(i, j, pending):
+                return [(-1, -1)]
+            if a.target >= 0:
+                pending.append((a.target, b.target))
+            if a.opname not in ("RETURN_VALUE", "RERAISE", "RAISE_VARARGS"):
+                pending.append((i + 1, j + 1))
+        return stops
+
+    def same_handlers(self, i: int, j: int, pending: list[tuple[int, int]]) -> bool:
+        """Return whether handlers cover both or none; their code is compared too."""
+        first, second = self.t.entry_of(i), self.t.entry_of(j)
+        if first is None or second is None:
+            return first is second
+        pending.append((first[0], second[0]))
+        return first[2] == second[2]
+
+    def expect(self, index: int, *names: str) -> int:
+        """Return the instruction behind those of the given names; -1 if others stand there."""
+        for name in names:
+            index = self.follow_jumps(index)
+            if index < 0 or self.instructions[index].opname != name:
+                return -1
+            index += 1
+        return index
+
+    def search_loop(self, loop: int, wanted: bool) -> list[int]:
+        """``for x in it: if bool(x) is wanted: <wanted>``, ``else: <not wanted>``: where both go on."""
+        test = self.expect(loop + 1, "TO_BOOL")
+        if test < 0:
+            return []
+        branch = self.instructions[self.follow_jumps(test)]
+        arms = {"POP_JUMP_IF_TRUE": (branch.target, test + 1), "POP_JUMP_IF_FALSE": (test + 1, branch.target)}
+        if branch.opname not in arms:
+            return []
+        true, false = arms[branch.opname]
+        matching, other = (true, false) if wanted else (false, true)
+        if self.follow_jumps(other) != loop:
+            return []
+        inside = self.constant(self.expect(matching, "POP_ITER"), wanted)
+        after = self.constant(self.expect(self.instructions[loop].target, "END_FOR", "POP_ITER"), not wanted)
+        return [inside, after] if inside >= 0 and after >= 0 else []
+
+    def constant(self, index: int, value: bool) -> int:
+        after = self.expect(index, "LOAD_CONST") if index >= 0 else -1
+        return after if after >= 0 and self.t.consts[self.instructions[after - 1].arg] is value else -1
+
+    def tuple_loop(self, loop: int) -> list[int]:
+        back = self.expect(loop + 1, "LIST_APPEND")
+        if back < 0 or self.instructions[back - 1].arg != 2 or self.follow_jumps(back) != loop:
+            return []
+        after = self.expect(self.instructions[loop].target, "END_FOR", "POP_ITER", "CALL_INTRINSIC_1")
+        if after < 0 or common.INTRINSICS_1[self.instructions[after - 1].arg] != "list_to_tuple":
+            return []
+        return [after]
+
+
+def _plain(name: str) -> str:
+    return name.replace("_BORROW", "")

@@ -1,4 +1,4 @@
-"""Cache entries of a code object, and torch's own check of their guards.
+"""Cache entries of a code object, torch's own check of their guards, and other code in their place.
 
 A call's values are the local variables of its frame when it begins, captured ones included, by name: parameters bound
 to arguments (``{'x': x, 's': 4.0}``). Nothing here runs, compiles or counts anything.
@@ -6,15 +6,16 @@ to arguments (``{'x': x, 's': 4.0}``). Nothing here runs, compiles or counts any
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..static_lookup import closure_values
+from ..object_facts import closure_values
 from . import private_api
 from .compiled_callables import given_to_compile, inner_backend
-from .dropped_guards import unobserved
+from .guards import unobserved
+from .hooks import Undo
 
 #: The region of those that were compiled without ``isolate_recompiles``.
 COMMON_REGION = -1
@@ -218,3 +219,64 @@ def same_backend(one: Any, other: Any) -> bool:
         return type(one) is type(other) and bool(one == other)
     except Exception:
         return False
+
+
+# --- other code in place of compiled versions --------------------------------------------------------
+# Torch looks among its precompiled versions, with guards of their own, before its cache. A version of the cache is
+# added there, with the same guards and other code, and removed afterwards. The cache stays as it is.
+def can_replace() -> bool:
+    """Return whether this torch has precompiled versions."""
+    return all(api.present() for api in (
+        private_api.ADD_VERSION, private_api.ADDED_VERSIONS, private_api.REMOVE_VERSIONS, private_api.CACHE_ENTRIES,
+        private_api.CACHE_ENTRY))
+
+
+def replace_versions(
+    functions: Iterable[CodeType], replacement: Callable[[CodeType], CodeType | None]
+) -> tuple[Undo, dict[CodeType, str]]:
+    """Run other code in place of the compiled versions of functions, in the same order.
+
+    Args:
+        functions: their original code.
+        replacement: returns the code to run for a version's code; ``None`` leaves that.
+
+    Returns:
+        What undoes all of it, and the functions that were left as they are, with the reason: their versions belong to
+        several backends, which precompiled versions do not distinguish, or may do so.
+    """
+    add, remove = private_api.ADD_VERSION.get(), private_api.REMOVE_VERSIONS.get()
+    replaced: list[CodeType] = []
+    left: dict[CodeType, str] = {}
+
+    def undo() -> None:
+        for function in replaced:
+            remove(function)
+
+    for function in functions:
+        versions = cache_entries(function)
+        codes = [replacement(version.code) for version in versions]
+        if not any(codes) or private_api.ADDED_VERSIONS.get()(function):
+            continue
+        if why := _several_backends(versions):
+            left[function] = why
+            continue
+        replaced.append(function)
+        try:
+            for version, code in zip(versions, codes):
+                add(function, version.guard_manager, code or version.code)
+        except BaseException:
+            undo()
+            raise
+    return undo, left
+
+
+def _several_backends(versions: list[Any]) -> str:
+    """Return why calls with one backend, or of one region, look at some of these versions only; ``""``: at all."""
+    try:
+        first, *others = map(backend_of, versions)
+    except private_api.MissingPrivateApi:
+        return "may have been compiled for several backends, which this torch does not tell"
+    regions = {getattr(version, "isolate_recompiles_id", None) for version in versions}
+    if len(regions) > 1 or not all(same_backend(first, other) for other in others):
+        return "was compiled for several backends"
+    return ""

@@ -1,17 +1,18 @@
-"""What ``torch.compile`` returns, what it got, and each call of it before it runs."""
+"""What ``torch.compile`` returns, the arguments that it got, and each call of a compiled function before it runs."""
 
 from __future__ import annotations
 
+import keyword
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from types import FrameType
+from types import BuiltinFunctionType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
 from ...records.model import SourceLocation
 from . import hooks, private_api
-from .shared import Undo
-from .stack import frames
+from .current_compilation import frames
+from .hooks import Undo
 
 
 def backend_name(compiler: Any) -> str:
@@ -103,3 +104,116 @@ def outermost_call(frame: FrameType) -> CompiledCall | None:
     place = next((SourceLocation(each.f_code.co_filename, each.f_lineno or 0, each.f_code.co_name)
                   for each in frames(wrapper) if not f"{each.f_globals.get('__name__')}.".startswith("torch.")), None)
     return CompiledCall(values["fn"], values["args"], values["kwargs"], values["self"], place)
+
+
+# --- arguments of ``torch.compile`` besides the backend ----------------------------------------------
+#: Types of which a value is shown as it is.
+_PLAIN = (bool, int, float, str, type(None))
+#: Objects that are shown by their own name: reading it runs nothing of the program's.
+_NAMED = (type, FunctionType, BuiltinFunctionType)
+#: Characters of a text, items of a value, and values in one another that are shown; ``...`` for the rest.
+_LONGEST, _MOST, _DEEPEST = 300, 30, 3
+#: Bits of a whole number that is shown. (Python refuses to write very long ones.)
+_WIDEST = 1000
+
+
+def of_compilation(backend: Any, fullgraph: Any, hooks: Any) -> dict[str, str] | None:
+    """Return the arguments of ``torch.compile`` that are not at their default, as Python.
+
+    What is no plain value is a bare name there. ``None`` where they are not known: it was not ``torch.compile`` that
+    made the backend, or this torch has them elsewhere.
+
+    Args:
+        backend: what Dynamo passes graphs to, with ``mode``, ``options`` and ``dynamic`` of ``torch.compile``.
+        fullgraph: whether a graph break is an error.
+        hooks: what Dynamo calls while it compiles: ``torch.compile`` moves the filter of guards there.
+    """
+    given = next(filter(None, map(_given, wrapped_backends(backend))), None)
+    if given is None:
+        return None
+    mode, options, dynamic = given
+    guard_filter = getattr(hooks, private_api.GUARD_FILTER.key, None)
+    if guard_filter is not None:
+        options = {**options, private_api.GUARD_FILTER.key: guard_filter}
+    elif hooks is not None and not hasattr(hooks, private_api.GUARD_FILTER.key) \
+            and private_api.GUARD_FILTER_OPTION.as_expected():
+        return None  # it is elsewhere (torch.compile of 2.6 takes no such option)
+    plain = {"mode": mode, "dynamic": dynamic, "fullgraph": fullgraph or None}
+    shown = {name: _shown(value) for name, value in plain.items() if value is not None}
+    # (Each option by itself: what is long is cut.)
+    pairs = ", ".join(f"{_shown(name)}: {_shown(value)}" for name, value in options.items())
+    return shown | ({"options": "{" + pairs + "}"} if options else {})
+
+
+def _given(backend: Any) -> tuple[Any, dict[str, Any], Any] | None:
+    """Return mode, options and dynamic, where ``torch.compile`` made a backend; else ``None``."""
+    if type(backend) is private_api.COMPILE_INDUCTOR.get_or(None):
+        config = dict(backend.config)
+        # (A mode is a set of options, and torch has only these.)
+        modes = private_api.INDUCTOR_MODES.get_or(lambda *_: {})(None, backend.dynamic) if config else {}
+        mode = next((name for name, options in modes.items() if options == config), None)
+        return mode, {} if mode else config, backend.dynamic
+    if type(backend) is private_api.COMPILE_BACKEND.get_or(None):
+        options = backend.kwargs.get("options")
+        # (By type, and without what a class of the program's does instead.)
+        given = dict.copy(options) if issubclass(type(options), dict) else {}
+        return backend.kwargs.get("mode"), given, backend.dynamic
+    return None
+
+
+def _shown(value: Any, depth: int = 0) -> str:
+    """Return a value as Python; for what is no plain value a name, as its ``repr`` is the program's code."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return _plain(value)
+    if kind not in (dict, list, tuple) or depth > _DEEPEST:
+        return _name(value)
+    cut = ["..."] * (len(value) > _MOST)
+    if kind is dict:
+        pairs = [f"{_shown(key, depth + 1)}: {_shown(each, depth + 1)}" for key, each in islice(value.items(), _MOST)]
+        return "{" + ", ".join([*pairs, *(f"{each}: {each}" for each in cut)]) + "}"
+    inner = ", ".join([*(_shown(each, depth + 1) for each in islice(value, _MOST)), *cut])
+    return f"[{inner}]" if kind is list else f"({inner}{',' * (len(value) == 1)})"
+
+
+def _plain(value: Any) -> str:
+    if type(value) is str and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]!r} + ..."
+    return "int" if type(value) is int and value.bit_length() > _WIDEST else repr(value)
+
+
+def _name(value: Any) -> str:
+    """Return the name of a function or class; of anything else that of its type, as a class of its own may run code."""
+    name = value.__name__ if type(value) in _NAMED else type.__dict__["__name__"].__get__(type(value))
+    if type(name) is str and name.isidentifier() and not keyword.iskeyword(name):
+        return name
+    return "function" if type(value) is FunctionType else "object"
+
+
+# --- settings of torch -------------------------------------------------------------------------------
+def draws_numpy_from_torch() -> bool:
+    """Return whether compiled code takes torch's random numbers where the program asks NumPy for some."""
+    return not private_api.NUMPY_RANDOM.get_or(True)
+
+
+def draws_as_eager() -> bool:
+    """Return whether Inductor's code draws the random numbers that eager Python draws."""
+    return bool(getattr(private_api.INDUCTOR_SETTINGS.get_or(None), "fallback_random", False))
+
+
+def options_of_inductor() -> list[str]:
+    """Return the options of ``torch._inductor.config`` that are not at their default: ``["max_autotune = True"]``.
+
+    (Torch lists each that was ever set, also those that it set back.)
+    """
+    lines = private_api.CHANGED_OPTIONS.get_or(str)().splitlines()
+    options = [line.removeprefix(private_api.CHANGED_OPTIONS.module + ".") for line in lines]
+    return [option for option in options if not _is_default(*option.partition(" = ")[::2])]
+
+
+def _is_default(name: str, value: str) -> bool:
+    """Return whether an option has its default value; false where that is not known."""
+    try:
+        return repr(private_api.INDUCTOR_OPTIONS.get()[name].default) == value
+    except (private_api.MissingPrivateApi, AttributeError, LookupError, TypeError):
+        return False

@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from itertools import takewhile
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from . import private_api
-from .stack import frame_of, frames, variables_of
+
+
+# --- frames of torch's functions on the stack of this thread -----------------------------------------
+def frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and those that called it, innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def frame_of(api: private_api.PrivateApi) -> FrameType | None:
+    """Return the innermost frame of a function of torch's; ``None`` where it is not on the stack."""
+    try:
+        module, function = api.module, api.attribute
+    except private_api.MissingPrivateApi:
+        return None
+    return next((frame for frame in frames(sys._getframe()) if frame.f_code.co_name == function
+                 and frame.f_globals.get("__name__") == module), None)
+
+
+def variables_of(api: private_api.PrivateApi) -> Mapping[str, Any]:
+    """Return the arguments and variables of a function of torch's on the stack; nothing where it is not there."""
+    frame = frame_of(api)
+    return frame.f_locals if frame is not None else {}
 
 
 def compile_id() -> tuple[int, int, int] | None:
@@ -64,7 +87,7 @@ def arguments() -> dict[str, str] | None:
     known, names = variables_of(private_api.COMPILE_ARGUMENTS), private_api.COMPILE_ARGUMENTS.key.split(", ")
     if any(name not in known for name in names):
         return None
-    from .compile_arguments import of_compilation
+    from .compiled_callables import of_compilation
 
     return of_compilation(*(known[name] for name in names))
 

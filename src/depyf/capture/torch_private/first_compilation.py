@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..import_hook import when_imported
 from . import hooks, private_api
-from .shared import leave_traceback
+from .hooks import leave_traceback
 
 
 class Moment(NamedTuple):

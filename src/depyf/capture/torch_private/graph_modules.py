@@ -8,7 +8,7 @@ import sys
 from types import FunctionType
 from typing import Any
 
-from ..static_lookup import closure_values
+from ..object_facts import closure_values
 from . import private_api
 
 #: A graph in transformed code, without the unique ending that torch gives it since 2.7.

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
-from ..static_lookup import closure_values
+from ..object_facts import closure_values
 from . import private_api
-from .hooks import replaced
-from .shared import Undo
+from .hooks import Undo, replaced
 
 #: By what name transformed code calls a resume function.
 RESUME_NAME = re.compile(rf"{private_api.RESUME_NAME.key}(?P<offset>\d+)_(?P<number>\d+)")

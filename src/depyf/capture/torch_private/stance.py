@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any
 
 from . import private_api
-from .shared import SharedPatch, Undo, shared_patch
+from .hooks import SharedPatch, Undo, shared_patch
 
 
 @contextlib.contextmanager

@@ -15,13 +15,12 @@ from collections.abc import Mapping
 
 from ...bytecode.packed import IMPORTED
 from ..names import free_name
-from ..trees import Transformer, copied, nodes_of
+from ..nodes import Transformer, copied, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
 from .forms import NEW
 from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, UTILITIES
-from .live_paths import LivePaths, root_name
-from .members_stored import store_members
+from .live_paths import LivePaths, root_name, store_members
 from .written_out import written_out
 
 #: A constant that is a slice of numbers.

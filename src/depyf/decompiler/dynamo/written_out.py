@@ -28,13 +28,12 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from ..errors import SIMPLIFY, CannotDecompile
-from ..trees import KINDS, Transformer, copied, nodes_of
+from ..nodes import KINDS, Transformer, copied, nodes_of
 from . import forms
 from .facts import Path, is_member
 from .folding import Folded
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
-from .live_paths import LivePaths, attribute_asked, root_name
-from .members_stored import StoresWrittenOut, changes_something, stored_member
+from .live_paths import LivePaths, StoresWrittenOut, attribute_asked, changes_something, root_name, stored_member
 
 #: Dynamo's function that makes an entry in an object's dictionary.
 SET_ENTRY = "object_setattr_ignore_descriptor"

@@ -15,8 +15,7 @@ import sys
 from ...bytecode.errors import shown
 from ..errors import EMIT, CannotDecompile
 from ..names import check, checked_text
-from ..nodes import Newer, NewerAsyncFunction, NewerClass, NewerFunction, NewerName, refined
-from ..trees import nodes_of
+from ..nodes import Newer, NewerAsyncFunction, NewerClass, NewerFunction, NewerName, nodes_of, refined
 
 TEMPLATES = (3, 14)
 TYPE_PARAMETERS = (3, 12)

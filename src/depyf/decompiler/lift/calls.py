@@ -12,10 +12,9 @@ from ..names import is_name
 from ..nodes import BuildClassName, BuiltTuple, JoinedTuple, LiteralTuple, MergedDict, offset_of
 from ..rules import registrar
 from .definitions import build_class, import_star
-from .displays import has_star
+from .displays import has_star, long_f_string
 from .spelling import end_of
 from .stack import LOAD, Exit, FunctionExpr, Iter, Rule, State, is_none
-from .strings import long_f_string
 
 if TYPE_CHECKING:
     from .executor import SymbolicExecutor

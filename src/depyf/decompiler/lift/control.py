@@ -1,17 +1,23 @@
-"""Iterators, generators, handlers, ``with``."""
+"""Iterators, generators, handlers, ``with``, ``match``, and expressions with branches in them."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...bytecode import operations as o
+from ...bytecode.operations import Op
 from ..errors import LIFT, CannotDecompile
-from ..nodes import Comprehension, Literal, TemporaryName
+from ..nodes import Comprehension, FoldedBool, Literal, TemporaryName
 from ..rules import registrar
 from .definitions import annotate, finish_import
+from .operators import tested_later
+from .spelling import negate, spelled
 from .stack import (
     Augmented,
+    CaseTest,
     Caught,
     Duplicate,
     Entry,
@@ -26,11 +32,15 @@ from .stack import (
     Subject,
     Target,
     Unpack,
+    deduplicated,
     is_none,
+    same_duplicate,
 )
 
 if TYPE_CHECKING:
+    from ..undo.match_patterns import Case, Value
     from .executor import SymbolicExecutor
+
 
 RULES: dict[str, Rule] = {}
 rule = registrar(RULES)
@@ -200,3 +210,168 @@ def _(executor: SymbolicExecutor, state: State, depth: int) -> None:
 def _is_null(stack: list[Entry]) -> bool:
     """Return whether the marker of a variable that an inlined comprehension has to restore lies on top."""
     return bool(stack) and isinstance(stack[-1], Special) and stack[-1].kind == "null"
+
+
+# --- patterns of ``match`` ---------------------------------------------------------------------------
+
+
+@rule("CASE")
+def _(executor: SymbolicExecutor, state: State, case: Case) -> None:
+    if state.parameters:
+        raise CannotDecompile(LIFT, "a pattern")  # not looked at apart from its subject
+    entry = state.stack[-1] if state.stack else None
+    if isinstance(entry, Subject):
+        state.stack.pop()
+    else:
+        entry = Subject(executor.pop(state))
+    if case.keeps:
+        state.stack.append(entry)
+    state.stack.append(CaseTest(entry, pattern(executor, case.pattern), case.never))
+
+
+def pattern(executor: SymbolicExecutor, value: Value) -> ast.pattern:
+    """Return the pattern of a value: by its kind, of several alternatives, and with the name that it binds."""
+    name = None if value.store is None else executor.scope.plain_name(value.store.arg)
+    if len(value.copies) > 1:
+        result: ast.pattern = ast.MatchOr([pattern(executor, copy) for copy in value.copies])
+    elif value.copies:
+        result = pattern(executor, value.copies[0])
+    elif value.kind is None:
+        return ast.MatchAs(None, name)
+    else:
+        result = _plain(executor, value, value.kind.value)
+    return result if name is None else ast.MatchAs(result, name)
+
+
+def _plain(executor: SymbolicExecutor, value: Value, kind: str) -> ast.pattern:
+    if kind == "value":  # ``case 1:``, compared by ``==``
+        return ast.MatchValue(alone(executor, value.ops))
+    if kind == "singleton":  # ``case None:``, compared by ``is``
+        return ast.MatchSingleton(value.constant)
+    if kind == "sequence":
+        return ast.MatchSequence(sequence(executor, value))
+    if kind == "mapping":
+        parts = part_patterns(executor, value, range(len(value.keys)))
+        rest = value.rest.store if value.rest is not None else None
+        return ast.MatchMapping([alone(executor, key) for key in value.keys], parts,
+                                None if rest is None else executor.scope.plain_name(rest.arg))
+    parts = part_patterns(executor, value, range(value.length + len(value.names)))
+    split = value.length
+    return ast.MatchClass(alone(executor, value.ops), parts[:split], list(value.names), parts[split:])
+
+
+def sequence(executor: SymbolicExecutor, value: Value) -> list[ast.pattern]:
+    """Return the patterns of the elements of a sequence, with a star where its length is open."""
+    if not value.is_open:
+        return part_patterns(executor, value, range(value.length))
+    if value.star is not None:
+        patterns: list[ast.pattern] = []
+        for index in range(value.length + 1):
+            part = pattern(executor, value.parts[index])
+            if index == value.star:
+                if not isinstance(part, ast.MatchAs):
+                    raise CannotDecompile(LIFT, "a pattern of the rest of a sequence")
+                part = ast.MatchStar(part.name)
+            patterns.append(part)
+        return patterns
+    # ``[a, *_, b]``: parts are looked up by index, what is between is not looked at
+    after = -min([0, *value.parts])
+    before = max(value.length - after, 0)
+    first, last = range(before), range(-after, 0)
+    return [*part_patterns(executor, value, first), ast.MatchStar(), *part_patterns(executor, value, last)]
+
+
+def part_patterns(executor: SymbolicExecutor, value: Value, places: range) -> list[ast.pattern]:
+    """Return the patterns of parts; those that are not looked at are ``_``."""
+    return [pattern(executor, value.parts[i]) if i in value.parts else ast.MatchAs() for i in places]
+
+
+def alone(executor: SymbolicExecutor, ops: list[Op]) -> ast.expr:
+    """Return the expression that operations leave on an empty stack."""
+    state = State()
+    executor.run(state, ops)
+    return executor.pop(state)
+
+
+# --- expressions with branches in them ---------------------------------------------------------------
+
+
+@rule("EXPR")
+def _(executor: SymbolicExecutor, state: State, node: ast.expr) -> ast.expr:
+    return node
+
+
+def fold_bool(executor: SymbolicExecutor, op: ast.boolop, left: ast.expr, right: ast.expr) -> FoldedBool:
+    """Return ``left and right`` (or ``or``), joined with operands of the same operator."""
+    values = [left, right]
+    if isinstance(right, ast.BoolOp) and type(right.op) is type(op) and not (
+        isinstance(right, FoldedBool) and right.tested_again
+    ):
+        values = [left, *right.values]
+    if isinstance(left, FoldedBool) and type(left.op) is type(op) and left.folded:
+        values = left.values + values[1:]
+    return FoldedBool(op, [*(tested_later(executor, value) for value in values[:-1]), values[-1]])
+
+
+def condition(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
+    """Return a condition of the test on the stack and ``right``; one that is a merged value is tested once more."""
+    if isinstance(right, FoldedBool) and right.merged:
+        right.tested_again = True
+        executor.scope.begins_a_line(right)
+    return fold_bool(executor, op, tested(executor, executor.pop(state)), right)
+
+
+def value_bool(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
+    """Return ``left or right`` (or ``and``) as a value that is merged from both, as in ``x = a or b``."""
+    left = tested(executor, executor.pop(state))
+    node = fold_bool(executor, op, left, right)
+    node.merged = True
+    return node
+
+
+def tested(executor: SymbolicExecutor, left: ast.expr) -> ast.expr:
+    """Return the value that is tested first, prepared to be tested once more if it comes from a merge."""
+    if isinstance(left, FoldedBool) and left.merged:
+        left.folded = False
+        executor.scope.begins_a_line(left)
+    return left
+
+
+def negated(executor: SymbolicExecutor, state: State, right: ast.expr, op: ast.boolop) -> ast.expr:
+    """Return a condition of the contrary of the test on the stack and ``right``."""
+    return fold_bool(executor, op, negate(executor.pop(state)), right)
+
+
+for _name, _op in (("AND", ast.And()), ("OR", ast.Or())):
+    RULES[_name] = partial(condition, op=_op)
+    RULES[f"VALUE_{_name}"] = partial(value_bool, op=_op)
+    RULES[f"NOT_{_name}"] = partial(negated, op=_op)
+
+
+@rule("IFEXP")
+def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> ast.expr:
+    return ast.IfExp(spelled(executor.scope, executor.pop(state)), *arms)
+
+
+@rule("NOT_IFEXP")
+def _(executor: SymbolicExecutor, state: State, arms: tuple[ast.expr, ast.expr]) -> ast.expr:
+    return ast.IfExp(spelled(executor.scope, negate(executor.pop(state))), *arms)
+
+
+@rule("CHAIN")
+def _(executor: SymbolicExecutor, state: State, rest: ast.Compare) -> ast.expr:
+    first = state.pop()
+    kept = state.pop()
+    if isinstance(first, Duplicate):
+        first = first.value
+    if not isinstance(first, ast.Compare) or not same_duplicate(first.comparators[-1], kept):
+        raise CannotDecompile(LIFT, "not a chained comparison")
+    last = deduplicated(first.comparators[-1])
+    return ast.Compare(first.left, first.ops + rest.ops, [*first.comparators[:-1], last, *rest.comparators])
+
+
+@rule("COMPREHENSION")
+def _(executor: SymbolicExecutor, state: State, make: Callable[[Entry], ast.expr]) -> ast.expr:
+    iterable = state.pop()
+    state.pop()
+    return make(iterable)

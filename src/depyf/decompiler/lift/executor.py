@@ -14,11 +14,8 @@ from . import (
     control,
     definitions,
     displays,
-    matching,
     operators,
     places,
-    short_circuits,
-    strings,
 )
 from .definitions import as_annotation, definition, store_import
 from .operators import BINARY_OPS
@@ -336,11 +333,8 @@ def evaluated(value: Value) -> int:
 _RULES: dict[str, Rule] = {
     **places.RULES,
     **operators.RULES,
-    **displays.RULES,
-    **strings.RULES,
     **calls.RULES,
+    **displays.RULES,
     **definitions.RULES,
     **control.RULES,
-    **matching.RULES,
-    **short_circuits.RULES,
 }

@@ -11,7 +11,7 @@ from ...bytecode.code import Code
 from ...bytecode.operations import Program
 from ..constants import name_constants
 from ..dynamo.facts import Facts
-from ..renamed import renamed
+from ..names import renamed
 from ..tiers import Tier, Tiers, codes_in, inside
 from .equivalence import equivalent
 from .exact import Pair, Verdict, conflated, docstring, same_code

@@ -1,11 +1,148 @@
-"""Analysis of the reduced control-flow graph before it is walked: dominators, loops, and what stands in them."""
+"""Analysis of the reduced control-flow graph before it is walked: handlers, dominators, loops, reachable blocks."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
+from ...bytecode.operations import Op
 from ...cfg.dominators import DominatorTree, back_edges, leads_forward, natural_loop, predecessors
-from .region_cfg import RegionCfg, handler_steps
+from ...cfg.graph import Block, Cfg
+
+if TYPE_CHECKING:
+    from .walk import Walker
+
+
+# --- the graph with its exception handlers -----------------------------------------------------------
+#: The end of a block that control never comes to: an edge into a ``finally`` that never ends.
+NOWHERE = "nowhere"
+
+
+class RegionCfg(Cfg):
+    """A control-flow graph with what is known of its exception handlers.
+
+    Attributes:
+        groups: ids of the handlers of ``except*``.
+        kinds: ``{handler id: "with" | "finally" | "except" | "except*" | "named" | "async for"}``.
+        resumes: ``{handler id of a with: where control goes when the exception is swallowed}``.
+        ends: ``{handler id of a finally: where its clean-up ends}``.
+        nowhere: ``{handler id of a finally that never ends: where its exits lead instead}``.
+        present: the kinds of operations that the graph had when it was taken: most bodies have nothing to undo, and
+            this says so at once.
+        handles: whether a block had an exception handler then.
+    """
+
+    def __init__(self, graph: Cfg, is_shared: bool = True) -> None:
+        """Take a graph to change it: a copy of it, if it is shared."""
+        blocks = graph.blocks if not is_shared else {
+            id: Block(id, list(block.ops), block.end, block.successors, block.arg, block.end_op, block.region)
+            for id, block in graph.blocks.items()}
+        super().__init__(graph.code, blocks, graph.entry, graph.order.copy() if is_shared else graph.order)
+        self.present = {op.kind for block in blocks.values() for op in block.ops}
+        self.handles = self.has_regions
+        self.groups: set[int] = set()
+        self.kinds: dict[int, str] = {}
+        self.resumes: dict[int, int | None] = {}
+        self.ends: dict[int, int] = {}
+        self.nowhere: dict[int, int] = {}
+
+    def redirect(self, old: int, new: int) -> None:
+        """Lead all edges to ``old`` to ``new``, and remove ``old``."""
+        super().redirect(old, new)
+        for region, resume in self.resumes.items():
+            if resume == old:
+                self.resumes[region] = new
+
+    def is_duplicate(self, a: int, b: int, skip: int = 0, depth: int = 3) -> bool:
+        """Return whether control does the same from ``a`` on as from ``b`` after its first ``skip`` operations.
+
+        Then one is a copy of the other. (Small exits are copied; what is longer than ``depth`` blocks is not.)
+        """
+        if a == b and not skip:
+            return True
+        if not depth:
+            return False
+        x, y = self.blocks[a], self.blocks[b]
+        return (
+            x.end == y.end and x.arg == y.arg and len(x.ops) == len(y.ops) - skip
+            and len(x.successors) == len(y.successors)
+            and all(map(same_op, x.ops, y.ops[skip:]))
+            and all(self.is_duplicate(s, t, 0, depth - 1) for s, t in zip(x.successors, y.successors))
+        )
+
+    def is_copy(self, a: int, b: int) -> bool:
+        """Return whether one block is a copy that the compiler made of the other, or both are one.
+
+        The compiler of 3.9 and before copies no exits: what stands twice was written twice. (Where paths to one
+        operation were told apart when the code was read, both copies have its place.)
+        """
+        if not self.is_duplicate(a, b):
+            return False
+        one, other = (block.ops[0] if block.ops else block.end_op for block in (self.blocks[a], self.blocks[b]))
+        return self.code.version >= (3, 10) or one is None or other is None or one.offset == other.offset
+
+
+def straight(cfg: RegionCfg, id: int, limit: int = 12) -> tuple[list[Op], Block]:
+    """Return the operations from a block on, over plain jumps, and the block they end in."""
+    ops: list[Op] = []
+    block = cfg.blocks[id]
+    for _ in range(limit):
+        ops += block.ops
+        if block.end != "jump":
+            break
+        block = cfg.blocks[block.successors[0]]
+    return ops, block
+
+
+def is_leave(block: Block) -> bool:
+    """Return whether a block begins by leaving a protected body."""
+    return bool(block.ops) and block.ops[0].kind == "LEAVE"
+
+
+def handler_steps(block: Block) -> Iterator[int]:
+    """Yield 1 for each handler that begins to run in a block, -1 for each that ends there, in order.
+
+    ``LEAVE`` stands for the end of ``except E as n`` where its clean-up was cut.
+    """
+    for op in block.ops:
+        if op.kind == "PUSH_EXC_INFO":
+            yield 1
+        elif op.kind == "POP_EXCEPT" or (op.kind == "LEAVE" and op.arg == "named"):
+            yield -1
+
+
+def copied_op(a: Op, b: Op) -> bool:
+    """Return whether one operation is a copy of the other: it is of the same place of the text, too."""
+    return a.line == b.line and same_op(a, b)
+
+
+def same_op(a: Op, b: Op) -> bool:
+    """Return whether two operations are copies of one, as far as that can be known without their context."""
+    return a.kind == b.kind and (a.arg is b.arg or type(a.arg) is type(b.arg) and bool(a.arg == b.arg))
+
+
+# --- Which blocks control can come to ----------------------------------------------------------------
+def reach(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> set[int]:
+    """Return the blocks that control can come to from ``starts`` (these included) without passing one of ``avoid``."""
+    return set(reached(walker, starts, avoid))
+
+
+def reached(walker: Walker, starts: Iterable[int], avoid: Collection[int]) -> Iterator[int]:
+    """Yield them, each once and the nearest first: for those who may know enough after a few."""
+    seen: set[int] = set()
+    work = deque(id for id in starts if id not in avoid)
+    blocks = walker.cfg.blocks
+    while work:
+        id = work.popleft()
+        if id in seen:
+            continue
+        seen.add(id)
+        if len(seen) % 8 == 0:
+            walker.spend(1)
+        yield id
+        work.extend(succ for succ in blocks[id].successors if succ not in seen and succ not in avoid)
 
 
 class Analysis:

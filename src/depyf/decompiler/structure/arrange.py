@@ -36,19 +36,10 @@ from .arrange_tries import (
     leave_by_break,
 )
 from .evidence import Evidence
-from .suites import (
-    LEAVES,
-    first_line,
-    is_before,
-    is_empty,
-    is_nothing,
-    leave,
-    leaves_by,
-    never_falls,
-)
+from .frames import LEAVES, first_line, is_before, is_empty, is_nothing, leave, leaves_by, never_falls
 
 if TYPE_CHECKING:
-    from ..body import Body
+    from ..bodies import Body
 
 #: The line behind a function.
 _END = sys.maxsize

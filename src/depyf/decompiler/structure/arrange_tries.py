@@ -11,7 +11,7 @@ import ast
 from ..lift import folds_not, negate
 from ..nodes import Literal, all_statements, at_line, line_of, offset_of, suites_of
 from .evidence import INDENTATION, Evidence, Exit
-from .suites import first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
+from .frames import first_line, is_empty, is_nothing, leave, leaves_by, never_falls, word_of
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 

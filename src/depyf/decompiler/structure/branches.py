@@ -1,4 +1,4 @@
-"""``if`` statements: where the two edges of a branch meet, and how they are written.
+"""``if`` statements: where the two edges of a branch meet, and how they are written; then loops.
 
 Example: ``B1 [x] branch B2, B3; B2 jump B4; B3 jump B4`` is ``if x: (B2) else: (B3)`` with the join point ``B4``.
 """
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
-from ..lift import Special, State, folds_not, is_value, negate, same_node, values
+from ..lift import Iter, PendingTarget, Special, State, Target, folds_not, is_value, negate, same_node, values
 from ..nodes import UntestedAssert, at_line, from_ops, line_of, refined
-from .frames import Construct, Cursor, Suite, outer_ends
-from .region_cfg import is_leave, reach
+from .analysis import is_leave, reach
+from .frames import Construct, Cursor, Frame, LoopFrame, Suite, outer_ends
+from .loop_exits import Loop, first_of, loop_exit
 
 if TYPE_CHECKING:
     from .walk import Walker
@@ -152,3 +153,172 @@ def stands_below(failing: UntestedAssert, line: int | None) -> bool:
     """
     begins = line_of(failing)
     return begins is not None and line is not None and begins > line
+
+
+# --- loops -------------------------------------------------------------------------------------------
+def loop(walker: Walker, cursor: Cursor) -> Construct:
+    """Write the loop whose head control is at."""
+    at, frame = cursor.at, cursor.frame
+    block = walker.cfg.blocks[at]
+    around: Frame | None = frame
+    while around is not None:
+        if isinstance(around, LoopFrame) and around.head == at and around.handler == frame.handler:
+            raise CannotDecompile(STRUCTURE, "a jump to the head of an outer loop")
+        around = around.parent
+    body = walker.analysis.loops.get(at) or body_without_return(walker, at)
+    if block.end == "for":
+        return for_loop(walker, cursor, block, body)
+    normal_exit = _end_of_test(walker, cursor, block, body)
+    found = Loop(at, body, normal_exit, cursor.follow, frame)
+    exit_ = loop_exit(walker, found)
+    inner = LoopFrame(frame, frame.handler, at, exit_)
+    if normal_exit not in (None, exit_) and exit_ is not None and (
+            found.has_else or is_else(walker, normal_exit, exit_, body, frame)):
+        return while_else(walker, cursor, block, normal_exit, exit_, inner)
+    suite = walker.walk(Cursor(at, cursor.stack[:], at, inner), entered=at)
+    if suite.falls and values(suite.stack) > values(cursor.stack):
+        raise CannotDecompile(STRUCTURE, "a value crosses a loop")
+    written = make_while(suite.statements)
+    for stmt in written:
+        at_line(stmt, block.line)
+    return Construct(written, exit_, cursor.stack)
+
+
+def _end_of_test(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -> int | None:
+    """Return where a loop goes when the test at its head ends it; ``None`` where the head is no test alone."""
+    out = [succ for succ in block.successors if succ not in body]
+    if block.end != "branch" or len(out) != 1:
+        return None
+    probe = State(cursor.stack[:])
+    try:
+        walker.executor.run(probe, block.ops, to_statement=True)
+    except CannotDecompile:
+        return None
+    return None if probe.stmts else out[0]
+
+
+def body_without_return(walker: Walker, head: int) -> set[int]:
+    """Return the blocks that handle the item of a ``for`` that no edge leads back to.
+
+    These are all until its iterator is dropped.
+    """
+    blocks = walker.cfg.blocks
+    body = {head}
+    work = [(blocks[head].successors[0], 1)] if blocks[head].end == "for" else []
+    while work:
+        id, iterators = work.pop()
+        if id in body or not walker.analysis.dominates(blocks[head].successors[0], id):
+            continue
+        body.add(id)
+        block = blocks[id]
+        iterators -= sum(op.kind == "POP" and op.arg == "iterator" for op in block.ops)
+        if iterators:
+            work += [(succ, iterators + (block.end == "for" and succ == block.successors[0]))
+                     for succ in block.successors]
+    return body
+
+
+def is_else(walker: Walker, normal_exit: int, exit_: int, body: set[int], frame: Frame) -> bool:
+    """Return whether the statements at ``normal_exit`` can only be an ``else`` clause: they go on in a loop around."""
+    if normal_exit == exit_:
+        return False
+    ends = outer_ends(frame, None) - {exit_}
+    return bool(ends) and bool(first_of(walker, ends, [normal_exit], body | {exit_}))
+
+
+def while_else(
+    walker: Walker, cursor: Cursor, block: Block, normal_exit: int, exit_: int, inner: LoopFrame
+) -> Construct:
+    """Write a ``while`` with an ``else``."""
+    state = State(cursor.stack[:])
+    walker.executor.run(state, block.ops)
+    test = walker.executor.pop(state)
+    t, f = block.successors
+    body = walker.walk(Cursor(f if t == normal_exit else t, cursor.stack[:], cursor.at, inner)).statements
+    if body and isinstance(body[-1], ast.Continue):
+        body.pop()
+    orelse = walker.walk(Cursor(normal_exit, cursor.stack[:], exit_, cursor.frame)).statements
+    statement = ast.While(negate(test) if t == normal_exit else test, body or [ast.Pass()], orelse)
+    return Construct([at_line(statement, block.line)], exit_, cursor.stack)
+
+
+def make_while(stmts: list[ast.stmt]) -> list[ast.stmt]:
+    """Write ``while True: if not c: break ...`` as ``while c: ...``."""
+    if stmts and isinstance(stmts[-1], ast.Continue):
+        stmts = stmts[:-1]
+    first = stmts[0] if stmts else None
+    if isinstance(first, ast.If):
+        if len(first.body) == 1 and isinstance(first.body[0], ast.Break):
+            if not first.orelse and not folds_not(first.test):
+                return [ast.While(negate(first.test), stmts[1:] or [ast.Pass()], [])]
+            if first.orelse and not folds_not(first.test) and len(stmts) == 1:
+                return [ast.While(negate(first.test), first.orelse, [])]
+        elif len(first.orelse) == 1 and isinstance(first.orelse[0], ast.Break):
+            return [ast.While(first.test, [*first.body, *stmts[1:]], [])]
+        elif len(stmts) == 2 and isinstance(stmts[1], ast.Break) and not first.orelse:
+            if isinstance(first.body[-1], ast.Continue):
+                return [ast.While(first.test, first.body[:-1] or [ast.Pass()], [])]
+    return [ast.While(ast.Constant(True), stmts or [ast.Pass()], [])]
+
+
+def for_loop(walker: Walker, cursor: Cursor, block: Block, body: set[int]) -> Construct:
+    """Write a ``for``."""
+    out: list[ast.stmt] = []
+    stack = cursor.stack
+    if block.ops:
+        state = State(stack)
+        walker.executor.run(state, block.ops)
+        out += state.stmts
+        stack = state.stack
+    iterator = stack[-1] if stack else None
+    if not isinstance(iterator, Iter):
+        raise CannotDecompile(STRUCTURE, "a for loop over something that is on the stack")
+    line = walker.executor.line if block.ops else None
+    iterable = iterator.value
+    start, normal_exit = block.successors
+    exit_ = loop_exit(walker, Loop(cursor.at, body, normal_exit, cursor.follow, cursor.frame))
+    target, statements = _items(walker, cursor, start, stack, normal_exit if exit_ is None else exit_)
+    statement = at_line(ast.For(target, iterable, statements, []), block.line)
+    at_line(statement, line)
+    return _with_else(walker, cursor, statement, out, normal_exit, exit_, stack[:-1])
+
+
+def _items(
+    walker: Walker, cursor: Cursor, start: int, stack: list[object], exit_: int
+) -> tuple[ast.expr, list[ast.stmt]]:
+    """Write what is done with each item, from ``start`` on; its target and the statements."""
+    inner = LoopFrame(cursor.frame, cursor.frame.handler, cursor.at, exit_)
+    owner = Target()
+    statements = walker.walk(Cursor(start, [*stack, PendingTarget(owner)], cursor.at, inner)).statements
+    if owner.target is None:
+        raise CannotDecompile(STRUCTURE, "an item that is not stored")
+    if statements and isinstance(statements[-1], ast.Continue):
+        statements.pop()
+    return owner.target, statements or [ast.Pass()]
+
+
+def _with_else(
+    walker: Walker, cursor: Cursor, loop: ast.For | ast.AsyncFor, out: list[ast.stmt], normal_exit: int,
+    exit_: int | None, rest: list[object],
+) -> Construct:
+    """Write what the loop does when it ends by itself, if a ``break`` leads elsewhere."""
+    out.append(loop)
+    if exit_ is None or exit_ == normal_exit:
+        return Construct(out, normal_exit, rest)
+    loop.orelse = walker.walk(Cursor(normal_exit, rest[:], exit_, cursor.frame)).statements
+    return Construct(out, exit_, rest)
+
+
+def async_for(walker: Walker, region: int, cursor: Cursor) -> Construct:
+    """Write an ``async for``, which ends by an exception."""
+    block = walker.cfg.blocks[cursor.at]
+    stack = cursor.stack
+    iterator = stack[-1] if stack else None
+    if not isinstance(iterator, Iter) or [op.kind for op in block.ops] != ["GET_ANEXT_AWAIT"] or block.end != "jump":
+        raise CannotDecompile(STRUCTURE, "an async for loop")
+    normal_exit = walker.cfg.blocks[region].successors[0]
+    body = walker.analysis.loops.get(cursor.at) or body_without_return(walker, cursor.at)
+    exit_ = loop_exit(walker, Loop(cursor.at, body, normal_exit, cursor.follow, cursor.frame))
+    target, statements = _items(walker, cursor, block.successors[0], stack, normal_exit if exit_ is None else exit_)
+    statement = at_line(ast.AsyncFor(target, iterator.value, statements, []), block.ops[0].line)
+    return _with_else(walker, cursor, statement, [], normal_exit, exit_, stack[:-1])

@@ -24,8 +24,7 @@ from ..lift import (
     negate,
 )
 from ..lift.spelling import spelled
-from ..nodes import DictComprehension, ListComprehension, SetComprehension
-from ..trees import nodes_of
+from ..nodes import DictComprehension, ListComprehension, SetComprehension, nodes_of
 
 if TYPE_CHECKING:
     from .fold_expressions import Reducer

@@ -29,8 +29,8 @@ from ...bytecode.instructions import decode
 from ...bytecode.linetable import Position, parse_exception_table, positions
 from ...bytecode.versions import table
 from ..nodes import SCOPES, Literal, all_statements, at_line, line_of, ops_of, suites_of
+from .frames import is_nothing
 from .leftovers import Leftovers, one_line_guards
-from .suites import is_nothing
 
 #: The statements that may leave nothing but a jump, by their width.
 _BY_WIDTH = {4: "pass", 5: "break", 6: "return", 8: "continue"}

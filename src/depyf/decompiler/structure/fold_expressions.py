@@ -18,11 +18,11 @@ from ...cfg.graph import Block, reachable
 from ..errors import CannotDecompile
 from ..lift import Accumulator, Duplicate, Iter, StackParameter, State, SymbolicExecutor, negate
 from ..names import is_name
+from .analysis import RegionCfg, copied_op
 from .comprehensions import async_head, build_comprehension, name_dropped, parse_loops
-from .region_cfg import RegionCfg, copied_op
 
 if TYPE_CHECKING:
-    from ..body import Body
+    from ..bodies import Body
 
 
 class Summary:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
+from .analysis import reach, reached
 from .evidence import INDENTATION, Evidence
 from .frames import Frame, outer_ends
-from .region_cfg import reach, reached
 
 if TYPE_CHECKING:
     from .analysis import Analysis

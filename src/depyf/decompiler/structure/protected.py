@@ -12,8 +12,8 @@ from ..emit.new_syntax import TRY, try_star
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import Caught, Exit, PendingTarget, Special, State, Target, values
 from ..nodes import at_line, line_of
+from .analysis import handler_steps, reach
 from .frames import Construct, Cursor, Frame, outer_ends
-from .region_cfg import handler_steps, reach
 
 if TYPE_CHECKING:
     from .walk import Walker

@@ -19,7 +19,7 @@ from ..nodes import compound_places, line_of, ops_of, part_of, suites_of, with_o
 from .evidence import Evidence
 
 if TYPE_CHECKING:
-    from ..body import Body
+    from ..bodies import Body
 
 
 _Tested = ast.If | ast.While | ast.Assert

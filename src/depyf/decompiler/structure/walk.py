@@ -17,17 +17,15 @@ from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
 from ..lift import State, SymbolicExecutor, is_value, values
 from ..nodes import AssertionErrorName, UntestedAssert, at_line, from_ops
-from .analysis import Analysis
-from .branches import branch
+from .analysis import NOWHERE, Analysis, RegionCfg, is_leave
+from .branches import async_for, branch, loop
 from .evidence import Evidence
 from .frames import Construct, Cursor, Frame, Suite
-from .loop_statements import async_for, loop
 from .protected import protected
-from .region_cfg import NOWHERE, RegionCfg, is_leave
 from .search import Search
 
 if TYPE_CHECKING:
-    from ..body import Body
+    from ..bodies import Body
 
 
 def write_statements(body: Body) -> None:

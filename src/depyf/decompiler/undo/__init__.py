@@ -1,6 +1,6 @@
 """Undo what the compiler does to structured code: a file for each thing that it does.
 
-In comes the control-flow graph of a body (:class:`~depyf.decompiler.structure.region_cfg.RegionCfg`), which each pass
+In comes the control-flow graph of a body (:class:`~depyf.decompiler.structure.analysis.RegionCfg`), which each pass
 changes in place; out comes one that can be read as nested statements. The compiler writes the clean-up of
 ``try: f()``, ``finally: g()`` once for each exit; :mod:`.cleanup_copies` leaves one of them::
 

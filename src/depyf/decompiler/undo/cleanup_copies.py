@@ -19,7 +19,7 @@ from __future__ import annotations
 from ...bytecode.operations import Op
 from ...cfg.graph import Block
 from ..errors import STRUCTURE, CannotDecompile
-from ..structure.region_cfg import NOWHERE, RegionCfg, handler_steps, same_op, straight
+from ..structure.analysis import NOWHERE, RegionCfg, handler_steps, same_op, straight
 
 
 class _Members:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ...bytecode.opspec import effect
 from ...cfg.graph import Block
-from ..structure.region_cfg import RegionCfg, copied_op, handler_steps
+from ..structure.analysis import RegionCfg, copied_op, handler_steps
 
 
 def merge_ends(cfg: RegionCfg) -> None:

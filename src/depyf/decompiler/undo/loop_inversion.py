@@ -22,7 +22,7 @@ from collections.abc import Callable
 from ...bytecode.operations import Op
 from ...bytecode.opspec import FIXED_EFFECTS, KEPT, effect
 from ...cfg.graph import Block, Cfg
-from ..structure.region_cfg import RegionCfg
+from ..structure.analysis import RegionCfg
 
 #: What takes values off the stack and ends protected bodies.
 _UNWINDS = frozenset({"POP", "SWAP", "LEAVE"})

@@ -23,10 +23,10 @@ from ...bytecode.opspec import effect
 from ...cfg.graph import Block
 from ..lift import Capture, CaseTest
 from ..nodes import MatchOf, at_line, line_of
-from ..structure.region_cfg import RegionCfg, copied_op
+from ..structure.analysis import RegionCfg, copied_op
 
 if TYPE_CHECKING:
-    from ..body import Body
+    from ..bodies import Body
 
 #: Operations with which the code of a pattern begins, after names and attributes.
 _BEGIN = frozenset({"COPY", "MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS"})

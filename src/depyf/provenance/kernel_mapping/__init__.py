@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ...model.graph import Graph
+from ...model.graph import Graph, bare_name
 from ...model.graph_text import read_graph
-from ...model.operations import bare_name
 from ...records.model import CompiledGraph, GraphStage, Kernel, KernelCall
 from ...torch_text.generated import Module, read_module
 from . import libraries

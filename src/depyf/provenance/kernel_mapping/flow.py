@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from ...model.graph import Graph
-from ...model.operations import SCATTERS, bare_name
+from ...model.graph import SCATTERS, Graph, bare_name
 from ...torch_text.generated import Module
 
 

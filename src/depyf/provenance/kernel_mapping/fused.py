@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ...model.graph import Node
-from ...model.operations import STORED, bare_name
+from ...model.graph import STORED, Node, bare_name
 from ...torch_text.generated import Launch
 from .flow import Flow
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ...model.graph import Node
-from ...model.operations import CALLED, VIEWS, bare_name
+from ...model.graph import CALLED, VIEWS, Node, bare_name
 from ...torch_text.generated import Launch
 from .flow import Flow, elements
 

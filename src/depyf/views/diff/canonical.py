@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from ...model.graph import Graph, Node, with_names
 from ...model.graph_text import read_graph
 from ...records.model import GraphStage, Guard, Kernel
-from ...torch_text.size_names import SYMBOL
+from ...torch_text.global_names import SYMBOL
 from ..dump.outline import layer_pattern, layer_ranges
 from ..markdown import code
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from ...harmless import harmless, is_plain_name, say
 from ...records import store
-from ...records.environment import versions_and_rank
-from ...records.run_directory import FILE
+from ...records.run_directory import FILE, versions_and_rank
 from ..markdown import prose
 
 #: The page of a run; its index; the file of notes on it (there is none where there are no notes).

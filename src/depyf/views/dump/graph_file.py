@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...records.model import GraphInput, GraphStage
-from ...records.stages import title
+from ...records.naming import title
 from ...torch_text import wrapping
-from ...torch_text.size_names import SYMBOL
+from ...torch_text.global_names import SYMBOL
 from ..remembered import once
 from .graph_view import GraphView, graph_view, plain_view
 

@@ -17,10 +17,10 @@ The view of it is the same program with these changes:
   written to`` where that depends on what torch does not print);
 * what deletes values (``linear = None``) is gone, as are names that nothing reads. Running code still deletes them
 where
-  torch does (:mod:`depyf.link.releases`);
-* subscripts have ``a:b`` and ``...``, for ``slice(a, b, None)`` and ``Ellipsis`` (:mod:`.subscripts`);
+  torch does (:mod:`depyf.link.lifetimes`);
+* subscripts have ``a:b`` and ``...``, for ``slice(a, b, None)`` and ``Ellipsis`` (:mod:`depyf.torch_text.parsed`);
 * a statement that sets a mode has a comment; that torch knows no user line for it has none;
-* paths of files, and sizes that are computed of others (:mod:`.size_names`), are at the head;
+* paths of files, and sizes that are computed of others (:mod:`depyf.torch_text.global_names`), are at the head;
 * no line is longer than :data:`.wrapping.WIDTH`.
 
 The full code has it as a function that is called as the transformed code calls it (:meth:`GraphView.function`). A graph
@@ -53,16 +53,24 @@ from dataclasses import dataclass, field, replace
 
 from ...decompiler.dynamo.global_names import MODULE_DICTIONARIES
 from ...decompiler.names import free_name
-from ...model.graph import AotValue, Graph, Input, Node, TensorType, argument_index, with_names
+from ...model.graph import (
+    ROLES,
+    AotValue,
+    Graph,
+    Input,
+    Node,
+    TensorType,
+    argument_index,
+    last_name,
+    mode_set,
+    with_names,
+)
 from ...model.graph_text import read_graph
-from ...model.operations import ROLES, last_name, mode_set
 from ...records.model import Caller, GraphInput, SourceLocation
 from ...records.naming import legal_identifier
 from ...torch_text import wrapping
-from ...torch_text.global_names import plain_name
-from ...torch_text.parsed import parsed_expression
-from ...torch_text.size_names import SYMBOL, in_words, size_names, with_size_names
-from ...torch_text.subscripts import with_slices
+from ...torch_text.global_names import SYMBOL, in_words, plain_name, size_names, with_size_names
+from ...torch_text.parsed import parsed_expression, with_slices
 from ...torch_text.user_expressions import user_expression
 from ...torch_text.wrapping import NOT_PYTHON
 from ..formatting import short_names

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import ast
 
-from ...model.graph import Graph, Node
-from ...model.operations import CONVERSIONS, PROGRAM_VIEWS, is_in_place, last_name
+from ...model.graph import CONVERSIONS, PROGRAM_VIEWS, Graph, Node, is_in_place, last_name
 from ...torch_text.parsed import parsed_expression
 
 #: The prefix of a parameter that a value may be a view of, where the graph does not say whether it is.

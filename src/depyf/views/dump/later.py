@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from types import CodeType
 
 from ...records import store
-from ...records.environment import versions_and_rank
 from ...records.model import Branch, GraphBreak, GraphInput, GraphStage, Kernel, TransformedCode, UserFunction
 from ...records.naming import FileNames
+from ...records.run_directory import versions_and_rank
 from .folder import TITLE, Folder
 
 

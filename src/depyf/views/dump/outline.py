@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...model.graph import Graph, Node
-from ...model.operations import shown_name
+from ...model.graph import Graph, Node, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ..markdown import count
 from ..remembered import Same, once

@@ -13,8 +13,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...model.graph import Node, is_gradient
-from ...model.operations import VIEWS, shown_name
+from ...model.graph import VIEWS, Node, is_gradient, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ..markdown import count, some
 from .outline import LAYER, layer_pattern, layer_ranges

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ...records.model import CompiledGraph, GraphStage, SourceLocation
-from ...records.stages import ADJECTIVES, direction, title
+from ...records.naming import ADJECTIVES, direction, title
 from ..dump import outline
 from ..dump.graph_file import stage_view
 from ..formatting import what_called

@@ -24,18 +24,15 @@ from collections.abc import Mapping, Sequence
 from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ....cfg import graph as g
-from ....cfg.check import StackMismatch, entry_depths
-from ....cfg.graph import Block, Cfg, reachable
+from ....cfg.graph import Block, Cfg, StackMismatch, entry_depths, reachable
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES, Facts
 from ..forms import NEW
 from .evaluate import PartialEvaluator
 from .loop_invariant_slots import forget_under_cleanups, loop_invariant_slots
-from .naming import Namer, is_torch_name
-from .reentered import ordinary_with
-from .updates import as_one_call, with_telling_names
-from .user_part import user_part
-from .values import BlockPlan, Container, SsaValue, State, Value
+from .objects import as_one_call, with_telling_names
+from .user_part import ordinary_with, user_part
+from .values import BlockPlan, Container, Namer, SsaValue, State, Value, is_torch_name
 from .write import BlockWriter
 
 

@@ -1,13 +1,22 @@
-"""The knowledge of a partial evaluator: values, and the stack and locals that hold them."""
+"""The knowledge of a partial evaluator: values, the stack and locals that they are in, and their names."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import builtins
+import keyword
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+from ....bytecode import operations as o
 from ....bytecode.operations import Op
+from ...names import free_name
 from ..facts import Path
+from ..forms import ENTRIES, NEW, SIDE_BY_SIDE
+from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, MODULE_DICTIONARIES
+
+if TYPE_CHECKING:
+    from . import _Simplifier
 
 
 class Value:
@@ -174,3 +183,158 @@ class BlockPlan:
     entry_stack: list[SsaValue] = field(default_factory=list)
     end_operands: list[Value] = field(default_factory=list)
     verbatim: bool = False
+
+
+# --- names for values that need a variable -----------------------------------------------------------
+#: Names that are made up of what a value is are not longer than this many characters.
+LONGEST_NAME = 50
+#: What values are called of which nothing else is known, by the operation that makes them.
+_KINDS = {
+    o.BUILD_LIST: "items", o.BUILD_TUPLE: "values", o.BUILD_MAP: "entries", o.BUILD_CONST_KEY_MAP: "entries",
+    o.BUILD_SET: "elements", o.BUILD_SLICE: "bounds", o.COMPARE: "test", o.IS: "test", o.IN: "test",
+    o.LOAD_CLOSURE: "cell", o.GET_ITER: "iterator", o.IMPORT_NAME: "module",
+}
+
+
+class Namer:
+    """A chooser of variables for SSA values: a name that somebody gave the value, else one that says what it is.
+
+    A number is added only where two would have the same name.
+    """
+
+    def __init__(self, owner: _Simplifier) -> None:
+        code = owner.graph.code
+        self.taken: set[str] = set(owner.arguments) | owner.kept | set(code.cellvars) | set(code.freevars)
+        self.taken |= {NEW, owner.new, ENTRIES, SIDE_BY_SIDE}
+        for block in owner.graph.blocks.values():
+            for op in block.ops:
+                if op.kind in (o.LOAD_GLOBAL, o.STORE_GLOBAL, o.LOAD_NAME):
+                    self.taken |= {op.arg, owner.rename.get(op.arg, op.arg)}
+        self.rename = owner.rename
+
+    def name(self, value: SsaValue) -> str:
+        """Return the variable of a value, chosen when it is first asked for."""
+        if value.variable is None:
+            names = list(dict.fromkeys(self.candidates(value))) or [self.kind(value)]
+            wanted = next((name for name in names if name not in self.taken), names[0])
+            value.variable = free_name(wanted, self.taken)
+            self.taken.add(value.variable)
+        return value.variable
+
+    def has_no_name(self, value: SsaValue) -> bool:
+        """Return whether a value has no variable, and no name that somebody gave it is free."""
+        return value.variable is None and not any(
+            hint not in self.taken and not is_torch_name(hint) for hint in value.hints)
+
+    def candidates(self, value: SsaValue) -> Iterator[str]:
+        """Yield names for a value by its use and its origin, best first."""
+        yield from (hint for hint in value.hints
+                    if hint.isidentifier() and not keyword.iskeyword(hint) and not is_torch_name(hint))
+        yield from filter(None, (_described(value, self.rename, long) for long in (False, True)))
+
+    def kind(self, value: SsaValue) -> str:
+        """Return a name for a value of which only the operation is known."""
+        if value.op is None:
+            return "value"
+        if value.role[:1] == ("size",):
+            return _short("_".join(filter(None, [_described(value.operands[1], self.rename, False), "size"]))) or "size"
+        if value.op.kind in (o.CALL, o.CALL_EX) and value.operands:
+            called = "" if _is_constant(value.operands[0]) else _described(value.operands[0], self.rename, False)
+            return _short(called.rstrip("_") + "_result") or "result"
+        if value.op.kind is o.LOAD_FAST:
+            return f"{value.op.arg}_before"
+        return _KINDS.get(value.op.kind, "value")
+
+
+def _described(value: Value, rename: Mapping[str, str], long: bool, depth: int = 0) -> str:
+    """Return a name from where the value comes; an empty string where nothing is known.
+
+    ``self.model.norm`` is ``norm``, or ``model_norm`` if it is to be long.
+
+    Args:
+        value: what is named.
+        rename: global names that the text shows differently.
+        long: whether to say of what it is a part.
+        depth: how many values led here.
+    """
+    if isinstance(value, Local):
+        return value.name
+    if not isinstance(value, SsaValue):
+        return ""
+    if value.variable is not None and depth:
+        return value.variable
+    if value.op is None or depth > 4:
+        return ""
+    kind, argument = value.op.kind, value.op.arg
+    if kind is o.LOAD_GLOBAL:
+        # Called like the module that an alias of Dynamo's stands for, or the global itself.
+        name = rename.get(argument, argument)
+        return "builtin" if name.startswith(BUILTINS_PREFIX) else _short(name.rpartition("_dot_")[2])
+    if kind is o.LOAD_DEREF:
+        return _short(argument)
+    if not value.operands:
+        return ""
+    if kind is o.CALL:
+        return _described_object(value, rename, depth)
+    if kind is o.LOAD_ATTR:
+        inner = _described(value.operands[0], rename, long, depth + 1)
+        if argument in MODULE_DICTIONARIES:
+            return inner  # modules keep what they hold in dictionaries: those are called like the module
+        return _joined(inner, argument) if long else _short(argument)
+    if kind is o.GETITEM and isinstance(value.operands[1], Const):
+        return _described_item(value.operands[0], value.operands[1].value, rename, long, depth)
+    return ""
+
+
+def _described_object(value: SsaValue, rename: Mapping[str, str], depth: int) -> str:
+    """Return ``new_Layer`` for an object of ``Layer`` that a call makes, and ``new_x`` for one of ``type(x)``.
+
+    Empty for other calls.
+    """
+    function, cls = value.operands[0], next(iter(value.operands[1:2]), None)
+    if cls is None or value.role[:1] != ("instance",) and not (
+            _is_attribute(function) and function.op is not None and function.op.arg == "__new__"):
+        return ""
+    if isinstance(cls, SsaValue) and cls.path is not None and cls.path[-1] in (("attr", "__class__"), ("class", "")):
+        cls = cls.operands[-1]  # the object whose class it is
+    described = "object" if _is_constant(cls) else _described(cls, rename, False, depth + 1)
+    return _short(f"new_{described}") if described else ""
+
+
+def _described_item(owner: Value, key: object, rename: Mapping[str, str], long: bool, depth: int) -> str:
+    inner = _described(owner, rename, long, depth + 1)
+    if isinstance(key, str) and key.isidentifier():
+        return _joined(inner, key) if long else _short(key)
+    if type(key) is int and _is_attribute(owner) and owner.op is not None and owner.variable is None:
+        # of whom it is, as the graph names it: ``cache_layers_0`` and ``model_layers_0`` are not the same
+        inner = _joined(_described(owner.operands[0], rename, False, depth + 2), owner.op.arg)
+    return _joined(inner, str(key).replace("-", "minus_")) if type(key) in (str, int) else ""
+
+
+def _is_constant(value: Value) -> bool:
+    """Return whether a value is a constant that source cannot say: its name says nothing to a reader."""
+    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_GLOBAL \
+        and value.op.arg.startswith(CONSTANT_PREFIX)
+
+
+def _is_attribute(value: Value) -> TypeGuard[SsaValue]:
+    return isinstance(value, SsaValue) and value.op is not None and value.op.kind is o.LOAD_ATTR
+
+
+def _joined(owner: str, name: str) -> str:
+    return _short(f"{owner}_{name.strip('_')}") or _short(name) if owner else _short(name)
+
+
+def _short(name: str) -> str:
+    name = name.strip("_")
+    if hasattr(builtins, name):
+        name += "_"  # ``list`` would hide the function
+    return name if name.isidentifier() and len(name) <= LONGEST_NAME and not keyword.iskeyword(name) else ""
+
+
+def is_torch_name(name: str) -> bool:
+    """Return whether a name is one that torch gives anything, such as ``tmp_3`` or ``___stack0``.
+
+    They are made in torch/_dynamo/codegen.py and resume_execution.py.
+    """
+    return name.startswith(("___stack", "__is_tracing_")) or name.startswith("tmp_") and name[4:].isdigit()

@@ -12,9 +12,8 @@ from ....cfg.graph import Block
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES
 from ..global_names import CONSTANT_PREFIX, RESUME_PREFIX
-from .naming import Namer
 from .objects import is_key
-from .values import BlockPlan, Const, Local, SsaValue, Value
+from .values import BlockPlan, Const, Local, Namer, SsaValue, Value
 
 _TARGETS = frozenset({o.STORE_FAST, o.STORE_DEREF, o.STORE_GLOBAL, o.STORE_NAME, o.UNPACK, o.UNPACK_EX})
 

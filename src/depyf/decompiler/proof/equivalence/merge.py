@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....bytecode.code import Code
 from ...dynamo.facts import ALWAYS
-from .states import Different, State, pair_containers
-from .values import UNBOUND, Constant, Symbol, Value, resolve
+from .states import UNBOUND, Constant, Different, State, Symbol, Value, pair_containers, resolve
 
 if TYPE_CHECKING:
     from .prover import Prover

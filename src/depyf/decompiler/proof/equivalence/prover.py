@@ -12,11 +12,23 @@ from ...dynamo.facts import Facts, Path
 from ...dynamo.global_names import GRAPH_PREFIX
 from ..exact import Pair, same_constant
 from .merge import merge
-from .objects import READ_SIZE, is_known_iterator
-from .reads import MODULES_NOTE, path_of
-from .states import Different, Event, MergePoint, State, all_paired
+from .objects import MODULES_NOTE, READ_SIZE, is_known_iterator, path_of
+from .states import (
+    Allocation,
+    Constant,
+    Different,
+    Event,
+    MergePoint,
+    State,
+    Symbol,
+    Value,
+    all_paired,
+    frozen_items,
+    resolve,
+    sequence,
+    slice_parts,
+)
 from .unobservable import step
-from .values import Allocation, Constant, Symbol, Value, frozen_items, resolve, sequence, slice_parts
 
 SWALLOWED_NOTE = "if no context that was entered again behind the graph break swallows exceptions (torch raises)"
 

@@ -28,18 +28,21 @@ from ....bytecode.operations import Op
 from ...dynamo.global_names import OWN_GLOBALS, PROFILER_FLAGS, PROFILER_MARKERS
 from ...rules import registrar
 from . import objects
-from .reads import item_key, read
-from .states import Different, Event, State, event_of
-from .values import (
+from .objects import item_key, read
+from .states import (
     UNBOUND,
     Allocation,
     Constant,
+    Different,
+    Event,
+    State,
     Symbol,
     Value,
     both_none,
     cell_of,
     constant_of,
     constants_of,
+    event_of,
     index_of,
     is_hashable,
     is_key,

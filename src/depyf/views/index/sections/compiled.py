@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....model.graph_text import read_graph
 from ....records.model import Compilation, CompiledGraph, SourceLocation
-from ....records.stages import direction
+from ....records.naming import direction
 from ....torch_text.global_names import resumed_function
 from ... import compile_arguments
 from ...causes import cause

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from ....model.arithmetic import Interval
 from ....records.model import Compilation, SymbolDecision
+from ....torch_text.global_names import SYMBOL, is_of_torchs_own
 from ....torch_text.guard_failures import number
 from ....torch_text.parsed import as_python
-from ....torch_text.size_names import SYMBOL, is_of_torchs_own
 from ....torch_text.user_expressions import sources_in_words
 from ...changes import in_words
 from ...fixed_symbols import fixed_symbols, holds
