@@ -1,4 +1,4 @@
-"""The surroundings of a statement: where control falls through to, and what ``break`` and ``continue`` mean there; suites."""
+"""The surroundings of a statement: suites, targets of ``break`` and ``continue``, where control falls through to."""
 
 from __future__ import annotations
 
