@@ -13,7 +13,7 @@ PROGRAM = """
 import contextlib, sys, tempfile
 import torch
 import depyf
-from depyf.capture.torch_private import replacements
+from depyf.capture.torch_private import cache_entries
 
 @torch._dynamo.disable
 def look(value):
@@ -37,7 +37,7 @@ def peak():
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 
 compiled = torch.compile(chain, backend="eager")
-replacements.can_replace = lambda: False  # linked code runs, as it does inside debug()
+cache_entries.can_replace = lambda: False  # linked code runs, as it does inside debug()
 x = torch.ones(2_621_440)
 on = depyf.prepare_debug(tempfile.mkdtemp()) if sys.argv[1:] else contextlib.nullcontext()
 with torch.no_grad():

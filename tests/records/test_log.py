@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from depyf.records import log as module
 from depyf.records import store
 from depyf.records.model import Compilation, CompiledGraph, CompileId, GraphStage, StageOfGraph
 from depyf.records.store import RecordLog
@@ -23,7 +22,7 @@ def refuse(error):
 
 @pytest.fixture(params=[0, 2_000, 2_000_000], ids=["nothing", "a part", "all"])
 def in_memory(request, monkeypatch):
-    monkeypatch.setattr(module, "RECENT", request.param)
+    monkeypatch.setattr(store, "RECENT", request.param)
 
 
 def test_what_was_appended_comes_back(tmp_path, in_memory):
@@ -32,7 +31,7 @@ def test_what_was_appended_comes_back(tmp_path, in_memory):
     assert all(isinstance(place, int) for place in places)
     for at in random.Random(0).choices(range(len(RECORDS)), k=200):
         assert log.read(places[at]) == RECORDS[at]
-    assert log._size == sum(length for _, length in log._recent.values()) <= module.RECENT
+    assert log._size == sum(length for _, length in log._recent.values()) <= store.RECENT
 
 
 def test_it_is_in_the_file_at_once(tmp_path):
@@ -62,7 +61,7 @@ def test_what_cannot_be_appended_stays(tmp_path, monkeypatch, in_memory):
         def __getattr__(self, name):
             return getattr(self.file, name)
 
-    monkeypatch.setattr(module, "open", FullDisk, raising=False)
+    monkeypatch.setattr(store, "open", FullDisk, raising=False)
     messages = []
     log = RecordLog(str(tmp_path), messages.append)
     recorded = [log.append(record) for record in RECORDS]
@@ -80,7 +79,7 @@ def test_no_folder(tmp_path):
 
 
 def test_a_folder_that_is_taken_away(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "RECENT", 0)
+    monkeypatch.setattr(store, "RECENT", 0)
     (tmp_path / "d").mkdir()
     log = RecordLog(str(tmp_path / "d"), refuse)
     before = log.append(RECORDS[0])
@@ -91,7 +90,7 @@ def test_a_folder_that_is_taken_away(tmp_path, monkeypatch):
 
 
 def test_a_line_that_was_damaged_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "RECENT", 0)
+    monkeypatch.setattr(store, "RECENT", 0)
     log = RecordLog(str(tmp_path), refuse)
     place = log.append(RECORDS[0])
     with open(tmp_path / store.FILE, "r+") as file:
