@@ -16,8 +16,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from ..decompiler.dynamo.facts import ALWAYS, CONTAINERS, MODULES, PLAIN, WELL_KNOWN
-from ..decompiler.dynamo.forms import NEW
-from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES
+from ..decompiler.dynamo.global_names import MODULE_DICTIONARIES, NEW
 from . import object_facts
 from .object_facts import (
     DICTIONARIES,

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import torch
 
 from ..capture.apart import caught_text
+from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.private_api import DYNAMO
-from ..capture.torch_private.quiet import without_side_effects
 from .reachable import GRADIENT, RESULT, Kind, Plain, Reachable, Same, TensorState
 from .reference import Reference, within_rounding
 from .tensors import Tolerance, difference

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import torch
 
 from ..capture.torch_private import compiled_callables
+from ..capture.torch_private.operations import inner_tensors, without_side_effects
 from ..capture.torch_private.private_api import COMPILER_MODULES, LEFT_BY_TORCH
-from ..capture.torch_private.quiet import inner_tensors, without_side_effects
 from ..decompiler.dynamo.global_names import OWN_GLOBALS
 from .reference import Reference, Values
 

@@ -21,7 +21,7 @@ import torch
 
 from ..capture import apart
 from ..capture.torch_private import cache_entries, compiled_callables, hooks, pipeline, resume_code
-from ..capture.torch_private.quiet import without_side_effects
+from ..capture.torch_private.operations import without_side_effects
 from ..capture.torch_private.stance import no_compilation
 from ..records.model import Guard
 from ..torch_text.guards import parse_guards

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private.quiet import without_side_effects
+from ..capture.torch_private.operations import without_side_effects
 from .reachable import Reachable, is_library, is_users, names_read, own_state
 
 _ABSENT = object()

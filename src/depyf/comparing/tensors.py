@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..capture.torch_private.quiet import without_side_effects
+from ..capture.torch_private.operations import without_side_effects
 
 
 @dataclasses.dataclass(frozen=True)

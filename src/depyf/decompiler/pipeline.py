@@ -19,8 +19,7 @@ from ..cfg.graph import Cfg, StackMismatch, build
 from . import passes
 from .constants import name_constants
 from .dynamo.facts import Facts
-from .dynamo.forms import word_for_new
-from .dynamo.global_names import MODULE_DICTIONARIES
+from .dynamo.global_names import MODULE_DICTIONARIES, word_for_new
 from .dynamo.readable import Readable
 from .dynamo.simplify import Simplification
 from .dynamo.written_out import SET_ENTRY

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import torch
 
-from ..capture.torch_private.quiet import holds_data, inner_tensors, version, without_side_effects
+from ..capture.torch_private.operations import holds_data, inner_tensors, version, without_side_effects
 from ..harmless import say
 from ..link.lifetimes import release_values
 from ..link.linker import LinkedFunction

@@ -21,7 +21,7 @@ from ...torch_text.parsed import parsed_expression
 from ..object_facts import MISSING
 from . import private_api
 from .current_compilation import frame_of, variables_of
-from .quiet import without_side_effects
+from .operations import without_side_effects
 
 # --- at a graph break --------------------------------------------------------------------------------
 #: The number of variables that are described at most; functions with more are generated ones.

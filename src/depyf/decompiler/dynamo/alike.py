@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..names import free_name
-from . import forms
+from . import global_names
 from .global_names import GRAPH_RESULT
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def loop_over(names: Sequence[str], lists: Sequence[ast.expr]) -> tuple[ast.expr
     if len(names) == 1:
         return ast.Name(names[0], ast.Store()), lists[0]
     target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-    return target, ast.Call(ast.Name(forms.SIDE_BY_SIDE, ast.Load()), list(lists), [])
+    return target, ast.Call(ast.Name(global_names.SIDE_BY_SIDE, ast.Load()), list(lists), [])
 
 
 def expression(text: str) -> ast.expr:

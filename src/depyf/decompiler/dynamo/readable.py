@@ -18,8 +18,7 @@ from ..names import free_name
 from ..nodes import Transformer, copied, nodes_of
 from .facts import ALWAYS, Facts
 from .folding import Folded, fold
-from .forms import NEW
-from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, UTILITIES
+from .global_names import BUILTINS_PREFIX, IMPORT_PREFIXES, NEW, UTILITIES
 from .live_paths import LivePaths, root_name, store_members
 from .written_out import written_out
 
@@ -40,7 +39,7 @@ class Readable:
         constants: ``{name of a constant of Dynamo's code: what it is}``.
         sets_entries: whether Dynamo's code has the function that makes entries in an object's dictionary.
         folds: write what repeats once, and what fills dictionaries of modules as stores.
-        new: the word for :data:`.forms.NEW`.
+        new: the word for :data:`.global_names.NEW`.
     """
 
     def __init__(

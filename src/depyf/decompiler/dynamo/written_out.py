@@ -29,7 +29,7 @@ from typing import TypeVar
 
 from ..errors import SIMPLIFY, CannotDecompile
 from ..nodes import KINDS, Transformer, copied, nodes_of
-from . import forms
+from . import global_names
 from .facts import Path, is_member
 from .folding import Folded
 from .global_names import CONSTANT_PREFIX, GRAPH_RESULT, UTILITIES
@@ -40,7 +40,7 @@ SET_ENTRY = "object_setattr_ignore_descriptor"
 
 
 class CannotWriteOut(CannotDecompile):
-    """The text uses the name of a form for something else; it is written without forms."""
+    """The text uses the name of a form for something else; it is written without global_names."""
 
     def __init__(self, message: str) -> None:
         super().__init__(SIMPLIFY, message)
@@ -48,7 +48,7 @@ class CannotWriteOut(CannotDecompile):
 
 def written_out(
     tree: ast.Module, paths: LivePaths, names: Mapping[str, ast.expr], constants: Mapping[str, str], sets_entries: bool,
-    sizes: bool, folded: Folded, stores: bool, new: str = forms.NEW,
+    sizes: bool, folded: Folded, stores: bool, new: str = global_names.NEW,
 ) -> ast.Module:
     """Return the tree of a text with its forms written out.
 
@@ -62,7 +62,7 @@ def written_out(
         sizes: whether calls of ``size`` stand for Dynamo's function.
         folded: what stands for more than it says.
         stores: whether stores to buffers of modules stand for updates of their dictionaries.
-        new: the word for :data:`.forms.NEW`.
+        new: the word for :data:`.global_names.NEW`.
 
     Raises:
         CannotWriteOut: there is a form that is not known.
@@ -192,7 +192,7 @@ class _Writer(Transformer):
             return None
         owner, key = node.targets[0].value, node.targets[0].slice
         if not (self.sets_entries and isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name)
-                and owner.func.id == forms.ENTRIES and len(owner.args) == 1):
+                and owner.func.id == global_names.ENTRIES and len(owner.args) == 1):
             return None
         return _placed(ast.Expr(ast.Call(self.setter(), [owner.args[0], key, node.value], [])), node)
 
@@ -352,7 +352,7 @@ class _Writer(Transformer):
         if not (self.folded.blocks if isinstance(loop, ast.For) else self.folded.loops):
             return None
         over = loop.iter
-        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == forms.SIDE_BY_SIDE:
+        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == global_names.SIDE_BY_SIDE:
             lists = over.args
         else:
             lists = [over]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from ..dynamo.forms import NEW, SIDE_BY_SIDE
+from ..dynamo.global_names import NEW, SIDE_BY_SIDE
 from ..nodes import SCOPES, suites_of
 from ..unparse import unparse
 

@@ -27,7 +27,7 @@ from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg, StackMismatch, entry_depths, reachable
 from ...errors import SIMPLIFY, CannotDecompile
 from ..facts import ALWAYS, MODULES, Facts
-from ..forms import NEW
+from ..global_names import NEW
 from .evaluate import PartialEvaluator
 from .loop_invariant_slots import forget_under_cleanups, loop_invariant_slots
 from .objects import as_one_call, with_telling_names
@@ -45,7 +45,7 @@ class Simplification:
         keep_variables: assignments to variables of the user's stay, needed or not.
         rename: global names that the text shows differently, to name values by.
         facts: what is known of the live objects that the code was compiled for.
-        new: the word for :data:`.forms.NEW`.
+        new: the word for :data:`.global_names.NEW`.
     """
 
     def __init__(

@@ -21,10 +21,9 @@ from ....cfg import graph as g
 from ....cfg.graph import Block, Cfg
 from ...errors import SIMPLIFY, CannotDecompile
 from ...names import free_name
-from .. import facts, forms
+from .. import facts, global_names
 from ..facts import ALWAYS, GETATTR, MODULES, Path
-from ..forms import UPDATE
-from ..global_names import MODULE_DICTIONARIES
+from ..global_names import MODULE_DICTIONARIES, UPDATE
 from .values import Const, Container, SsaValue, Value, is_torch_name
 
 if TYPE_CHECKING:
@@ -46,11 +45,11 @@ def read_attribute(evaluator: PartialEvaluator, op: Op) -> bool:
     path = evaluator.path_of(owner)
     role: tuple[Any, ...] = ()
     if isinstance(owner, SsaValue) and owner.role[:1] == ("ancestor",) \
-            and name in ("clear", "__setitem__", "extend", forms.UPDATE):
+            and name in ("clear", "__setitem__", "extend", global_names.UPDATE):
         role = ("ancestor method", owner.role[1], name)
     elif path is not None:
         role = _role(evaluator, path, name)
-    if name == forms.UPDATE and not role:
+    if name == global_names.UPDATE and not role:
         raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
     if not role:
         if path is None or not evaluator.owner.facts.builtin_method(path, name):
@@ -172,7 +171,7 @@ def _set_entry(evaluator: PartialEvaluator, op: Op, owner: Value | None, name: s
         evaluator.define(Op(o.STORE_ATTR, name, op.offset, op.line, -1, op.handler), [value, owner])
         return _NONE
     value = evaluator.escape(value)
-    entries = evaluator.define(Op(o.LOAD_GLOBAL, forms.ENTRIES, op.offset, op.line), (), unobservable=True)
+    entries = evaluator.define(Op(o.LOAD_GLOBAL, global_names.ENTRIES, op.offset, op.line), (), unobservable=True)
     entries.lasting, entries.optional = facts.ALWAYS, True
     call = Op(o.CALL, (1, ()), op.offset, op.line, -1, op.handler)
     dictionary = evaluator.define(call, [entries, owner], unobservable=True)
@@ -196,7 +195,7 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
     owner = operands[0] if operands else None
     if not isinstance(owner, Container) or owner.kind != "object" or owner.built is not None \
             or owner.slots[0][1] != ("list" if kind == "list" else "dict"):
-        if name == forms.UPDATE:
+        if name == global_names.UPDATE:
             raise CannotDecompile(SIMPLIFY, "a dictionary that others have seen is filled")
         return None
     if name == "clear" and len(operands) == 1:
@@ -204,14 +203,14 @@ def _fill(kind: str, name: str, operands: Sequence[Value]) -> Value | None:
         owner.items[:], owner.slots[:] = [owner.items[at] for at in kept], [owner.slots[at] for at in kept]
     elif name == "__setitem__" and len(operands) == 3 and is_key(operands[1]) and kind != "list":
         put(owner, ("item", _constant(operands[1])), operands[2])
-    elif name == forms.UPDATE and isinstance(operands[1], Container) and operands[1].kind in ("dict", "ordered"):
+    elif name == global_names.UPDATE and isinstance(operands[1], Container) and operands[1].kind in ("dict", "ordered"):
         entries = operands[1].items[operands[1].kind == "ordered" :]
         for key, value in zip(entries[::2], entries[1::2]):
             put(owner, ("item", _constant(key)), value)
     elif name == "extend" and isinstance(operands[1], Container) and operands[1].kind in ("list", "tuple"):
         owner.items += operands[1].items
         owner.slots += [("element", 0)] * len(operands[1].items)
-    elif name == forms.UPDATE:
+    elif name == global_names.UPDATE:
         raise CannotDecompile(SIMPLIFY, "a dictionary is filled with what is not known")
     else:
         return None

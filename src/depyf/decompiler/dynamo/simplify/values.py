@@ -12,8 +12,7 @@ from ....bytecode import operations as o
 from ....bytecode.operations import Op
 from ...names import free_name
 from ..facts import Path
-from ..forms import ENTRIES, NEW, SIDE_BY_SIDE
-from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, MODULE_DICTIONARIES
+from ..global_names import BUILTINS_PREFIX, CONSTANT_PREFIX, ENTRIES, MODULE_DICTIONARIES, NEW, SIDE_BY_SIDE
 
 if TYPE_CHECKING:
     from . import _Simplifier
