@@ -176,7 +176,8 @@ ARTIFACTS = {"inductor_post_grad_graph": "AFTER_POST_GRAD", "after_post_grad_gra
 #: memory, the graph as a script.
 AROUND = frozenset({
     "runtime_wrapper_orchestration", "compiled_function_forward", "compiled_function_backward", "compiled_fn_wrapper",
-    "backward_prologue", "backward_epilogue", "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
+    "backward_prologue", "backward_epilogue", "aot_autograd_runtime_wrappers",  # (the last has all of them since 2.15)
+    "aot_forward_graph_fw_metadata", "fx_graph_runnable"})
 
 #: What Inductor is given: mostly the captured graph once more.
 BEFORE_PRE_GRAD = "BEFORE PRE GRAD"
