@@ -98,6 +98,7 @@ def test_a_number_is_changed_in_place_by_nobody():
     ("if n.item() % 2 == 0:\n    y = x * 2\nelse:\n    y = x", "`n.item() % 2` is computed as a number of Python's"),
     ("if x.sum() > 0:\n    y = x.mean(0, keepdim=True)\nelse:\n    y = x", "differ in shape: `[1, 2]` and `[3, 2]`"),
     ("if x.sum() > 0:\n    y = torch.sum(x, dim=-1)\nelse:\n    y = x", "differ in shape: `[3]` and `[3, 2]`"),
+    ("if n > 1:\n    return y\nreturn torch.cat([y, w[None, :]], dim=0)", "differ in shape: `[3, 2]` and `[4, 2]`"),
     ("if x.sum() > 0:\n    x /= 2", "changes the caller's tensor in place"),
     ("if x.sum() > 0:\n    x.add_(1)", "in place on one side only"),
     ("k = 3 if x.sum() > 0 else 1", "`3` is a value of Python's"),

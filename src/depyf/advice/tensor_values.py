@@ -152,6 +152,16 @@ class Values:
                     ast.Attribute(first, name), others, keywords) if (
                         name in _ELEMENTWISE | _REDUCING | _PARTIAL and self._may_be_tensor(first)):
                 return self._of_operation(node, name, first, others, keywords)
+            case ast.Call(ast.Attribute(ast.Name("torch"), "cat"), [ast.List(items) | ast.Tuple(items), *dims], more
+                          ) if (joined := self._of_cat(items, [*dims, *more])) is not None:
+                return joined
+            case ast.Subscript(inner, ast.Tuple(parts)) if all(
+                    isinstance(each, ast.Slice) and ast.unparse(each) == ":" or ast.unparse(each) == "None"
+                    for each in parts):
+                of = self.infer(inner)
+                sizes = iter(of.shape or ())
+                new = ["1" if ast.unparse(each) == "None" else next(sizes, "") for each in parts]
+                return replace(of, shape=(*new, *sizes) if of.shape is not None and "" not in new else None)
             case ast.Call(ast.Attribute(inner, name), [], []) if name in _TO:
                 of = self.infer(inner)
                 return of if of.is_python else replace(of, dtype=_TO[name])
@@ -160,6 +170,29 @@ class Values:
             case ast.Compare() | ast.BoolOp() | ast.UnaryOp(ast.Not()):
                 return Kind(unknown=(f"`{ast.unparse(node)}` is a tensor",))
         return Kind(leaves=_names(node), unknown=(f"`{ast.unparse(node)}` is a tensor, and never raises",))
+
+    def _of_cat(self, items: Sequence[ast.expr], dims: Sequence[ast.expr | ast.keyword]) -> Kind | None:
+        """Return the kind of the concatenation of tensors along a dimension; ``None`` where it is not known."""
+        kinds = [self.infer(each) for each in items]
+        values = [each.value if isinstance(each, ast.keyword) else each for each in dims] or [ast.Constant(0)]
+        shapes = [each.shape for each in kinds if each.shape]
+        try:
+            dim = ast.literal_eval(values[0])
+        except ValueError:
+            return None
+        is_one = len({each.dtype for each in kinds}) == len({*map(len, shapes)}) == 1 and len(shapes) == len(kinds)
+        if not is_one or type(dim) is not int or not -len(shapes[0]) <= dim < len(shapes[0]):
+            return None
+        sizes, others = zip(*((shape[dim], shape[:dim % len(shape)] + ("",) + shape[dim % len(shape) + 1:])
+                              for shape in shapes))
+        if len({*others}) > 1:
+            return None
+        size = str(sum(map(int, sizes))) if all(each.isdigit() for each in sizes) else " + ".join(sizes)
+        return Kind(tuple(each or size for each in others[0]), kinds[0].dtype,
+                    leaves=frozenset[str]().union(*(each.leaves for each in kinds)),
+                    effect=next((each.effect for each in kinds if each.effect), ""),
+                    unknown=tuple(each for kind in kinds for each in kind.unknown),
+                    gradient=tuple(each for kind in kinds for each in kind.gradient))
 
     def _may_be_tensor(self, node: ast.expr) -> bool:
         """Return whether an expression may be a tensor, and no module: ``self.relu(x)`` is a call of a module."""
