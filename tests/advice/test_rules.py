@@ -366,8 +366,42 @@ def test_a_call_in_a_loop_or_a_test(lines, line, change):
     assert "as a tensor" not in advice.change
 
 
+@pytest.mark.parametrize(("called_at", "change"), [
+    ("return self.block(x)", "call `os.uname()` before the compiled function is called"),
+    ("input = module(input)", None),
+    ("return fn(*args, **kwargs)", "call `os.uname()` before the compiled function is called"),
+])
+def test_nothing_is_passed_through_a_library_that_chooses_the_arguments(called_at, change):
+    """Both where torch compiled the library's function, and where it calls what torch compiled."""
+    text = "class Block:\n    def forward(self, x):\n        return x, os.uname()\ndef main():\n    model(x)\n"
+    library = SourceLocation("/lib/python3.11/site-packages/torch/nn/modules/container.py", 253, "forward", called_at)
+    if "self.block" in called_at:
+        library = SourceLocation("m.py", 5, "main", called_at)
+    stack = (SourceLocation("m.py", 5, "main", "model(x)"), library,
+             SourceLocation("m.py", 3, "forward", "return x, os.uname()"))
+    for depth in (1, 2):
+        broken = GraphBreak(CompileId(0, 0), "Attempted to call function marked as skipped", registry_id="GB0007",
+                            depth=depth, context="module: os, qualname: uname, skip reason", stack=stack)
+        advice = on_break(Sources([SourceFile("m.py", text)]).site(broken))
+        assert advice is None if change is None else depth == 2 or advice.change.startswith(change)
+
+
+@pytest.mark.parametrize(("line", "setting"), [
+    ("logger.warning('a')", "add(logging.Logger.warning)"),
+    ("logger.warning_once('a')", "add(type(logger).warning_once)"),
+    ("self.log.success('a')", "add(type(self.log).success)"),
+])
+def test_a_method_that_the_program_gives_its_loggers_is_one_of_their_class(line, setting):
+    method = line.partition("(")[0].rpartition(".")[2]
+    broken = GraphBreak(
+        CompileId(0, 0), "logging.Logger method not supported for non-export cases", registry_id="GB0291", depth=1,
+        context=f"method: <Logger m (INFO)>.{method}, args: [], kwargs: {{}}", stack=(SourceLocation("m.py", 2, "f", line),))
+    assert setting in on_break(Sources([SourceFile("m.py", f"def f(self, x):\n    {line}\n")]).site(broken)).change
+
+
 @pytest.mark.parametrize(("line", "change"), [
-    ("return zlib.crc32(b)", "divide `step` at this line"),
+    ("return zlib.crc32(b)", "divide `step` at line 4: compile what comes before it and what comes after it as functions "
+     "of their own, and call `helper(x * 2)` between them"),
     ("return os.uname()", "call `os.uname()` before the compiled function is called, and pass the result to `step` and on "
      "to `helper`"),
 ])
@@ -659,6 +693,31 @@ def test_a_function_that_is_given_up_is_told_where_it_breaks_next(way_out, expec
         explanation="Operator `aten.nonzero.default`'s output shape depends on input Tensor data."),))
     adviser = Adviser(RunIndex(Capture(compilations=(given_up,), sources=(SourceFile(line.filename, text),))))
     assert adviser.on_lost(given_up) == [expected]
+
+
+@pytest.mark.parametrize(("first", "ends"), [
+    ("best = int(scores.argmax())", ", once what is advised at `m.py:2` is done: the setting is for the whole program, which "
+     "may end in an error there"),
+    ("best = len(scores)", ""),
+])
+def test_a_setting_for_the_whole_program_waits_for_the_line_that_needs_the_number(first, ends):
+    text = f"def f(scores, x):\n    {first}\n    top = float(x.max())\n    return x * SCALES[best] * top\n"
+    breaks = [GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+                         registry_id="GB0124", depth=1, stack=(SourceLocation("m.py", line, "f", text.splitlines()[line - 1]),))
+              for line in (2, 3) if "len" not in first or line == 3]
+    compilation = Compilation(CompileId(0, 0), breaks=tuple(breaks))
+    adviser = Adviser(RunIndex(Capture(compilations=(compilation,), sources=(SourceFile("m.py", text),))))
+    assert adviser.change_on(breaks[-1]) == f"set `torch._dynamo.config.capture_scalar_outputs = True`{ends}"
+
+
+@pytest.mark.parametrize(("test", "is_advised"), [("not mask.any()", False), ("mask is None", True), ("deep", True)])
+def test_no_setting_is_advised_for_a_library_that_tests_a_tensor_next(test, is_advised):
+    """torch 2.13's ``trunc_normal_`` draws again until no element is outside."""
+    text = f"def draw(t, a, deep):\n    low = t.max().item()\n    mask = t < low\n    if {test}:\n        return a\n    return mask\n"
+    where = SourceLocation("/usr/lib/site-packages/models/init.py", 2, "draw", "low = t.max().item()")
+    broken = GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call with capture_scalar_outputs=False",
+                        registry_id="GB0124", depth=1, stack=(where,))
+    assert (on_break(Sources([SourceFile(where.filename, text)]).site(broken)) is not None) == is_advised
 
 
 def test_hints_that_ask_for_a_report_come_last():

@@ -35,6 +35,8 @@ _RNN = "torch._dynamo.config.allow_rnn = True"
 _AUTOGRAD = "torch._dynamo.config.trace_autograd_ops = True"
 #: The rules on what a library does at its first call only, and on what an earlier break in the same line makes.
 SET_UP, _FOLLOWS = "set up", "follows"
+#: The rules on a number whose value the program needs, so that no symbol may take its place.
+NEEDS_NUMBER = ("number_outside", "text_as_key")
 
 # Sentences of several rows.
 _TURN = ("compile what one turn of the loop at line {loop} computes{also_if_computes}: a function of its own with "
@@ -57,6 +59,7 @@ _PARAMETER = "`{function}`, and each compiled function that calls it, has one mo
 _TEST_BEFORE = ("evaluate `{given_test}` before the compiled function is called{also_each_turn}, and pass the result "
                 "to {passed_to}: `True` or `False`")
 _VERSIONS = f"a version for each combination of results; {_PARAMETER}"
+_DIVIDED = "two compiled functions in place of one; what both need is returned by the first"
 _OUTSIDE = "what follows the line is no part of the graph"
 _ENTERED = "torch does not trace how this context is entered and left"
 _TRACED = "torch then traces the backward pass into the same graph"
@@ -244,7 +247,7 @@ RULES: tuple[Rule, ...] = (
          "the text comes after the call", facts=_prints),
     Rule("logger", "logger",  # (no setting to be tried: it loses messages, which no run shows)
          "return what it logs, and log that where the function is called; or, if compiled code need not log it at all, "
-         "set `torch._dynamo.config.ignore_logging_functions.add(logging.Logger.{logger})`",
+         "set `torch._dynamo.config.ignore_logging_functions.add({logger})`",
          "a graph cannot log; with the setting torch leaves the call out",
          "the message comes after the call, or never"),
     Rule("warning", "skipped", "return what it warns of, and warn where the function is called",
@@ -281,7 +284,12 @@ RULES: tuple[Rule, ...] = (
     Rule("skipped", "skipped builtin",
          "divide `{compiled}` at this line: compile what comes before it and what comes after it as functions of "
          "their own, and call `{call}` between them", f"{_NOT_TRACED}, and what is compiled makes or changes "
-         "{made}, which it reads", "two compiled functions in place of one; what both need is returned by the first"),
+         "{made}, which it reads", _DIVIDED, facts=lambda at: at.is_of_compiled),
+    Rule("skipped", "skipped builtin",
+         "divide `{compiled}` at line {outer_line}: compile what comes before it and what comes after it as functions "
+         "of their own, and call `{outer_call}` between them", f"{_NOT_TRACED}, which that call leads to", _DIVIDED,
+         facts=lambda at: at.made_of(at.call)),
+    Rule("", "skipped builtin", facts=lambda at: at.made_of(at.call)),
     Rule("skipped", "skipped builtin",
          "call `{call}` before the compiled function is called{also_each_turn}, and pass the result to "
          "{passed_to}", _NOT_TRACED, _PARAMETER),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import logging
 from collections.abc import Callable, Iterator, Mapping, Set
 
 from ..torch_text.libraries import installed_module
@@ -40,6 +41,8 @@ _CHANGING = frozenset({"append", "appendleft", "extend", "insert", "add", "updat
 _SAME_SIZE = frozenset({"flatten", "squeeze", "view", "reshape", "cpu", "long", "int", "float", "detach", "clone"})
 _OF_DATA = frozenset({"nonzero", "where", "unique", "unique_consecutive", "masked_select", "argwhere",
                       "repeat_interleave", "bincount"})
+#: Functions and methods that tell something of a tensor's elements.
+_TESTS = frozenset({"any", "all", "item", "equal", "allclose"})
 _SIZES = frozenset({"shape", "size", "numel", "nelement"})
 #: Parts of lines of libraries that make modules, parameters and hooks.
 _SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
@@ -72,6 +75,18 @@ class Facts:
     def is_of_compiled(self) -> bool:
         """Whether the line is in the function that torch compiled, as far as is known."""
         return self.site.compiled_site is None or self.site.compiled_site.function is self.function
+
+    @property
+    def is_called_by_library(self) -> bool:
+        """Whether a library calls the function of the line, or the one that torch compiled, with arguments of its own.
+
+        Then nobody can pass either of them another argument.
+        """
+        stack, compiled = self.broken.stack, len(self.broken.stack) - self.broken.depth
+        callers = [at for at, place in enumerate(stack[:compiled]) if is_own(place.filename)]
+        here = next((at for at, place in enumerate(stack) if place is self.where), 0)
+        return any(not is_own(place.filename) and place.text and "**" not in place.text
+                   for place in stack[callers[-1] if callers else compiled:here])
 
     @property
     def is_generator(self) -> bool:
@@ -194,6 +209,17 @@ class Facts:
         return next(iter([*named[:1], *drawn, *named]), None)
 
     @property
+    def outer_call(self) -> ast.Call | None:
+        """The call in the compiled function that leads to the line in another function."""
+        outer, stack = self.site.compiled_site, self.broken.stack
+        if outer is None or outer.statement is None or self.is_of_compiled:
+            return None
+        inner = [each.function for before, each in zip(stack, stack[1:]) if before is outer.where]
+        calls = [each for each in own_parts(outer.statement) if isinstance(each, ast.Call)]
+        named = [each for each in calls if called(each) in inner]
+        return named[0] if len(named) == 1 else calls[0] if len(calls) == 1 else None
+
+    @property
     def draws(self) -> list[ast.Call]:
         """The calls in the function that draw a Python random number, in their order."""
         found = [each for each in ast.walk(self.function or _NOTHING) if isinstance(each, ast.Call) and _draws(each)]
@@ -308,7 +334,8 @@ class Facts:
         """Whether the number can be computed before the call: it is of nothing that the function makes."""
         numbers: list[ast.expr | None] = [
             each for each in own_parts(self.statement) if isinstance(each, ast.Call) and is_number(each)]
-        return self.is_of_compiled and not any(map(self.made_of, numbers or [self.first("fixed")]))
+        return self.is_of_compiled and not self.is_called_by_library and not any(
+            map(self.made_of, numbers or [self.first("fixed")]))
 
     @property
     def next_test(self) -> str:
@@ -317,7 +344,16 @@ class Facts:
             case ast.Assign(_, ast.Call(ast.Name(), [ast.Name(name)], []) | ast.Call(ast.Attribute(
                     ast.Name(name), "item"), [], [])) if self.values.is_given(name):
                 return ""  # (Of the number of an argument torch may compile a version for each value instead.)
-        return self.use("test")
+        return self.use("test") or self._next_test_of_library
+
+    @property
+    def _next_test_of_library(self) -> str:
+        """Where a library tests a tensor on a later line, which nobody changes; of the user's there is a break."""
+        if self.where is None or is_own(self.where.filename) or self.function is None:
+            return ""
+        tests = [test for each in ast.walk(self.function) if isinstance(each, ast.stmt) for test in _tests(each)]
+        return next((f"line {test.lineno} (`{self.text(test)}`)" for test in tests if test.lineno > self.where.line
+                     and any(isinstance(each, ast.Call) and called(each) in _TESTS for each in ast.walk(test))), "")
 
     @property
     def is_only_computed(self) -> bool:
@@ -613,9 +649,7 @@ def is_number(node: ast.AST | None, names: Set[str] = frozenset()) -> bool:
 
 # --- facts that sentences name ----------------------------------------------------------------------------
 def _compiled(at: Facts) -> str:
-    place = at.site.compiled_site
-    if place is None or place.function is None:
-        place = at.site
+    place = at.site.compiled_site or at.site
     return qualified_name(place.module, place.function) if place.function is not None else ""
 
 
@@ -629,8 +663,13 @@ def _grown(at: Facts) -> str:
 
 
 def _logger(at: Facts) -> str:
+    """Return the function that logs, as Python; a method that the program gives to its loggers is of their class."""
     within = at.broken.location.function.rpartition(".")[2] if at.broken.location is not None else ""
-    return {"isEnabledFor": within, "warning_once": "warning", "": within}.get(at.met.last, at.met.last)
+    method = {"isEnabledFor": within, "": within}.get(at.met.last, at.met.last)
+    owner = at.call.func.value if at.call is not None and isinstance(at.call.func, ast.Attribute) else None
+    if owner is None or getattr(vars(logging.Logger).get(method), "__module__", "") == "logging":
+        return f"logging.Logger.{method}"
+    return f"type({at.text(owner)}).{method}"
 
 
 def _how_often(at: Facts) -> str:
@@ -687,7 +726,8 @@ def _library_module(at: Facts) -> str:
 NAMED: Mapping[str, Callable[[Facts], str]] = {
     "function": lambda at: qualified_name(at.site.module, at.function) if at.function is not None else "",
     "compiled": _compiled,  # (what torch compiled, if that is known)
-    "passed_to": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
+    "passed_to": lambda at: "" if at.is_called_by_library else f"`{_compiled(at)}`" if (
+        at.is_of_compiled or at.function is None) else (
         f"`{_compiled(at)}` and on to `{qualified_name(at.site.module, at.function)}`"),
     "plain": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
         f"`{qualified_name(at.site.module, at.function)}`, so `{_compiled(at)}`,"),
@@ -706,6 +746,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),
     "made": lambda at: at.made_of(at.call),
+    "outer_call": lambda at: at.text(at.outer_call),
+    "outer_line": lambda at: str(at.outer_call.lineno) if at.outer_call is not None else "",
     "given_test": lambda at: at.text(at.given_test),
     "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in at.draws)),
     "also_each_turn": _how_often,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, on_break
-from ..advice.breaks import SET_UP, on_left_method
+from ..advice.breaks import NEEDS_NUMBER, SET_UP, on_left_method
+from ..advice.edits import SCALARS
 from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
@@ -43,10 +45,25 @@ class Adviser:
 
         An exception breaks the graph again in each function that it leaves: advice on where it was raised applies.
         """
+        own = self._alone(broken)
+        if own is not None and SCALARS in own.settings and (at := self._needs_number):
+            own = replace(own, change=f"{own.change}, once what is advised at {at} is done: the setting is for the "
+                          "whole program, which may end in an error there")
+        return own if own is not None or met(broken).kind != "exception" else self._on_exceptions.get(broken.context)
+
+    def _alone(self, broken: GraphBreak) -> Advice | None:
+        """Return the advice on a graph break as if there were no others."""
         if broken not in self._of_breaks:
             self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
-        own = self._of_breaks[broken]
-        return own if own is not None or met(broken).kind != "exception" else self._on_exceptions.get(broken.context)
+        return self._of_breaks[broken]
+
+    @cached_property
+    def _needs_number(self) -> str:
+        """The places, as Markdown, of breaks at which a symbol in the place of a number may be an error."""
+        places = [code(self.run.short_place(broken.location)) for each in self.run.capture.compilations
+                  for broken in each.breaks if broken.location is not None and met(broken).event in ("item", "operator")
+                  and (advice := self._alone(broken)) is not None and advice.rule in NEEDS_NUMBER]
+        return some(list(dict.fromkeys(places)), MOST) if places else ""
 
     def _site(self, broken: GraphBreak) -> Site:
         compilation = self._by_id.get(broken.compile_id.key)
