@@ -16,6 +16,7 @@ from depyf.records.model import (
     Failure,
     Frame,
     GraphBreak,
+    Guard,
     GuardFailure,
     SourceFile,
     SourceLocation,
@@ -198,6 +199,48 @@ def test_of_several_reasons_it_is_that_of_the_version_that_serves_most():
     members = (first, second, third)
     texts = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert [text.partition(":")[0] for text in texts] == ["`x.shape[0]`", "`x.requires_grad`"]
+
+
+def run_of(*versions):
+    """Return a run of one function of ``x`` and ``mode``: the guards and the failures of each version."""
+    code = CodeText("", "exact")
+    entries = tuple(CacheEntry(CompileId(0, at), guards, TransformedCode(CompileId(0, at), "f", code, None, ("x", "mode")), ())
+                    for at, (guards, _, _) in enumerate(versions))
+    frame = Frame("f", "f", PLACE, code, False, ("x", "mode"), (), entries)
+    compilations = tuple(
+        Compilation(CompileId(0, at), "f", PLACE, outcome="compiled", symbols=symbols, guard_failures=failures)
+        for at, (_, failures, symbols) in enumerate(versions))
+    return RunIndex(Capture((CompiledFunction("f", (frame,)),), compilations=compilations))
+
+
+def guards(size, stride, mode):
+    tensor = f"check_tensor(L['x'], dtype=torch.float32, device='cpu', size=({size}), stride=({stride}), requires_grad=False)"
+    return (Guard(tensor, "L['x']", "TENSOR_MATCH", ""), Guard(f"L['mode'] == '{mode}'", "L['mode']", "EQUALS_MATCH", ""))
+
+
+@pytest.mark.parametrize(("mode", "ends"), [
+    ("a", "; with `dynamic=True` in `torch.compile` the first version does, which spares one version"),
+    ("b", ", so it is the reason for one version; but the versions differ in `mode`, too")])
+def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_else_differs(mode, ends):
+    opened = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
+    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
+    gradient = GuardFailure(CompileId(0, 1), "", "L['x']", "False", "True", subject="x.requires_grad")
+    longer = Guard("4 <= L['x'].size()[0]", "", "SHAPE_ENV", "")
+    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", mode), (size,), opened),
+                 ((*guards("None,", "1,", mode), longer), (gradient,), opened))
+    first, _ = Adviser(run).on(run.capture.compilations)
+    assert first == f"`x.shape[0]`: torch leaves it open from its second value on{ends}"
+
+
+@pytest.mark.parametrize(("mode", "ends"), [
+    ("a", "where the function does not write into this tensor, `.contiguous()` before the call makes them one, for a copy of "
+     "what is not contiguous"),
+    ("b", "here the versions differ in more than that")])
+def test_one_layout_is_advised_only_where_nothing_else_differs(mode, ends):
+    failure = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "5", subject="x.stride()[0]")
+    run = run_of((guards("2, 4", "4, 1", "a"), (), ()), (guards("2, 4", "5, 1", mode), (failure,), ()))
+    (text,) = Adviser(run).on(run.capture.compilations)
+    assert text == f"`x.stride(0)`: each layout has a version of its own; {ends}"
 
 
 def test_at_the_limit_only_what_helps_is_said():

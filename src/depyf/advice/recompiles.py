@@ -83,6 +83,7 @@ class Facts:
             same type and the same outcomes in torch's tests; ``None`` where that is not known.
         broken_at: the place, as Markdown, where the version that leaves it open breaks the graph, and no earlier one.
         others: what else the versions differ in and the new one does not leave open, as Markdown; ``""`` for nothing.
+        differs_in_more: of a layout: the versions differ in something else, too.
         equal_at_first: another size of the arguments had the same value, so that torch takes both for one if both are
             open in the first version.
         dynamic: the argument of ``torch.compile``, as Python; ``""`` where it is not set.
@@ -105,6 +106,7 @@ class Facts:
     spares: bool | None = True
     broken_at: str = ""
     others: str = ""
+    differs_in_more: bool = False
     equal_at_first: bool = False
     dynamic: str = ""
     of_parameter: bool = False
@@ -403,6 +405,8 @@ ROWS = (
         "each"),
     Row("alias", _always, "calls that pass one tensor under two names have a version of their own"),
     # What a tensor is like, and the state of torch.
+    Row("layout", lambda change, at: at.differs_in_more, "each layout has a version of its own; here the "
+        "versions differ in more than that"),
     Row("layout", _always, "each layout has a version of its own; where the function does not write into this tensor, "
         "`.contiguous()` before the call makes them one, for a copy of what is not contiguous", True),
     Row("dtype ndim device", _always, "each has a version of its own: what torch compiles depends on it"),

@@ -10,16 +10,15 @@ from functools import cached_property
 from ..advice import Advice, on_break
 from ..advice.breaks import NEEDS_NUMBER, SET_UP, on_left_method
 from ..advice.edits import SCALARS
-from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
+from ..advice.recompiles import RecompileAdvice, on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
 from ..torch_text.met import bound_method, in_order, is_fundamental, met
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.user_expressions import is_global
 from .changes import Change
-from .circumstances import Circumstances
+from .circumstances import Circumstances, value_change
 from .grouping import path_from_frame
 from .markdown import code, prose, some
 from .run_index import RunIndex
@@ -222,15 +221,6 @@ class Adviser:
                 begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
         return on_change(value_change(change), facts)
-
-
-def value_change(change: Change) -> ValueChange:
-    """Return a change at a recompile as the rules on it know it."""
-    first = change.failures[0]
-    cause = next((failure.cause.text for failure in change.failures if failure.cause is not None), "")
-    return ValueChange(
-        change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), cause,
-        first.owner, is_global(first.source))
 
 
 def _comes_of_break(change: Change) -> bool:
