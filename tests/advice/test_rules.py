@@ -720,6 +720,19 @@ def test_no_setting_is_advised_for_a_library_that_tests_a_tensor_next(test, is_a
     assert (on_break(Sources([SourceFile(where.filename, text)]).site(broken)) is not None) == is_advised
 
 
+@pytest.mark.parametrize("line", [4, 3])
+def test_what_torch_cannot_reconstruct_goes_with_the_break_of_its_line(line):
+    text = "def update(v):\n    return v.item()\ndef log(x):\n    add(update(x))\n"
+    outer = SourceLocation("m.py", line, "log", text.splitlines()[line - 1])
+    item = GraphBreak(CompileId(0, 0), "Unsupported Tensor.item() call with capture_scalar_outputs=False", depth=2,
+                      registry_id="GB0124", stack=(SourceLocation("m.py", 4, "log"), SourceLocation("m.py", 2, "update")))
+    failed = GraphBreak(CompileId(0, 0), "Reconstruction failure", registry_id="GB0092", depth=1, stack=(outer,))
+    compilation = Compilation(CompileId(0, 0), outcome="skipped", breaks=(item, failed))
+    adviser = Adviser(RunIndex(Capture(compilations=(compilation,), sources=(SourceFile("m.py", text),))))
+    assert adviser.change_on(failed) == (adviser.change_on(item) if line == 4 else "")
+    assert adviser.change_on(item).startswith("set ")
+
+
 def test_hints_that_ask_for_a_report_come_last():
     assert in_order(["Please report an issue to PyTorch.", "Use x.", "Use y."]) == [
         "Use x.", "Use y.", "Please report an issue to PyTorch."]

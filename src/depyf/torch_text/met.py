@@ -53,6 +53,7 @@ KINDS: Mapping[str, Kind] = {
     "skipped": Kind("skipped", "GB0007 GB0008", (
         "Attempted to call function marked as skipped", "Attempted to inline function marked as skipped")),
     "method": Kind("skipped", "GB0156", ("Unsupported method call",)),
+    "reconstruction": Kind("", "GB0092", ("Reconstruction failure",)),
     "sort": Kind("skipped", "GB0207", ("sort with non-constant keys",)),
     "numpy": Kind("skipped", "GB0294", ("attempted to trace numpy function",)),
     "function": Kind("", "", ("Unsupported function call",)),

@@ -42,19 +42,31 @@ class Adviser:
     def on_break(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break; ``None`` where no rule fits.
 
-        An exception breaks the graph again in each function that it leaves: advice on where it was raised applies.
+        An exception breaks the graph again in each function that it leaves: advice on where it was raised applies. What
+        torch cannot reconstruct after a break goes with that break.
         """
         own = self._alone(broken)
         if own is not None and SCALARS in own.settings and (at := self._needs_number):
             own = replace(own, change=f"{own.change}, once what is advised at {at} is done: the setting is for the "
                           "whole program, which may end in an error there")
-        return own if own is not None or met(broken).kind != "exception" else self._on_exceptions.get(broken.context)
+        if own is None and met(broken).kind == "exception":
+            return self._on_exceptions.get(broken.context)
+        if own is None and met(broken).kind == "reconstruction" and (cause := self._reconstructed_for(broken)):
+            return self.on_break(cause)
+        return own
 
     def _alone(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break as if there were no others."""
         if broken not in self._of_breaks:
             self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
         return self._of_breaks[broken]
+
+    def _reconstructed_for(self, broken: GraphBreak) -> GraphBreak | None:
+        """Return the break in the same line after which torch could not reconstruct a value."""
+        line = broken.location
+        of_line = [each for each in self._by_id[broken.compile_id.key].breaks if line is not None and each is not broken
+                   and any((place.filename, place.line) == (line.filename, line.line) for place in each.stack)]
+        return of_line[-1] if of_line else None
 
     @cached_property
     def _needs_number(self) -> str:
