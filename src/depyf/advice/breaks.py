@@ -43,7 +43,7 @@ _TURN = ("compile what one turn of the loop at line {loop} computes{also_if_comp
          "`@torch.compile`, called in the loop; ")
 _HOW_OFTEN = "how often the loop turns depends on values in a tensor, and no graph has such a loop"
 _EACH_TURN = "one call of compiled code for each turn"
-_DRAWN = "torch holds a random number as a tensor while it traces; a number from outside is an input of the graph"
+_DRAWN = "torch represents a random number as a tensor while it traces; a number from outside is an input of the graph"
 _NEEDS_NUMBER = ("{fixed_use} needs its value; with a symbol of the graph there (the setting "
                  "`capture_scalar_outputs`) torch 2.13 may break the graph again, or end in an error")
 #: (A symbol for the number, or `.format`, would be no help: torch 2.13 goes on as if the text were not there.)
@@ -270,7 +270,7 @@ RULES: tuple[Rule, ...] = (
     Rule("", "skipped", facts=lambda at: bound_method(at.broken)),  # (The break follows from another one.)
     Rule("context", "context skipped builtin",
          "write `with {entered}{also_as}:` around the call of `{compiled}`, not in it{also_named}{also_passed}",
-         _ENTERED, "the context then holds for all of the function", facts=lambda at: not at.made_of(at.entered)),
+         _ENTERED, "the context is then around all of the function", facts=lambda at: not at.made_of(at.entered)),
     Rule("skipped", "skipped builtin", "move `{call}` before the call of `{compiled}`", _NOT_TRACED,
          "it then runs before all of the function", facts=lambda at: at.is_whole and at.is_first),
     Rule("skipped", "skipped builtin",
@@ -332,7 +332,7 @@ RULES: tuple[Rule, ...] = (
          "what follows `.backward()`, as an optimizer's step, is then not in that function"),
     Rule("allow_rnn", "recurrent", f"set `{_RNN}`{{also_if_padded}}",
          "torch then traces what the module computes, step by step", setting=_RNN,
-         cost=f"{_UNROLLED}; it holds for padded input alone: a packed sequence breaks the graph again"),
+         cost=f"{_UNROLLED}; it is for padded input alone: a packed sequence breaks the graph again"),
     Rule("enable_trace_load_build_class", "class", why="torch then traces the definition of the class",
          cost="a class outside of the function is made once only, and costs nothing in a call",
          setting="torch._dynamo.config.enable_trace_load_build_class = True"),

@@ -317,7 +317,7 @@ ROWS = (
         "{fixed_with}, as they were equal when it compiled; what is computed with one of them at {fixed_at} needs its "
         "value"),
     Row("size number", _all(_is_fixed, lambda change, at: at.is_fixed_once), "what is computed with it, or tested of "
-        "it, at {fixed_at} fixes it: that version holds for this value alone"),
+        "it, at {fixed_at} fixes it: that version is for this value alone"),
     Row("size number", _all(_is_fixed, _limit), "what is computed with it at {fixed_at} needs its value while torch "
         "compiles, so each value has a version of its own" + _RAISE, True),
     Row("size number", _is_fixed, "what is computed with it at {fixed_at} needs its value while torch compiles, so "
@@ -326,7 +326,7 @@ ROWS = (
         "versions in which what is computed with it at {fixed_at} fixes it; with `dynamic=True` in `torch.compile` the "
         "first version leaves it open, too, if nothing fixes it there", True),
     Row("size number", lambda change, at: bool(at.is_open and at.fixed_at), "some versions leave it open; in others "
-        "what is computed with it at {fixed_at} fixes it, and those hold for one value each"),
+        "what is computed with it at {fixed_at} fixes it, and those are for one value each"),
     Row("size", _costs_versions, "`dynamic=False` is set, so each size has a version of its own; without it torch "
         "leaves a size open that has changed, unless it is one of a parameter, or what is computed with it fixes it",
         True),
@@ -335,8 +335,8 @@ ROWS = (
     Row("size", lambda change, at: bool(at.static_at) and not at.is_open, "no version leaves it open; calls of the "
         "program that mark sizes as static: {static_at}"),
     Row("size number", _all(_is_opened, lambda change, at: not are_numbers(change.was)),
-        "a condition on it that torch tested while it compiled tells its "
-        "values apart, and each outcome has a version of its own: the program asks for both"),
+        "a condition on it that torch tested while it compiled separates "
+        "its values, and each outcome has a version of its own: the program asks for both"),
     Row("size number", _all(_is_opened, lambda change, at: bool(at.broken_at)), _OPENED + "; the version that does "
         "breaks the graph at {broken_at}, where an earlier one does not"),
     Row("size number", _all(_can_be_opened_first, lambda change, at: bool(at.spares)), _OPENED + "; with "
@@ -355,14 +355,14 @@ ROWS = (
     Row("number", _is_key, "it is a key or an index at {cause}, which needs its value, so each value has a version of "
         "its own"),
     Row("number", lambda change, at: change.owner == "module" and not change.of_global,
-        "torch holds whole numbers of modules for fixed; with "
+        "torch fixes whole numbers of modules; with "
         "`torch._dynamo.config.allow_unspec_int_on_nn_module = True` it leaves this one open from its second value on, "
         "where nothing needs its value while torch compiles (as an index, a key or a `range` does)", True),
     Row("number", lambda change, at: at.is_set and not at.is_open and at.values > 2,
         "the compiled function changes it itself, so that each call needs another version; "
         "where nothing else in the function reads it, do that in the caller, which is not compiled", True),
     Row("number", lambda change, at: change.of_global and isinstance(number(change.now), int),
-        "torch holds a whole number for fixed that it reaches from a global name, so "
+        "torch fixes a whole number that it reaches from a global name, so "
         "each value has a version of its own; as an argument of the function torch leaves it open from its second "
         "value on, where nothing needs its value while torch compiles", True),
     Row("number", _costs_versions, "`dynamic=False` is set, so each number has a version of its own; without it "
@@ -386,14 +386,14 @@ ROWS = (
     Row("type", _always, "each type has a version of its own"),
     Row("function", _always, "each function's code has a version of its own (functions that one `def` or `lambda` "
         "makes share it), and so has what is called and is no Python function"),
-    Row("object", _always, "the version holds for that object alone; where an equal one is made anew for each call, "
+    Row("object", _always, "the version is for that object alone; where an equal one is made anew for each call, "
         "make it once and pass the same one", True),
     Row("length", _grows, "each length has a version of its own, and in this run each is greater than the one before "
         "({lengths}); where each call makes it longer, no version serves the next call: do that in the caller, "
         "which is not compiled, and pass what the function reads of it", True),
     Row("length", lambda change, at: len(set(at.lengths)) < 2 and "0" in (change.now, *change.was), "when it is empty "
         "there is a version of its own, one in all"),
-    Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version holds for several "
+    Row("length", lambda change, at: not all(each.isdigit() for each in change.was), "a version is for several "
         "lengths: a condition on it tells them apart"),
     Row("length", _limit, "each length has a version of its own" + _RAISE, True),
     Row("length", _always, "each length that calls have needs a version of its own"),
