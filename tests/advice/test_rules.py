@@ -388,6 +388,14 @@ def test_a_function_that_the_compiled_one_calls_is_called_by_nobody_else(line, c
     assert on_break(Sources([SourceFile("m.py", text)]).site(broken)).change.startswith(change)
 
 
+def test_nothing_is_divided_in_a_loop_of_the_compiled_function():
+    text = "def helper(b):\n    return zlib.crc32(b)\ndef step(x):\n    for b in x:\n        helper(b)\n    return x\n"
+    stack = (SourceLocation("m.py", 5, "step", "helper(b)"), SourceLocation("m.py", 2, "helper", "return zlib.crc32(b)"))
+    broken = GraphBreak(CompileId(0, 0), "Attempted to call function marked as skipped", registry_id="GB0007", depth=2,
+                        context="module: zlib, qualname: crc32, skip reason", stack=stack)
+    assert on_break(Sources([SourceFile("m.py", text)]).site(broken)) is None
+
+
 @pytest.mark.parametrize(("registry_id", "context", "line", "change"), [
     ("GB0363", "Opaque object type: <class 'torch._C.Generator'>.", "g = torch.Generator()", "draw what the `torch.Gen"),
     ("GB0055", "call_function args: LazyVariableTracker(realized: UserDefinedObjectVariable(Generator))",

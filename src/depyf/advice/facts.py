@@ -200,9 +200,10 @@ class Facts:
 
     @property
     def outer_call(self) -> ast.Call | None:
-        """The call in the compiled function that leads to the line in another function."""
+        """The call in the compiled function, in no loop, that leads to the line in another function."""
         outer, stack = self.site.compiled_site, self.broken.stack
-        if outer is None or outer.statement is None or self.is_of_compiled:
+        if outer is None or outer.where is None or outer.statement is None or self.is_of_compiled or (
+                outer.function is not None and loops_around(outer.function, outer.where.line)):
             return None
         inner = [each.function for before, each in zip(stack, stack[1:]) if before is outer.where]
         calls = [each for each in own_parts(outer.statement) if isinstance(each, ast.Call)]
