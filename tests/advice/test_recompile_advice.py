@@ -16,6 +16,7 @@ from depyf.records.model import (
     Failure,
     Frame,
     GraphBreak,
+    Guard,
     GuardFailure,
     SourceFile,
     SourceLocation,
@@ -43,8 +44,8 @@ PLACE = SourceLocation("m.py", 1, "f")
     (("mask", ("None",), "an object of type Tensor"), "none"), (("type(mask)", ("a tensor",), "NoneType"), "none"),
     (("f", ("the same code",), "cos at a.py:3"), "function"), (("type(x)", ("list",), "tuple"), "type"),
     (("cfg", ("the same object",), "another object"), "object"), (("kind", ("Kind.A",), "Kind.B"), "constant"),
-    (("self.lora", ("there",), "missing"), "attribute"), (("flag", ("True",), "False"), "bool"),
-    (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "computed"), (("seen", ("{1}",), "{1, 2}"), "set"),
+    (("self.lora", ("there",), "missing"), ""), (("flag", ("True",), "False"), "bool"),
+    (("n % 2", ("not 0",), "0"), "condition"), (("-1 * step / 10", ("-0.1",), ""), "computed"), (("seen", ("{1}",), "{1, 2}"), ""),
     (("self.best", ("inf",), "an object of type Tensor"), "type"),
     (("a guard could not be evaluated: 'x'", ("",), ""), ""), (("n", ("",), ""), "")])
 def test_events(change, event):
@@ -54,8 +55,8 @@ def test_events(change, event):
 def test_each_event_of_the_table_exists():
     """A name that no change has would make a row that never applies."""
     known = {"bound-method", "size", "number", "string", "constant", "condition", "bool", "none", "key", "keywords",
-             "packed", "attribute", "type", "function", "object", "length", "set", "view", "alias", "layout", "dtype",
-             "iterator", "ndim", "device", "requires_grad", "grad", "training", "inference", "state"}
+             "type", "function", "object", "length", "view", "alias", "layout", "dtype",
+             "iterator", "ndim", "device", "requires_grad", "training", "state"}
     assert {event for row in ROWS for event in row.events.split()} == known
 
 
@@ -75,12 +76,10 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (SIZE, Facts(fixed_at="`m.py:8`", limit=True), "what is computed with it at `m.py:8` needs its value", True),
     (NUMBER, Facts(fixed_at="`m.py:8`", is_fixed_once=True), "what is computed with it, or tested of it, at", False),
     (SIZE, Facts(fixed_at="`m.py:8`", fixed_with="`y.shape[0]`"), "torch took it for the same size as `y.shape[0]`", False),
-    (SIZE, Facts(static_at="`m.py:3`"), "no version leaves it open; calls of the program that mark sizes", False),
     (ValueChange("x.stride(0) == y.shape[1]", ("True",), "False"), Facts(is_duck=True), "they were equal when", True),
     (ValueChange("n", ("0.2",), ""), Facts(is_open=True), "torch leaves it open from its second value on; with", True),
     (ValueChange("self.best", ("inf",), "an object of type Tensor"), Facts(), "each type has a version", False),
     (SIZE, Facts(fixed_at="`m.py:8`", is_open=True), "torch leaves it open from its second value on, but for", True),
-    (SIZE, Facts(fixed_at="`m.py:8`", is_open=True, dynamic="True"), "some versions leave it open; in others", False),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(fixed_at="`m.py:8`", is_open=True), "torch compiles a ver", False),
     (SIZE, Facts(of_parameter=True, is_open=True), "torch leaves it open from its second value on; with", True),
     (SIZE, Facts(of_parameter=True, values=2), "torch keeps the sizes of parameters fixed, so each has", False),
@@ -88,9 +87,7 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     # Where it costs versions (vllm's and TensorRT-LLM's batch sizes), and where two values need two versions anyway.
     (SIZE, Facts(dynamic="False", values=3), "`dynamic=False` is set, so each size has a version of its own; without",
      True),
-    (SIZE, Facts(dynamic="False", values=2), "`dynamic=False` is set", False),
-    (NUMBER, Facts(dynamic="False", values=4), "`dynamic=False` is set, so each number has a version of its own; without",
-     True),
+    (NUMBER, Facts(dynamic="False", values=4), "each of its values has a version of its own", False),
     (ValueChange("x.shape[0]", ("2", "1"), "4"), Facts(dynamic="False", values=3), "`dynamic=False` is set", True),
     (ValueChange("x.shape[0]", ("1",), "2"), Facts(dynamic="False", values=9), "torch compiles a version of its own", False),
     (ValueChange("self.head.bias.shape[0]", ("3",), "1"), Facts(of_parameter=True), "torch compiles a version", False),
@@ -99,10 +96,9 @@ SIZE, NUMBER = ValueChange("x.shape[0]", ("4",), "6"), ValueChange("n", ("3",), 
     (ValueChange("len(trace)", ("1",), "2"), Facts(lengths=(0, 1, 2), is_own=True), "each length that calls have", False),
     (ValueChange("x.shape[0]", ("2 or more",), "1"), Facts(is_open=True), "torch compiles a version of its own", False),
     (ValueChange("x.shape[0]", ("at most 8",), "9"), Facts(is_open=True), "a condition on it", False),
-    (ValueChange("self.n", ("1",), "2", owner="module", cause="y = x * self.n"), Facts(), "torch holds whole", True),
+    (ValueChange("self.n", ("1",), "2", owner="module", cause="y = x * self.n"), Facts(), "torch fixes whole", True),
     (ValueChange("self.i", ("1",), "2", owner="module", cause="k = keys[self.i]"), Facts(), "it is a key or an", False),
     (ValueChange("Layer.n", ("1",), "2"), Facts(is_set=True, values=3), "the compiled function changes it", True),
-    (ValueChange("n", ("1",), "2", of_global=True), Facts(), "torch holds a whole number for fixed", True),
     (ValueChange("len(log)", ("2",), "3"), Facts(lengths=(1, 2, 3)), "each length has a version of its own, and in", True),
     (ValueChange("len(log)", ("0",), "1"), Facts(lengths=(0,)), "when it is empty there is a version of its own", False),
     (ValueChange("len(log)", ("2",), "1"), Facts(lengths=(2, 1)), "each length that calls have needs", False),
@@ -198,6 +194,48 @@ def test_of_several_reasons_it_is_that_of_the_version_that_serves_most():
     members = (first, second, third)
     texts = Adviser(RunIndex(Capture(compilations=members))).on(members)
     assert [text.partition(":")[0] for text in texts] == ["`x.shape[0]`", "`x.requires_grad`"]
+
+
+def run_of(*versions):
+    """Return a run of one function of ``x`` and ``mode``: the guards and the failures of each version."""
+    code = CodeText("", "exact")
+    entries = tuple(CacheEntry(CompileId(0, at), guards, TransformedCode(CompileId(0, at), "f", code, None, ("x", "mode")), ())
+                    for at, (guards, _, _) in enumerate(versions))
+    frame = Frame("f", "f", PLACE, code, False, ("x", "mode"), (), entries)
+    compilations = tuple(
+        Compilation(CompileId(0, at), "f", PLACE, outcome="compiled", symbols=symbols, guard_failures=failures)
+        for at, (_, failures, symbols) in enumerate(versions))
+    return RunIndex(Capture((CompiledFunction("f", (frame,)),), compilations=compilations))
+
+
+def guards(size, stride, mode):
+    tensor = f"check_tensor(L['x'], dtype=torch.float32, device='cpu', size=({size}), stride=({stride}), requires_grad=False)"
+    return (Guard(tensor, "L['x']", "TENSOR_MATCH", ""), Guard(f"L['mode'] == '{mode}'", "L['mode']", "EQUALS_MATCH", ""))
+
+
+@pytest.mark.parametrize(("mode", "ends"), [
+    ("a", "; with `dynamic=True` in `torch.compile` the first version does, which spares one version"),
+    ("b", ", so it is the reason for one version; but the versions differ in `mode`, too")])
+def test_a_size_that_two_versions_leave_open_spares_the_first_only_if_nothing_else_differs(mode, ends):
+    opened = (SymbolDecision("created", "s1", "L['x'].size()[0]", "10"),)
+    size = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "10", subject="x.size()[0]")
+    gradient = GuardFailure(CompileId(0, 1), "", "L['x']", "False", "True", subject="x.requires_grad")
+    longer = Guard("4 <= L['x'].size()[0]", "", "SHAPE_ENV", "")
+    run = run_of((guards("4,", "1,", "a"), (), ()), (guards("None,", "1,", mode), (size,), opened),
+                 ((*guards("None,", "1,", mode), longer), (gradient,), opened))
+    first, _ = Adviser(run).on(run.capture.compilations)
+    assert first == f"`x.shape[0]`: torch leaves it open from its second value on{ends}"
+
+
+@pytest.mark.parametrize(("mode", "ends"), [
+    ("a", "where the function does not write into this tensor, `.contiguous()` before the call makes them one, for a copy of "
+     "what is not contiguous"),
+    ("b", "here the versions differ in more than that")])
+def test_one_layout_is_advised_only_where_nothing_else_differs(mode, ends):
+    failure = GuardFailure(CompileId(0, 0), "", "L['x']", "4", "5", subject="x.stride()[0]")
+    run = run_of((guards("2, 4", "4, 1", "a"), (), ()), (guards("2, 4", "5, 1", mode), (failure,), ()))
+    (text,) = Adviser(run).on(run.capture.compilations)
+    assert text == f"`x.stride(0)`: each layout has a version of its own; {ends}"
 
 
 def test_at_the_limit_only_what_helps_is_said():

@@ -90,7 +90,7 @@ def on_branch(site: Site) -> Advice | None:
     if not conditions:
         of_nan = any(isinstance(each, ast.Call) and called(each) in NAN_OF_NAN
                      for side in _sides(choice) for each in ast.walk(side))
-        but = "; where it holds NaN, its gradient may be NaN, too" if of_nan else ""
+        but = "; where it contains NaN, its gradient may be NaN, too" if of_nan else ""
         return replace(advice, cost=f"{advice.cost}{but}", proven=proven_for(site))
     if len(conditions) > _FEW:
         return _left_alone(site, "it is not known whether `torch.where` would be the same: that depends on whether "
@@ -291,7 +291,7 @@ def _prevented(site: Site, node: ast.stmt, choice: Choice | None) -> str:
             case ast.Break() | ast.Continue():
                 return "one side goes to another turn of the loop, so what is computed after it depends on the values"
             case ast.For() | ast.While() | ast.With() | ast.Try():
-                return "one side holds statements that have to run on that side only"
+                return "one side contains statements that have to run on that side only"
         for call in (each for each in ast.walk(statement) if isinstance(each, ast.Call)):
             name = called(call)
             if name in REPORTS and call.args and not _is_of_tensors(call, values):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import logging
 from collections.abc import Callable, Iterator, Mapping, Set
 
-from ..torch_text.libraries import installed_module
 from ..torch_text.met import is_drawn, met
 from .branches import unparsed
 from .source import (
@@ -40,10 +40,9 @@ _CHANGING = frozenset({"append", "appendleft", "extend", "insert", "add", "updat
 _SAME_SIZE = frozenset({"flatten", "squeeze", "view", "reshape", "cpu", "long", "int", "float", "detach", "clone"})
 _OF_DATA = frozenset({"nonzero", "where", "unique", "unique_consecutive", "masked_select", "argwhere",
                       "repeat_interleave", "bincount"})
+#: Functions and methods that tell something of a tensor's elements.
+_TESTS = frozenset({"any", "all", "item", "equal", "allclose"})
 _SIZES = frozenset({"shape", "size", "numel", "nelement"})
-#: Parts of lines of libraries that make modules, parameters and hooks.
-_SETS_UP = ("RemovableHandle.", "Parameter(", "super().__init__(", "_hook_installation_lock", "recordable_keys")
-
 
 #: Torch's setting for sizes that depend on the data, as a line of a program.
 SHAPES = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
@@ -72,6 +71,18 @@ class Facts:
     def is_of_compiled(self) -> bool:
         """Whether the line is in the function that torch compiled, as far as is known."""
         return self.site.compiled_site is None or self.site.compiled_site.function is self.function
+
+    @property
+    def is_called_by_library(self) -> bool:
+        """Whether a library calls the function of the line, or the one that torch compiled, with arguments of its own.
+
+        Then nobody can pass either of them another argument.
+        """
+        stack, compiled = self.broken.stack, len(self.broken.stack) - self.broken.depth
+        callers = [at for at, place in enumerate(stack[:compiled]) if is_own(place.filename)]
+        here = next((at for at, place in enumerate(stack) if place is self.where), 0)
+        return any(not is_own(place.filename) and place.text and "**" not in place.text
+                   for place in stack[callers[-1] if callers else compiled:here])
 
     @property
     def is_generator(self) -> bool:
@@ -173,12 +184,6 @@ class Facts:
         """Whether the statement sets what the innermost loop, a ``while``, tests."""
         return self.loop_test is not None and _reads(self.loop_test, names_set(self.statement))
 
-    @property
-    def sets_up(self) -> bool:
-        """Whether a line of a library makes modules, parameters or hooks."""
-        return self.where is not None and not is_own(self.where.filename) and any(
-            each in place.text for place in self.broken.stack[-1:] for each in _SETS_UP)
-
     # --- calls ------------------------------------------------------------------------------------------
     def calls(self, name: str) -> list[ast.Call]:
         """Return the calls of a function or method of this name in the statement."""
@@ -192,6 +197,18 @@ class Facts:
         inner = [each.function for before, each in zip(stack, stack[1:]) if before is self.where]
         named = [each for name in (self.met.last, *inner[-1:]) if name for each in self.calls(name)]
         return next(iter([*named[:1], *drawn, *named]), None)
+
+    @property
+    def outer_call(self) -> ast.Call | None:
+        """The call in the compiled function, in no loop, that leads to the line in another function."""
+        outer, stack = self.site.compiled_site, self.broken.stack
+        if outer is None or outer.where is None or outer.statement is None or self.is_of_compiled or (
+                outer.function is not None and loops_around(outer.function, outer.where.line)):
+            return None
+        inner = [each.function for before, each in zip(stack, stack[1:]) if before is outer.where]
+        calls = [each for each in own_parts(outer.statement) if isinstance(each, ast.Call)]
+        named = [each for each in calls if called(each) in inner]
+        return named[0] if len(named) == 1 else calls[0] if len(calls) == 1 else None
 
     @property
     def draws(self) -> list[ast.Call]:
@@ -246,16 +263,6 @@ class Facts:
         """What ``.backward()`` is called on."""
         return next((each.func.value for each in self.calls("backward") if isinstance(each.func, ast.Attribute)), None)
 
-    @property
-    def returns_gradients(self) -> bool:
-        """Whether the function returns a tensor that requires a gradient and that it has made before this line."""
-        returned = [each for node in ast.walk(self.function or _NOTHING) if isinstance(node, ast.Return) and node.value
-                    for each in ast.walk(node.value)]
-        cut_off = {id(each.value) for each in returned if isinstance(each, ast.Attribute) and each.attr in (
-            "detach", "item", "tolist", "shape")}
-        return any(isinstance(each, ast.Name) and id(each) not in cut_off and self.values.requires_grad(
-            each.id) and not self.values.is_given(each.id) for each in returned)
-
     def made_of(self, node: ast.expr | None) -> str:
         """Return what an expression reads and compiled lines before it make or change, as Markdown; ``""`` for nothing.
 
@@ -308,7 +315,8 @@ class Facts:
         """Whether the number can be computed before the call: it is of nothing that the function makes."""
         numbers: list[ast.expr | None] = [
             each for each in own_parts(self.statement) if isinstance(each, ast.Call) and is_number(each)]
-        return self.is_of_compiled and not any(map(self.made_of, numbers or [self.first("fixed")]))
+        return self.is_of_compiled and not self.is_called_by_library and not any(
+            map(self.made_of, numbers or [self.first("fixed")]))
 
     @property
     def next_test(self) -> str:
@@ -317,7 +325,16 @@ class Facts:
             case ast.Assign(_, ast.Call(ast.Name(), [ast.Name(name)], []) | ast.Call(ast.Attribute(
                     ast.Name(name), "item"), [], [])) if self.values.is_given(name):
                 return ""  # (Of the number of an argument torch may compile a version for each value instead.)
-        return self.use("test")
+        return self.use("test") or self._next_test_of_library
+
+    @property
+    def _next_test_of_library(self) -> str:
+        """Where a library tests a tensor on a later line, which nobody changes; of the user's there is a break."""
+        if self.where is None or is_own(self.where.filename) or self.function is None:
+            return ""
+        tests = [test for each in ast.walk(self.function) if isinstance(each, ast.stmt) for test in _tests(each)]
+        return next((f"line {test.lineno} (`{self.text(test)}`)" for test in tests if test.lineno > self.where.line
+                     and any(isinstance(each, ast.Call) and called(each) in _TESTS for each in ast.walk(test))), "")
 
     @property
     def is_only_computed(self) -> bool:
@@ -613,9 +630,7 @@ def is_number(node: ast.AST | None, names: Set[str] = frozenset()) -> bool:
 
 # --- facts that sentences name ----------------------------------------------------------------------------
 def _compiled(at: Facts) -> str:
-    place = at.site.compiled_site
-    if place is None or place.function is None:
-        place = at.site
+    place = at.site.compiled_site or at.site
     return qualified_name(place.module, place.function) if place.function is not None else ""
 
 
@@ -629,8 +644,13 @@ def _grown(at: Facts) -> str:
 
 
 def _logger(at: Facts) -> str:
+    """Return the function that logs, as Python; a method that the program gives to its loggers is of their class."""
     within = at.broken.location.function.rpartition(".")[2] if at.broken.location is not None else ""
-    return {"isEnabledFor": within, "warning_once": "warning", "": within}.get(at.met.last, at.met.last)
+    method = {"isEnabledFor": within, "": within}.get(at.met.last, at.met.last)
+    owner = at.call.func.value if at.call is not None and isinstance(at.call.func, ast.Attribute) else None
+    if owner is None or getattr(vars(logging.Logger).get(method), "__module__", "") == "logging":
+        return f"logging.Logger.{method}"
+    return f"type({at.text(owner)}).{method}"
 
 
 def _how_often(at: Facts) -> str:
@@ -657,37 +677,13 @@ def _in_turn(at: Facts) -> str:
     return "".join(clauses)
 
 
-def _given(at: Facts) -> list[str]:
-    """Return tensors from outside through which gradients may flow on; torch 2.13 does not check that."""
-    return [f"`{each.name}`" for each in at.site.values
-            if each.source and each.requires_grad and each.type != "Parameter"]
-
-
-def _none(at: Facts) -> str:
-    """Return the argument that is ``None`` where the line takes a part of it: the only one that it takes parts of."""
-    names = {each.value.id for each in ast.walk(at.statement)
-             if isinstance(each, (ast.Subscript, ast.Attribute)) and isinstance(each.value, ast.Name)}
-    given = {*parameters(at.function)} if at.function else names
-    return names.pop() if at.met.is_none and len(names) == 1 and names <= given else ""
-
-
-def _library_method(at: Facts) -> str:
-    if not at.broken.skips_function or at.broken.depth != 1 or at.function is None:
-        return ""
-    name = qualified_name(at.site.module, at.function)
-    return name if "." in name else ""
-
-
-def _library_module(at: Facts) -> str:
-    return installed_module(at.where.filename) if at.where is not None else ""
-
-
 #: How each is read. A row of whose sentence one is ``""`` is silent, but for those whose names begin with ``also_``,
 #: which are clauses that may be left out.
 NAMED: Mapping[str, Callable[[Facts], str]] = {
     "function": lambda at: qualified_name(at.site.module, at.function) if at.function is not None else "",
     "compiled": _compiled,  # (what torch compiled, if that is known)
-    "passed_to": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
+    "passed_to": lambda at: "" if at.is_called_by_library else f"`{_compiled(at)}`" if (
+        at.is_of_compiled or at.function is None) else (
         f"`{_compiled(at)}` and on to `{qualified_name(at.site.module, at.function)}`"),
     "plain": lambda at: f"`{_compiled(at)}`" if at.is_of_compiled or at.function is None else (
         f"`{qualified_name(at.site.module, at.function)}`, so `{_compiled(at)}`,"),
@@ -706,6 +702,8 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "also_grown": _grown,
     "call": lambda at: at.text(at.call),
     "made": lambda at: at.made_of(at.call),
+    "outer_call": lambda at: at.text(at.outer_call),
+    "outer_line": lambda at: str(at.outer_call.lineno) if at.outer_call is not None else "",
     "given_test": lambda at: at.text(at.given_test),
     "draws": lambda at: ", ".join(dict.fromkeys(f"`{at.text(each)}`" for each in at.draws)),
     "also_each_turn": _how_often,
@@ -726,13 +724,6 @@ NAMED: Mapping[str, Callable[[Facts], str]] = {
     "next_test_of_size": lambda at: at.use("test", of_size=True),
     "numbers_of_size": lambda at: at.use("numbers", of_size=True),
     "looked_up": lambda at: at.text(at.first("text")),
-    "none": _none,
     "raised": lambda at: at.met.raised,
     "loss": lambda at: at.text(at.loss),
-    "also_if_leaves": lambda at: (f"if {' and '.join(_given(at))} {'are' if _given(at)[1:] else 'is'} not computed of "
-                                  "what requires a gradient: ") if _given(at) else "",
-    "also_lost": lambda at: "; through such a tensor no gradient flows on, without an error" * bool(_given(at)),
-    "library_method": _library_method,
-    "library_class": lambda at: _library_method(at).partition(".")[0],
-    "library_module": _library_module,
 }

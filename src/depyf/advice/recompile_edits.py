@@ -43,7 +43,7 @@ def proposals(
     if isinstance(number(change.now), int) and not change.of_global:
         for settings in _SETTINGS.get(change.owner, ()):
             yield Advice("open", f"set {' and '.join(f'`{line}`' for line in settings)}",
-                         f"torch holds such numbers of a {change.owner} for fixed; then it opens one that changes",
+                         f"torch fixes such numbers of a {change.owner}; then it opens one that changes",
                          "what is compiled for all numbers can be slower than for one", settings=settings)
 
 

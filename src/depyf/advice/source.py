@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ..records.model import GraphBreak, NamedValue, SourceFile, SourceLocation
 from ..torch_text.global_names import is_resume
-from ..torch_text.libraries import is_library
+from ..torch_text.libraries import is_library, is_of_dynamo
 from ..torch_text.met import met
 from ..torch_text.parsed import parsed_expression
 
@@ -103,7 +103,9 @@ class Sources:
         """
         users = [place for place in broken.stack if not is_library(place.filename)]
         # (The frames before it called the compiled function.)
-        inside = broken.stack[len(broken.stack) - broken.depth:] if 0 < broken.depth <= len(broken.stack) else ()
+        known = 0 < broken.depth <= len(broken.stack)
+        inside = [place for place in broken.stack[len(broken.stack) - broken.depth if known else len(broken.stack):]
+                  if not is_of_dynamo(place.filename)]
         compiled = self._place(broken, inside[0]) if inside else None
         site = self._place(broken, users[-1] if users else None, compiled)
         return replace(site, resumed=True) if is_resume(code_name) else site

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..advice import Advice, Sources, candidates
 from ..advice.recompile_edits import proposals
 from ..records.model import Capture, SourceFile
-from ..views.advice import value_change
+from ..views.circumstances import value_change
 from ..views.run_index import RunIndex
 from .forced import Conditions, conditions_of
 from .outcome import Outcome, Verdict, compared

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from ..advice import Advice, on_break
-from ..advice.breaks import SET_UP, on_left_method
-from ..advice.recompiles import RecompileAdvice, ValueChange, on_change
+from ..advice.breaks import NEEDS_NUMBER, on_left_method
+from ..advice.edits import SCALARS
+from ..advice.recompiles import RecompileAdvice, on_change
 from ..advice.source import Site
 from ..records.model import Compilation, GraphBreak, SourceLocation
 from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
 from ..torch_text.met import bound_method, in_order, is_fundamental, met
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.user_expressions import is_global
 from .changes import Change
-from .circumstances import Circumstances
+from .circumstances import Circumstances, value_change
 from .grouping import path_from_frame
 from .markdown import code, prose, some
 from .run_index import RunIndex
@@ -41,12 +42,39 @@ class Adviser:
     def on_break(self, broken: GraphBreak) -> Advice | None:
         """Return the advice on a graph break; ``None`` where no rule fits.
 
-        An exception breaks the graph again in each function that it leaves: advice on where it was raised applies.
+        An exception breaks the graph again in each function that it leaves: advice on where it was raised applies. What
+        torch cannot reconstruct after a break goes with that break.
         """
+        own = self._alone(broken)
+        if own is not None and SCALARS in own.settings and (at := self._needs_number):
+            own = replace(own, change=f"{own.change}, once what is advised at {at} is done: the setting is for the "
+                          "whole program, which may end in an error there")
+        if own is None and met(broken).kind == "exception":
+            return self._on_exceptions.get(broken.context)
+        if own is None and met(broken).kind == "reconstruction" and (cause := self._reconstructed_for(broken)):
+            return self.on_break(cause)
+        return own
+
+    def _alone(self, broken: GraphBreak) -> Advice | None:
+        """Return the advice on a graph break as if there were no others."""
         if broken not in self._of_breaks:
             self._of_breaks[broken] = self._on_left_method(broken) or on_break(self._site(broken))
-        own = self._of_breaks[broken]
-        return own if own is not None or met(broken).kind != "exception" else self._on_exceptions.get(broken.context)
+        return self._of_breaks[broken]
+
+    def _reconstructed_for(self, broken: GraphBreak) -> GraphBreak | None:
+        """Return the break in the same line after which torch could not reconstruct a value."""
+        line = broken.location
+        of_line = [each for each in self._by_id[broken.compile_id.key].breaks if line is not None and each is not broken
+                   and any((place.filename, place.line) == (line.filename, line.line) for place in each.stack)]
+        return of_line[-1] if of_line else None
+
+    @cached_property
+    def _needs_number(self) -> str:
+        """The places, as Markdown, of breaks at which a symbol in the place of a number may be an error."""
+        places = [code(self.run.short_place(broken.location)) for each in self.run.capture.compilations
+                  for broken in each.breaks if broken.location is not None and met(broken).event in ("item", "operator")
+                  and (advice := self._alone(broken)) is not None and advice.rule in NEEDS_NUMBER]
+        return some(list(dict.fromkeys(places)), MOST) if places else ""
 
     def _site(self, broken: GraphBreak) -> Site:
         compilation = self._by_id.get(broken.compile_id.key)
@@ -92,7 +120,7 @@ class Adviser:
         if not texts and any(met(broken).kind == "next" for broken in causes):
             # (A function that takes an iterator, as a comprehension, is traced with its caller if that is compiled.)
             texts = [self.on_outer_break(compilation)]
-        return list(dict.fromkeys(filter(None, texts or [self.on_set_up(compilation)])))
+        return list(dict.fromkeys(filter(None, texts)))
 
     def on_limit(self, compilations: Sequence[Compilation]) -> list[str]:
         """Return advice, as Markdown, on a function whose compilations torch refused at the recompile limit."""
@@ -108,31 +136,17 @@ class Adviser:
     def lines_on(self, broken: GraphBreak, compilation: Compilation) -> list[str]:
         """Return the advice on a graph break as the items of a list in Markdown: what to do, why, what it costs."""
         advice = self.on_break(broken)
-        if advice is not None:
-            label = "advice" if advice.leaves else "change"
-            return [f"**{label}**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
-                    f"cost: {prose(advice.cost + advice.proven)}"]
-        outer = self.on_set_up(compilation)
-        return [f"**change**: {outer}"] if outer else []
+        if advice is None:
+            return []
+        label = "advice" if advice.leaves else "change"
+        return [f"**{label}**: {_to_the_end(advice)}", f"because {prose(advice.why)}",
+                f"cost: {prose(advice.cost + advice.proven)}"]
 
     def torchs_hints(self, group: Iterable[GraphBreak]) -> list[str]:
         """Return torch's own hints on breaks of one reason, less those that our advice on each of them contradicts."""
         broken = list(group)
         has_change = all(self.on_break(each) is not None for each in broken)
         return [hint for hint in in_order(broken[0].hints) if not (has_change and is_fundamental(hint))]
-
-    def on_set_up(self, compilation: Compilation) -> str:
-        """Return the advice, as Markdown, on what is in the way of what a library sets up at its first call.
-
-        ``""`` where the program asked for the compilation, or the run has no such advice. (Other breaks of a function
-        stay when its caller's are gone: it is then traced as a part of its caller.)
-        """
-        if is_outermost(self.run.summary_of[compilation.compile_id.key]):
-            return ""
-        advices = (self.on_break(broken) for summary in self.run.summaries if is_outermost(summary)
-                   for each in summary.compilations for broken in each.breaks)
-        return next((prose(advice.change) for advice in advices
-                     if advice is not None and advice.rule == SET_UP and not advice.leaves), "")
 
     def on_outer_break(self, compilation: Compilation) -> str:
         """Return where to begin for what is compiled by itself only since a graph broke before; ``""`` if not known."""
@@ -205,15 +219,6 @@ class Adviser:
                 begin := self._break_before(compilation)):
             return RecompileAdvice(f"Python computes it since {begin[0]}; begin there: {begin[1]}")
         return on_change(value_change(change), facts)
-
-
-def value_change(change: Change) -> ValueChange:
-    """Return a change at a recompile as the rules on it know it."""
-    first = change.failures[0]
-    cause = next((failure.cause.text for failure in change.failures if failure.cause is not None), "")
-    return ValueChange(
-        change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), cause,
-        first.owner, is_global(first.source))
 
 
 def _comes_of_break(change: Change) -> bool:

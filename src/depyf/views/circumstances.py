@@ -13,13 +13,14 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..advice.recompiles import PRESENCE, Facts, setters_of
+from ..advice.recompiles import PRESENCE, Facts, ValueChange, event_of, setters_of
 from ..advice.source import is_own, last_name
 from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.global_names import SYMBOL
 from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
 from ..torch_text.parsed import parsed_expression
+from ..torch_text.user_expressions import is_global
 from .changes import Change, in_words
 from .fixed_symbols import fixed_symbols
 from .inductor_ranges import holds_at
@@ -75,11 +76,12 @@ class Circumstances:
             is_open=subject in versions.opened and (place is not None or subject not in versions.fixed),
             spares=_spares(change, [*versions.opened.get(subject, {}).values()]),
             others=self._others(compilation, subject),
+            differs_in_more=event_of(value_change(change)) == "layout" and self._differs_in_more(
+                compilation, first, change.subject),
             broken_at=code(self.run.short_place(broken)) if (broken := versions.broken.get(subject)) else "",
             equal_at_first=self._equal_at_first(change), dynamic=(compilation.arguments or {}).get("dynamic", ""),
             of_parameter=any(failure.owner == "parameter" for failure in change.failures), limit=versions.limit,
             is_duck=any(map(is_of_equal_sizes, change.failures)),
-            static_at=self._set_at(("mark_static",)) if ".shape[" in subject else "",
             set_at=self._set_at(setters_of(subject)), lengths=self._lengths(compilation, subject),
             values=len(versions.values.get(change.subject, ())),
             is_set=number(change.now) is not None and self._is_set(compilation, change.subject),
@@ -176,11 +178,20 @@ class Circumstances:
         subjects = [each.subject for each in self.run.differences(compilation) if not each.is_open]
         versions, names = self.run.versions_beside(compilation), self.run.stack_names(compilation)
         if subjects and any(
-                found and all(each.is_open for each in found) and any(each.subject == subject for each in found)
+                found and all(each.is_open for each in found)
+                and any(each.subject == subject and are_numbers((each.was.value,)) for each in found)
                 for number, new in enumerate(versions) for old in versions[:number]
                 if (found := version_differences(old, new, names, ()))):
             return ""
         return some([code(each) for each in dict.fromkeys(subjects)], MOST) if subjects else ""
+
+    def _differs_in_more(self, compilation: Compilation, failure: GuardFailure, subject: str) -> bool:
+        """Return whether a version and the one that failed for a tensor's layout differ in more than that layout."""
+        old, new = self.run.version_of(failure.entry), self.run.version(compilation)
+        tensor = subject.partition(".stride(")[0]
+        return old is not None and new is not None and any(
+            each.subject.partition(".stride(")[0] != tensor
+            for each in version_differences(old, new, self.run.stack_names(compilation), ()))
 
     def _equal_at_first(self, change: Change) -> bool:
         """Return whether another size of the arguments was the same in a version that failed for a size."""
@@ -205,6 +216,15 @@ class Circumstances:
                   for node in ast.walk(self.run.source.tree(path) or ast.Module([], []))
                   if isinstance(node, ast.Call) and last_name(node.func) in setters]
         return some(list(dict.fromkeys(places)), MOST) if places else ""
+
+
+def value_change(change: Change) -> ValueChange:
+    """Return a change at a recompile as the rules on it know it."""
+    first = change.failures[0]
+    cause = next((failure.cause.text for failure in change.failures if failure.cause is not None), "")
+    return ValueChange(
+        change.subject, change.was, change.now, change.lasts, tuple(name for name, _ in change.keywords), cause,
+        first.owner, is_global(first.source))
 
 
 def _spares(change: Change, versions: Sequence[Iterable[str]]) -> bool | None:
