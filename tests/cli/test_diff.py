@@ -32,7 +32,8 @@ from depyf.records.model import (
     SourceLocation,
     TransformedCode,
 )
-from depyf.views.diff.canonical import excerpts, guard_text
+from depyf.torch_text.run_ids import guard_text
+from depyf.views.diff.canonical import excerpts
 from depyf.views.diff.difference import difference
 from depyf.views.diff.difference import text as as_text
 from depyf.views.diff.pairing import aligned, paired

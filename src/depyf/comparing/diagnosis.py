@@ -19,8 +19,8 @@ import torch
 from ..capture.apart import ChildFailed, in_child
 from ..capture.torch_private import cache_entries, compiled_callables, graph_modules, hooks, pipeline, resume_code
 from ..records.model import Guard, SourceLocation
-from ..torch_text.generated import without_numbers_of_objects
 from ..torch_text.guards import parse_guards
+from ..torch_text.run_ids import without_numbers_of_objects
 from ..watch.origins import UserLine
 from .locating import Located, Search
 from .outcome import Disagreement, Outcome

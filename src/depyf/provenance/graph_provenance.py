@@ -9,7 +9,6 @@ computes a node.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -18,12 +17,10 @@ from ..model.graph import Graph, Node, is_gradient
 from ..model.graph_text import read_graph
 from ..records.model import CompiledGraph, GraphStage, Kernel, KernelCall, ModuleCall, SourceLocation
 from ..records.stages import AROUND
+from ..torch_text.modules import is_of_module
 from .alignment import UNKNOWN, CapturedRuns, align
 from .cached_lines import relocated
 from .kernel_mapping import graph_kernels
-
-#: How torch reads a parameter or buffer of a module.
-_OF_MODULE = re.compile(r"\._(?:parameters|buffers)\[")
 
 
 class Origin(NamedTuple):
@@ -136,7 +133,7 @@ class Provenance:
         if len(placeholders) != len(self.graph.inputs):
             return frozenset()
         return frozenset(name for name, given in zip(placeholders, self.graph.inputs)
-                         if given.source and not _OF_MODULE.search(given.source))
+                         if given.source and not is_of_module(given.source))
 
     # --- kernels ----------------------------------------------------------------------------------
     @functools.cached_property

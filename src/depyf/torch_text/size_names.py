@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from . import wrapping
 from .parsed import parsed_expression
@@ -40,6 +40,21 @@ def is_of_torchs_own(source: str) -> bool:
     Such is the state of the random generator that a checkpoint keeps.
     """
     return bool(source) and all(each.startswith(_UNKNOWN_TENSOR) for each in source.split(", "))
+
+
+def is_symbol(name: str) -> bool:
+    """Return whether a name is a symbol of torch's for an open size or number."""
+    return SYMBOL.fullmatch(name) is not None
+
+
+def symbols_in(text: str) -> list[str]:
+    """Return the symbols in a text, in order, as often as they occur."""
+    return SYMBOL.findall(text)
+
+
+def with_symbols(text: str, named: Callable[[str], str]) -> str:
+    """Return a text with other names for the symbols in it."""
+    return SYMBOL.sub(lambda match: named(match[0]), text)
 
 
 def is_float(symbol: str) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..records.model import Compilation, SymbolDecision
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.size_names import SYMBOL
+from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import sources_in_words
 from .dump.guards.versions import Version
 
@@ -42,7 +42,7 @@ def holds(condition: SymbolDecision, compilation: Compilation, version: Version 
     # that again: such an equation is not among the guards.)
     if version is None or not _equals_number(condition.symbol):
         return True
-    symbols = set(SYMBOL.findall(condition.symbol))
+    symbols = set(symbols_in(condition.symbol))
     return all(_is_fixed(version, each) for each in compilation.symbols
                if each.kind == "created" and each.symbol in symbols)
 
@@ -63,10 +63,10 @@ def _is_fixed(version: Version, created: SymbolDecision) -> bool:
 
 def specialized_symbol(condition: str) -> str:
     """Return the symbol of which a condition of torch's leaves one value, ``"s51"``; ``""`` where there is none."""
-    symbols = set(SYMBOL.findall(condition))
+    symbols = set(symbols_in(condition))
     node = parsed_expression(condition) if len(symbols) == 1 else None
     match node:
-        case ast.Call(ast.Name("Eq"), [left, right], []) if not SYMBOL.search(ast.unparse(right)):
+        case ast.Call(ast.Name("Eq"), [left, right], []) if not symbols_in(ast.unparse(right)):
             if all(isinstance(each, _MEMBERS) for each in ast.walk(left)) and all(
                     isinstance(each.func, ast.Name) and each.func.id in _ONE_TO_ONE
                     for each in ast.walk(left) if isinstance(each, ast.Call)):

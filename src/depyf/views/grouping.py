@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..records.model import Compilation, GraphBreak, GuardFailure, SourceLocation
-from ..torch_text.generated import without_values
 from ..torch_text.global_names import plain_name
+from ..torch_text.run_ids import without_values
 from .causes import cause
 from .markdown import one_line
 

@@ -17,11 +17,11 @@ from dataclasses import replace
 from ..model.guards import Condition, Range
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import number
-from ..torch_text.libraries import is_from_cache, is_of_backend
+from ..torch_text.libraries import is_from_cache, is_of_backend, short_path_of_torch
 from ..torch_text.parsed import as_python, parsed_expression
-from ..torch_text.size_names import SYMBOL, bound_of_symbol
+from ..torch_text.size_names import bound_of_symbol, symbols_in, with_symbols
 from .changes import in_words
-from .formatting import file_in_torch, place_in_torch
+from .formatting import place_in_torch
 
 _SIGNS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
@@ -64,9 +64,8 @@ def condition_in_words(decision: SymbolDecision, compilation: Compilation, names
              for each in compilation.symbols if each.source}
     text = as_python(decision.symbol)
     # (A symbol can be a difference. Brackets that Python does not need are left out again.)
-    whole = parsed_expression(SYMBOL.sub(lambda symbol: f"({known.get(symbol[0], symbol[0])})", text))
-    return ast.unparse(whole) if whole is not None else (
-        SYMBOL.sub(lambda symbol: known.get(symbol[0], symbol[0]), text))
+    whole = parsed_expression(with_symbols(text, lambda symbol: f"({known.get(symbol, symbol)})"))
+    return ast.unparse(whole) if whole is not None else with_symbols(text, lambda symbol: known.get(symbol, symbol))
 
 
 def with_causes(
@@ -81,21 +80,22 @@ def with_causes(
         symbol, sign, bound = bound_of_symbol(each.symbol) or ("", "", 0)
         if sign in ("<", "<=") and compilation is not None and each.location is not None and is_made_by_inductor(each):
             size = condition_in_words(replace(each, symbol=symbol), compilation, names)
-            bounds[size, bound - (sign == "<")] = replace(each.location, filename=file_in_torch(each.location))
+            bounds[size, bound - (sign == "<")] = replace(
+                each.location, filename=short_path_of_torch(each.location.filename))
     return [replace(one, cause=place) if isinstance(one, Range) and one.high is not None and (
         place := bounds.get((one.left, one.high))) else one for one in conditions]
 
 
 def _is_about(decision: SymbolDecision, known: Mapping[str, str], subject: str) -> bool:
     """Return whether a condition is on one size alone, the one of a name."""
-    symbols = set(SYMBOL.findall(decision.symbol))
+    symbols = set(symbols_in(decision.symbol))
     return len(symbols) == 1 and known.get(symbols.pop()) == subject
 
 
 def holds_at(condition: str, value: str) -> bool | None:
     """Return whether a condition on one symbol holds for a number; ``None`` where that is not known."""
-    is_one = number(value) is not None and len({*SYMBOL.findall(condition)}) == 1
-    node = parsed_expression(as_python(SYMBOL.sub(f"({value})", condition))) if is_one else None
+    is_one = number(value) is not None and len({*symbols_in(condition)}) == 1
+    node = parsed_expression(as_python(with_symbols(condition, lambda _: f"({value})"))) if is_one else None
     match node:
         case ast.Compare(left, [sign], [right]) if type(sign) in _SIGNS:
             one, other = _number(left), _number(right)

@@ -1,7 +1,7 @@
 """Classes of ranks that did the same, and in what a class differs from the others.
 
-Of a thousand ranks nearly all do the same. Their files of records are compared as text (:class:`AlikeFiles`), and of
-those that are alike one is read::
+Of a thousand ranks nearly all do the same. Their files of records are compared as text
+(:mod:`depyf.records.alike_files`), and of those that are alike one is read::
 
     RankClass(numbers=(0, 1, 2, 4, ... 1023), ...)     1022 ranks
     RankClass(numbers=(3,), ...)                       differs in the graph breaks of `f`
@@ -16,24 +16,21 @@ import dataclasses
 import functools
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import budgets
 from ..finishing.recorded import read_records
-from ..reading import lines
+from ..model.folding import fold, listed_numbers
 from ..records import store
+from ..records.alike_files import AlikeFiles
 from ..records.model import Capture, CompileId, GraphStage, Guard, Kernel
-from ..records.run_directory import FILE, RANK
+from ..records.run_directory import RANK
 from ..torch_text.global_names import plain_name, resumed_function
+from ..torch_text.run_ids import guard_text, module_lines, without_rank_ids
 from .formatting import stage_name
 from .markdown import code, listed, some
 
-#: In texts of graphs: what differs between ranks that run the same.
-IDS = re.compile(r"0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+|(?<=/rank_)\d+|__compiled_fn_\d+(?:_[0-9a-f_]{36,})?"
-                 r"|(?<=_)\d{9,}(?:_\d{9,})*(?:_c\w+)?|(?<![\w.])\d{9,}(?![\w]|\.\d)")
 #: Fields that are no difference: times, caches, numbers that torch counts up, names of files made of these.
 _NOT_COMPARED = frozenset({
     "start", "seconds", "phases", "timeline", "counts", "caches", "compile_id", "entry", "path", "file",
@@ -108,12 +105,9 @@ def _class(members: tuple[Member, ...], capture: Capture) -> RankClass:
 
 def merged(classes: Iterable[RankClass]) -> list[RankClass]:
     """Return classes with those put together that differ in nothing that counts."""
-    result: dict[object, list[RankClass]] = {}
-    for each in classes:
-        key = each.ended, each.trouble, each.capture is None, frozenset(each.facts.items())
-        result.setdefault(key, []).append(each)
     together = []
-    for same in result.values():
+    for same in fold(classes, lambda each: (
+            each.ended, each.trouble, each.capture is None, frozenset(each.facts.items()))).values():
         first = min(same, key=lambda each: each.members[0])
         together.append(dataclasses.replace(first, members=tuple(sorted(
             member for each in same for member in each.members))))
@@ -203,17 +197,15 @@ def _parts(capture: Capture) -> Iterator[tuple[str, str, Any]]:
 
 def _compared(value: Any) -> Any:
     """Return a part of records without what is no difference."""
-    from .diff.canonical import guard_text, kernel_lines  # (most runs have one rank)
-
     match value:
         case str():
-            return IDS.sub("_", value)
+            return without_rank_ids(value)
         case Guard():
-            return IDS.sub("_", guard_text(value))
+            return without_rank_ids(guard_text(value))
         case GraphStage():
-            return value.stage, IDS.sub("_", value.text), _compared(value.inputs)
+            return value.stage, without_rank_ids(value.text), _compared(value.inputs)
         case Kernel():
-            return tuple(kernel_lines(value))
+            return tuple(module_lines(value.text))
         case CompileId():
             return None
         case tuple() | list():
@@ -229,94 +221,3 @@ def _compared(value: Any) -> Any:
 @functools.cache
 def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in _NOT_COMPARED)
-
-
-# --- Files of records that hold the same, found without reading most of them: thousands of ranks do the same ---
-# Two processes that do the same write lines that differ in times, addresses, ids, numbers of devices::
-#
-#     {"record":"compilation", ... "seconds":0.92495, ... "expression":"___check_obj_id(L['f'], 140084081999072)" ...}
-#     {"record":"compilation", ... "seconds":1.09615, ... "expression":"___check_obj_id(L['f'], 139784071912096)" ...}
-#
-# The first line becomes a *template*: the pieces between what differs. To test whether another line has these pieces
-# costs little more than to read it; to normalise each line costs 80 times as much.
-#: Parts of a line of records that differ between processes which do the same.
-_VARIES = re.compile(
-    rb'(?<="start":)[-+.\deE]+|(?<="seconds":)[-+.\deE]+|(?<="guard_microseconds":)\d+|(?<="date":)"[^"]*"'
-    rb'|(?<="rank":)"\d+"|(?<="path":)"[^"]*torchinductor_[^"]*"|0x[0-9a-f]+|(?<=cuda:)\d+|(?<=index=)\d+'
-    rb"|(?<=__compiled_fn_)\d+(?:_[0-9a-f_]{36,})?|(?<=/rank_)\d+"
-    # (ids of objects; not the digits of a fraction)
-    rb"|(?<![\d.])\d{9,}(?:_\d{9,})*(?:_c\w+)?(?!\d|\.\d)")
-#: How long a compilation took; only its first: spans of its timeline follow.
-_SECONDS = re.compile(rb'"start":[-+.\deE]+,"seconds":([-+.\deE]+)')
-_COMPILATION = b'{"record":"compilation",'
-#: How many templates of a line are tried, the latest first.
-_TRIED = 16
-
-
-class _Template:
-    """A line of records without what differs between ranks; lines that say the same have one number."""
-
-    def __init__(self, line: bytes, number: int) -> None:
-        self.line, self.number = line, number
-
-    @functools.cached_property
-    def _pieces(self) -> list[bytes]:
-        return _VARIES.split(self.line)
-
-    def fits(self, line: bytes) -> bool:
-        """Return whether a line says the same."""
-        if line == self.line:
-            return True
-        *pieces, last = self._pieces
-        at = 0
-        for piece in pieces:
-            part = _VARIES.match(line, at + len(piece)) if line.startswith(piece, at) else None
-            if part is None:
-                return False
-            at = part.end()
-        return line[at:] == last
-
-
-class AlikeFiles:
-    """Finds files of records that are alike; files are added one by one."""
-
-    def __init__(self) -> None:
-        self._templates: dict[int, list[_Template]] = {}  # by the number of the line in its file
-        self._count = 0
-
-    def add(self, directory: str) -> tuple[tuple[int, ...], float]:
-        """Return a key that is equal for files that are alike, and how many seconds the compilations of a run took.
-
-        Raises:
-            OSError: there is no file of records, or it cannot be read.
-        """
-        key = []
-        took: dict[bytes, float] = {}
-        for number, line in enumerate(lines(os.path.join(directory, FILE), budgets.RUN)):
-            key.append(self._number(number, line))
-            if line.startswith(_COMPILATION) and (seconds := _SECONDS.search(line)) is not None:
-                # (A compilation is written again when its backward graph was compiled: the last line counts.)
-                took[line[: line.find(b"}")]] = float(seconds[1])
-        return tuple(key), sum(took.values())
-
-    def _number(self, at: int, line: bytes) -> int:
-        known = self._templates.setdefault(at, [])
-        for template in reversed(known[-_TRIED:]):
-            if template.fits(line):
-                return template.number
-        self._count += 1
-        known.append(_Template(line, self._count))
-        return self._count
-
-
-def listed_numbers(of: Sequence[int]) -> str:
-    """Return numbers in order as people write them: ``0-2, 4, 6, 7``."""
-    spans: list[list[int]] = []
-    for number in of:
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ", ".join(
-        f"{first}-{last}" if last > first + 1 else f"{first}, {last}" if last > first else str(first)
-        for first, last in spans)

@@ -15,6 +15,7 @@ from ..finishing.recorded import read_records
 from ..records import store
 from ..records.model import Capture
 from ..records.run_directory import RANK, rank_folders
+from ..torch_text.run_ids import without_rank_ids
 from . import rank_classes
 from .dump.folder import Folder
 from .formatting import seconds
@@ -22,7 +23,7 @@ from .index.index import FILE, index
 from .index.totals import Totals
 from .index.written import stamped
 from .markdown import count, link, prose, table
-from .rank_classes import IDS, RankClass, in_words
+from .rank_classes import RankClass, in_words
 from .run_index import RunIndex
 
 #: With more ranks than that, each reading all the others costs too much: rank 0 and the last one write the index.
@@ -219,6 +220,6 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
 
 
 def _without_ids(capture: Capture) -> Capture:
-    graphs = (replace(graph, stages=tuple(replace(stage, text=IDS.sub("_", stage.text)) for stage in graph.stages))
+    graphs = (replace(graph, stages=tuple(replace(stage, text=without_rank_ids(stage.text)) for stage in graph.stages))
               for graph in capture.graphs)
     return replace(capture, graphs=tuple(graphs))

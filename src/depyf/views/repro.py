@@ -26,7 +26,7 @@ from ..records.model import CacheEntry, Capture, Compilation, CompiledGraph, Fra
 from ..torch_text import wrapping
 from ..torch_text.libraries import installed_module
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.size_names import SYMBOL, is_float
+from ..torch_text.size_names import is_float, symbols_in
 from ..torch_text.user_expressions import user_expression
 from ..torch_text.wrapping import NOT_PYTHON
 from .dump.graph_file import files_table, sizes_table, stage_view
@@ -146,7 +146,7 @@ def _conditions(subject: _Subject) -> Iterator[str]:
 
 def _symbols(subject: _Subject) -> list[str]:
     used = sorted({symbol for node in _placeholders(subject.stage) if node.type
-                   for symbol in SYMBOL.findall(node.type.text)})
+                   for symbol in symbols_in(node.type.text)})
     decisions = subject.compilation.symbols if subject.compilation else ()
     values = {each.symbol: each.value for each in decisions if each.kind == "created" and each.value}
     lines = [f"{symbol} = {_number(values.get(symbol, ''), symbol)}"

@@ -25,7 +25,7 @@ from ..records.model import (
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.guard_failures import is_without_tensor, number
 from ..torch_text.libraries import is_library, short_path_of_torch
-from ..torch_text.size_names import SYMBOL
+from ..torch_text.size_names import symbols_in
 from ..torch_text.user_expressions import user_expression
 from .changes import Change, changes, in_words, viewed
 from .dump.guards.sizes import range_left
@@ -353,7 +353,7 @@ class RunIndex:
         """Return the names of symbols in the texts of a graph."""
         if graph not in self._symbols:
             stages = self.graphs[graph].stages if graph in self.graphs else ()
-            self._symbols[graph] = frozenset(word for stage in stages for word in SYMBOL.findall(stage.text))
+            self._symbols[graph] = frozenset(word for stage in stages for word in symbols_in(stage.text))
         return self._symbols[graph]
 
     def short_place(self, location: SourceLocation) -> str:

@@ -7,16 +7,16 @@ Works from records alone. What belongs together says :mod:`depyf.views.diff.pair
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ...model.folding import fold
 from ...model.graph_text import read_graph
 from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ...records.store import NOT_ENDED
-from ...torch_text.generated import without_values
 from ...torch_text.global_names import plain_name
+from ...torch_text.run_ids import guard_text, module_lines, without_counter, without_item_numbers, without_values
 from .. import cache_keys
 from ..causes import heading
 from ..compile_arguments import in_words, of_function
@@ -31,9 +31,6 @@ from .canonical import (
     changed_operations,
     first_difference,
     graph_lines,
-    guard_text,
-    kernel_lines,
-    kernel_name,
     shown_lines,
     times_of,
 )
@@ -45,7 +42,6 @@ ROWS = 8
 _VERSION = "\ue020"
 #: What is counted, in the first run and in the second.
 Number = tuple[str, int, int]
-_NUMBER = re.compile(r"(?<=\[)'?\d+'?(?=\])")
 
 
 @dataclass
@@ -267,7 +263,7 @@ class _Comparison:
             "  * the same operations, on other values"]
 
     def _kernels(self, old: CompiledGraph, new: CompiledGraph, which: str) -> list[str]:
-        before, after = (Counter(f"{kernel_name(call.name)} ({call.kind})" for kernel in graph.kernels
+        before, after = (Counter(f"{without_counter(call.name)} ({call.kind})" for kernel in graph.kernels
                                  for call in kernel.calls) for graph in (old, new))
         gone, come = before - after, after - before
         lines: list[str] = []
@@ -275,12 +271,12 @@ class _Comparison:
             lines.append(f"* kernels of the {which}: {sum(before.values())} calls, now {sum(after.values())}")
             lines += self._block([f"{sign} {times_of(name, number)}" for sign, group in (("-", gone), ("+", come))
                                   for name, number in group.items()])
-        elif [kernel_lines(each) for each in old.kernels] != [kernel_lines(each) for each in new.kernels]:
+        elif [module_lines(each.text) for each in old.kernels] != [module_lines(each.text) for each in new.kernels]:
             lines.append(f"* kernels of the {which}: the same calls, other code in them")
         if self.full:
             for kernel, other in paired(old.kernels, new.kernels, lambda each: each.index):
-                if kernel and other and kernel_lines(kernel) != kernel_lines(other):
-                    lines += _unified(f"kernel {kernel.index}", kernel_lines(kernel), kernel_lines(other))
+                if kernel and other and (first := module_lines(kernel.text)) != (second := module_lines(other.text)):
+                    lines += _unified(f"kernel {kernel.index}", first, second)
         return lines
 
     def _block(self, items: Sequence[str]) -> list[str]:
@@ -405,11 +401,9 @@ def _often(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def _folded(group: Mapping[str, int]) -> list[str]:
+def _folded(group: Counter[str]) -> list[str]:
     """Return conditions that differ in the number of a layer only, once with their count."""
-    kinds: dict[str, list[str]] = {}
-    for text, number in group.items():
-        kinds.setdefault(_NUMBER.sub("#", text), []).extend([text] * number)
+    kinds = fold(group.elements(), without_item_numbers)
     return [texts[0] if len(texts) == 1 else times_of(kind, len(texts)) for kind, texts in kinds.items()]
 
 

@@ -11,6 +11,7 @@ import ast
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...model.folding import Item, fold_layers, unfolded
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
@@ -36,7 +37,6 @@ from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view
 from .graph_view import GraphView
 from .guards.call import call_guards
-from .guards.layers import Item, fold, unfolded
 from .guards.sizes import symbol_table
 from .guards.versions import (
     MOST_LINES,
@@ -301,7 +301,7 @@ def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
 
 def _by_layer(names: Sequence[str]) -> Iterator[str]:
     """Yield the names, those of several layers once: ``self.layers[i].norm.running_mean (for i in range(3))``."""
-    for item, loops in unfolded(fold([Item(name, name, (name,)) for name in names])):
+    for item, loops in unfolded(fold_layers([Item(name, name, (name,)) for name in names])):
         yield item.text + (f" ({loops})" if loops else "")
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import difflib
 import functools
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ...torch_text.run_ids import without_counter, words
+from ...torch_text.size_names import is_symbol
 from ...torch_text.wrapping import WIDTH
 
 #: Of the statements, how many may differ in more than a size.
@@ -26,8 +27,6 @@ _WINDOW, _RUN = 60, 3
 SHORT = 20
 #: The old name of a value that the other graph does not have.
 _NEW = " "
-_WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
-_COUNTED = re.compile(r"(?:_\d+)+$")
 
 
 def like_before(mine: Sequence[str], shown: Mapping[str, Sequence[str]]) -> str:
@@ -78,7 +77,7 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str,
             names |= {name: name if name in gone else _NEW for name in map(_target, new[c:d])}
             continue
         for first, second in zip(old[a:b], new[c:d]):
-            replaced = _replaced_sizes(_WORD.findall(first), _WORD.findall(second), names)
+            replaced = _replaced_sizes(words(first), words(second), names)
             if replaced is None:
                 changed += [f"- {first}", f"+ {second}"]
             else:
@@ -123,12 +122,12 @@ def _meet(old: Sequence[str], new: Sequence[str], a: int, c: int) -> bool:
 @functools.lru_cache(maxsize=65536)
 def _skeleton(statement: str) -> str:
     """Return a statement without sizes and without the numbers that torch counts names up by."""
-    return " ".join("#" if _is_size(word) else _COUNTED.sub("", word) for word in _WORD.findall(statement))
+    return " ".join("#" if _is_size(word) else without_counter(word) for word in words(statement))
 
 
 @functools.lru_cache(maxsize=4096)
 def _is_size(word: str) -> bool:
-    return word.isdigit() or re.fullmatch(r"[suz]f?\d+", word) is not None
+    return word.isdecimal() or is_symbol(word)
 
 
 def _replaced_sizes(

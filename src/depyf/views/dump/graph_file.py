@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...records.model import GraphInput, GraphStage
 from ...records.stages import title
 from ...torch_text import wrapping
-from ...torch_text.size_names import SYMBOL
+from ...torch_text.size_names import symbols_in
 from ..remembered import once
 from .graph_view import GraphView, graph_view, plain_view
 
@@ -82,7 +82,7 @@ def _symbols_table(view: GraphView) -> list[str]:
 
     (Their values are decided after the graph is captured: the full code has them.)
     """
-    used = {symbol for _, size in view.sizes for symbol in SYMBOL.findall(size)}
+    used = {symbol for _, size in view.sizes for symbol in symbols_in(size)}
     return [line for symbol, words in view.symbols if symbol in used
             for line in wrapping.comment(f"{symbol}: {words}", 0)]
 

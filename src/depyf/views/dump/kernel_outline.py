@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...model.folding import layer_numbers, layer_pattern, layer_ranges, up_to_layer
 from ...model.graph import Node
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Kernel, KernelCall
 from ..markdown import count
-from .outline import LAYER, layer_ranges, operations, repeated_rows
+from .outline import operations, repeated_rows
 
 #: The kind of a library's call.
 _LIBRARY = "extern"
@@ -35,7 +36,8 @@ class _Call:
     @property
     def like(self) -> tuple[str, tuple[tuple[str, str, str], ...]]:
         """The parts that repeated calls have in common: all but the numbers of layers."""
-        return self.call.name, tuple((where, LAYER.sub("#", module), done) for where, module, done in self.lines)
+        return self.call.name, tuple(
+            (where, layer_pattern(module, every=True), done) for where, module, done in self.lines)
 
 
 def kernel_outline(provenance: Provenance, kernel: Kernel, title: str, failed: Sequence[str] = ()) -> str:
@@ -110,11 +112,11 @@ def _folded(calls: Sequence[_Call]) -> Iterator[str]:
 def _layers(rows: Sequence[Sequence[str]]) -> str:
     """Return ``", for layers.1-31"`` of modules in rows that repeat; ``""`` where all have the same module."""
     for modules in zip(*rows):
-        paths = {tuple(LAYER.findall(module)) for module in modules}
+        paths = {layer_numbers(module) for module in modules}
         if len(paths) > 1:
             # The outermost number that differs is the layer's.
             at = next(index for index, each in enumerate(zip(*paths)) if len(set(each)) > 1)
-            layers = [module[: list(LAYER.finditer(module))[at].end()] for module in modules[1:]]
+            layers = [up_to_layer(module, at) for module in modules[1:]]
             return f", for {layer_ranges(layers)}"
     return ""
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from ...model.folding import fold, layer_numbers, layer_pattern, layer_ranges
 from ...model.graph import Graph, Node
 from ...model.operations import shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ..markdown import count
 from ..remembered import Same, once
 
-#: Replaces the number of a layer while layers are compared.
-_NUMBER = "#"
 #: Columns for the types of a module's inputs, and of its results.
 _BORDER = 60
 #: Columns for the operations of a line.
 _ROW = 110
 #: The longest row of operations that is folded.
 _LONGEST = 40
-#: The number of a layer in the path of a module.
-LAYER = re.compile(r"(?<![^.])\d+(?=\.|$)")
 
 
 @dataclass
@@ -159,34 +155,26 @@ def _graph(
 def _items(
     items: Sequence[_Block | Node], depth: int, names: dict[str, Node], users: dict[str, set[str]]
 ) -> Iterator[Line]:
-    written: list[tuple[list[Line], _Block | None]] = []
-    likes: dict[tuple[str, tuple[tuple[int, str], ...]], int] = {}
-    folded: dict[int, list[tuple[str, int]]] = {}
+    written: list[tuple[_Block | None, list[Line]]] = []
     at = 0
     while at < len(items):
         item = items[at]
         if isinstance(item, _Block):
             at += 1
-            lines = list(_block(item, depth, names, users))
-            like = _like(item, lines)
-            known = likes.setdefault(like, len(written))
-            if known < len(written) and LAYER.search(item.path):
-                folded.setdefault(known, []).append((item.path, lines[0].place))
-                continue
-            written.append((lines, item))
+            written.append((item, list(_block(item, depth, names, users))))
         else:
             place = _place(item)
             end = _end_of_line(items, at)
             chunk = [node for node in items[at:end] if isinstance(node, Node)]
             at = end
             text = f"{place or 'no user line'}  {operations(chunk)}"
-            written.append(([Line(depth, text, 0, chunk[0].line)], None))
-    for number, (lines, written_block) in enumerate(written):
+            written.append((None, [Line(depth, text, 0, chunk[0].line)]))
+    for (first, lines), *alike in fold(written, lambda each: _like(*each)).values():
         yield from lines
-        if number in folded and written_block is not None:
-            paths, places = zip(*folded[number])
-            yield Line(depth, f"{layer_ranges(paths)}: {written_block.cls}, like {written_block.path}",
-                       places[0], places[0])
+        if first is not None and alike:
+            paths = [block.path for block, _ in alike if block is not None]
+            begin = alike[0][1][0].place
+            yield Line(depth, f"{layer_ranges(paths)}: {first.cls}, like {first.path}", begin, begin)
 
 
 def _end_of_line(items: Sequence[_Block | Node], at: int) -> int:
@@ -205,30 +193,12 @@ def _end_of_line(items: Sequence[_Block | Node], at: int) -> int:
     return end
 
 
-def _like(block: _Block, lines: Sequence[Line]) -> tuple[str, tuple[tuple[int, str], ...]]:
-    """Return the key that blocks share which differ only in the number of their layer."""
+def _like(block: _Block | None, lines: Sequence[Line]) -> Hashable:
+    """Return the key that blocks share which differ only in the number of their layer; others have one of their own."""
+    if block is None or not layer_numbers(block.path):
+        return id(lines)
     pattern = layer_pattern(block.path)
     return pattern, tuple((line.depth, line.text.replace(block.path, pattern, 1)) for line in lines)
-
-
-def layer_pattern(path: str) -> str:
-    """Return the path without its last number: ``layers.#`` of ``layers.3``."""
-    numbers = list(LAYER.finditer(path))
-    return path if not numbers else path[: numbers[-1].start()] + _NUMBER + path[numbers[-1].end() :]
-
-
-def layer_ranges(paths: Sequence[str]) -> str:
-    """Return ``layers.1-31`` or ``layers.1, 3, 5-7``, in the order of the paths."""
-    numbers = [int(LAYER.findall(path)[-1]) for path in paths]
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and abs(number - spans[-1][-1]) == 1 and (
-                len(spans[-1]) == 1 or number - spans[-1][-1] == spans[-1][1] - spans[-1][0]):
-            spans[-1].append(number)
-        else:
-            spans.append([number])
-    shown = ", ".join(str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans)
-    return layer_pattern(paths[0]).replace(_NUMBER, shown, 1)
 
 
 def _block(

@@ -13,11 +13,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...model.folding import layer_numbers, layer_pattern, layer_ranges
 from ...model.graph import Node, is_gradient
 from ...model.operations import VIEWS, shown_name
 from ...provenance.graph_provenance import Provenance, StageNodes
 from ..markdown import count, some
-from .outline import LAYER, layer_pattern, layer_ranges
 
 #: Rows that are shown, the largest first.
 _ROWS = 20
@@ -109,11 +109,8 @@ def _short(node: Node, nodes: dict[str, Node]) -> str:
 
 def _place(where: str, paths: Sequence[str]) -> str:
     """Return the user's line and the modules, ``"model.py:20 in layers.0-3.norm"``, as far as they are known."""
-    def layer(path: str) -> int:
-        return int(LAYER.findall(path)[-1])
-
     # (A backward graph is given them in any order.)
-    module = layer_ranges(sorted(dict.fromkeys(paths), key=layer)) if LAYER.search(paths[0]) else paths[0]
+    module = layer_ranges(sorted(dict.fromkeys(paths), key=layer_numbers)) if layer_numbers(paths[0]) else paths[0]
     return f"{where} in {module}" if where and module else where or module
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from ...records.model import Compilation, GraphBreak, GuardFailure
 from ...torch_text import events
-from ...torch_text.generated import without_addresses
 from ...torch_text.met import in_order
+from ...torch_text.run_ids import without_addresses
 from ..causes import cause, heading
 from ..changes import in_words, row
 from ..function_summary import FunctionSummary

@@ -7,9 +7,9 @@ from typing import Any
 
 from ...model.reading import in_words
 from ...records.model import Frame, GuardFailure
-from ...torch_text.generated import without_addresses
 from ...torch_text.global_names import resumed_function
 from ...torch_text.guard_failures import is_of_tensor
+from ...torch_text.run_ids import without_addresses
 from ...torch_text.user_expressions import path_steps
 from ..changes import in_words as shape_in_words
 from ..dump.guards.versions import Version, by_compile_id, nearest, versions

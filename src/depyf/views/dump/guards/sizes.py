@@ -21,7 +21,7 @@ from ....model.guards import Comparison, Condition, Range, Tensor, orders_of_dim
 from ....model.reading import in_shape_words
 from ....records.model import Compilation, Frame, SymbolDecision
 from ....torch_text.parsed import parsed_expression
-from ....torch_text.size_names import SYMBOL, bound_of_symbol
+from ....torch_text.size_names import bound_of_symbol, symbols_in
 from ....torch_text.user_expressions import user_expression
 
 #: How far above its least value a size is tried for where a condition begins to hold.
@@ -327,7 +327,7 @@ def symbol_table(text: str, compilation: Compilation | None, sizes: Sizes) -> li
     """Return comments on the symbols in the text of a graph."""
     if compilation is None:
         return []
-    used = dict.fromkeys(SYMBOL.findall("\n".join(line.partition("#")[0] for line in text.splitlines())))
+    used = dict.fromkeys(symbols_in("\n".join(line.partition("#")[0] for line in text.splitlines())))
     meanings = _meanings(compilation, sizes)
     return [f"# {symbol}: {meanings[symbol]}" for symbol in used if symbol in meanings]
 

@@ -11,13 +11,13 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ....model.folding import Block, Item, fold_layers, spelled, unfolded
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from ....records.model import SourceLocation
 from ....torch_text.global_names import resumed_function
 from ....torch_text.wrapping import WIDTH, broken, comment, prose
 from ...formatting import no_version, short_names
 from ...markdown import count
-from .layers import Block, Item, fold, spelled, unfolded
 from .versions import MOST_LINES, Version, as_comment, cached, signature
 
 #: A line of text, and the user's line that made torch ask for the condition in it.
@@ -100,7 +100,7 @@ def definition(name: str, parameters: str) -> list[str]:
 @cached
 def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
     """Return the conditions of each section, folded by layer."""
-    return [fold([Item(version.sizes.text(one), one.subject, (one,)) for one in members])
+    return [fold_layers([Item(version.sizes.text(one), one.subject, (one,)) for one in members])
             for _, members in sections(version)]
 
 

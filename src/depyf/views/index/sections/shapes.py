@@ -9,7 +9,7 @@ from ....model.arithmetic import Interval
 from ....records.model import Compilation, SymbolDecision
 from ....torch_text.guard_failures import number
 from ....torch_text.parsed import as_python
-from ....torch_text.size_names import SYMBOL, is_of_torchs_own
+from ....torch_text.size_names import is_of_torchs_own, symbols_in
 from ....torch_text.user_expressions import sources_in_words
 from ...changes import in_words
 from ...fixed_symbols import fixed_symbols, holds
@@ -113,7 +113,7 @@ def _open(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[s
 def _conditions(run: SectionContext, decisions: Sequence[Decision], fixed: Set[tuple[str, str]]) -> list[str]:
     versions: dict[str, list[str]] = {}
     for decision, compilation in decisions:
-        symbols = SYMBOL.findall(decision.symbol)
+        symbols = symbols_in(decision.symbol)
         if decision.kind == "guarded" and not (symbols and all(
                 (symbol, str(compilation.compile_id)) in fixed for symbol in symbols)) and holds(
                     decision, compilation, run.version(compilation)):
@@ -164,7 +164,7 @@ def _equation(run: RunIndex, decision: SymbolDecision, compilation: Compilation)
 
 def is_of_program(decision: SymbolDecision, compilation: Compilation) -> bool:
     """Return whether a decision is on a size or number that is not of a tensor of torch's own, or of a backend's."""
-    named = SYMBOL.findall(decision.symbol)
+    named = symbols_in(decision.symbol)
     own = {each.symbol for each in compilation.symbols if each.kind == "created" and is_of_torchs_own(each.source)}
     return not named or not own.issuperset(named)
 
@@ -176,7 +176,7 @@ def is_used(run: RunIndex, decision: SymbolDecision, compilation: Compilation) -
     version = run.version(compilation)
     if version is None or decision.kind not in ("created", "unbacked"):
         return True
-    if any(each.kind not in ("created", "unbacked") and decision.symbol in SYMBOL.findall(each.symbol)
+    if any(each.kind not in ("created", "unbacked") and decision.symbol in symbols_in(each.symbol)
            for each in compilation.symbols):
         return True
     if any(change.subject == in_words(source, run.stack_names(compilation))
