@@ -31,10 +31,9 @@ from depyf.records.model import (
 from depyf.views.causes import call_of, in_plain_python
 from depyf.views.changes import value
 from depyf.views.diff.difference import difference
-from depyf.views.findings import findings
+from depyf.views.findings import Totals, findings
 from depyf.views.formatting import short_names
 from depyf.views.index.index import index
-from depyf.views.index.totals import Totals
 from depyf.views.markdown import code, prose
 from depyf.views.run_index import RunIndex
 

@@ -11,7 +11,7 @@ from depyf import page, report
 from depyf.records import store
 from depyf.records.alike_files import AlikeFiles
 from depyf.records.model import CompileId, GraphBreak, SourceFile
-from depyf.views import rank_classes, ranks
+from depyf.views import ranks
 
 
 def folder(directory, number, capture, text=None):
@@ -70,7 +70,7 @@ def test_what_differs_between_lines_of_ranks_that_do_the_same(tmp_path, one, oth
 
 
 def test_numbers():
-    assert rank_classes.in_words(range(0, 40, 2)) == "ranks 0, 2, 4, 6, 8, 10, 12, 14, ... (12 more)"
+    assert ranks.in_words(range(0, 40, 2)) == "ranks 0, 2, 4, 6, 8, 10, 12, 14, ... (12 more)"
 
 
 # --- classes ---------------------------------------------------------------------------------------

@@ -15,9 +15,8 @@ from ..torch_text.events import graph_break
 from ..torch_text.global_names import resumed_function
 from ..torch_text.libraries import enters_compiled_code, is_library, wrapper_class
 from ..torch_text.met import what_blocks
-from .causes import cause, statement
+from .causes import cause, path_to, statement
 from .function_summary import FunctionSummary
-from .grouping import path_to
 from .markdown import code, count, prose, some
 from .numbers_for_text import NumberForText, numbers_for_text
 from .run_index import RunIndex

@@ -1,7 +1,7 @@
 """The difference between two runs: breaks, recompiles, what was not compiled, graphs, guards, kernels.
 
-Works from records alone. What belongs together says :mod:`depyf.views.diff.pairing`; what is no difference says
-:mod:`depyf.views.diff.canonical`. The text is Markdown, as that of ``index.md``.
+Works from records alone. What belongs together, and what is no difference, says :mod:`depyf.views.diff.pairing`.
+The text is Markdown, as that of ``index.md``.
 """
 
 from __future__ import annotations
@@ -18,23 +18,28 @@ from ...records.store import NOT_ENDED
 from ...torch_text.global_names import plain_name
 from ...torch_text.run_ids import guard_text, module_lines, without_counter, without_item_numbers, without_values
 from .. import cache_keys
-from ..causes import heading
-from ..compile_arguments import in_words, of_function
+from ..causes import heading, kind_of_failure
+from ..findings import Totals, seconds_by_phase
 from ..formatting import OUTCOME_OF_ONE, OUTCOMES, first_line, stage_name, without_frame
-from ..function_summary import FunctionSummary
-from ..grouping import kind_of_failure
-from ..index.totals import Totals, seconds_by_phase
+from ..function_summary import FunctionSummary, arguments_in_words, arguments_of
 from ..markdown import code, count, fenced, prose, some, table
 from ..run_index import RunIndex
-from .canonical import (
+from .pairing import (
+    Place,
+    base_name,
     calls,
     changed_operations,
+    either,
+    entries,
     first_difference,
+    frames,
     graph_lines,
+    paired,
+    places,
     shown_lines,
+    summaries,
     times_of,
 )
-from .pairing import Place, base_name, either, entries, frames, paired, places, summaries
 
 #: How many of a kind are listed one by one, unless all are wanted.
 ROWS = 8
@@ -165,9 +170,9 @@ class _Comparison:
                     f"({_often(first)}, now {_often(second)})")
                 times = f", {max(first, second)} times" if not (first and second) and max(first, second) > 1 else ""
                 lines.append(f"* {what} {word}: {fact.text}{times}")
-        was, now = of_function(old), of_function(new)
+        was, now = arguments_of(old), arguments_of(new)
         if was is not None and now is not None and was != now:
-            lines.append(f"* arguments of `torch.compile`: {in_words(was)}, now {in_words(now)}")
+            lines.append(f"* arguments of `torch.compile`: {arguments_in_words(was)}, now {arguments_in_words(now)}")
         return lines
 
     def _frame(self, old: Place | None, new: Place | None) -> list[str]:

@@ -18,7 +18,6 @@ from ...torch_text import global_names
 from ...torch_text.global_names import resumed_function
 from ...torch_text.wrapping import WIDTH, broken, comment
 from ..causes import sentences
-from ..compile_arguments import with_backend
 from ..formatting import (
     COMPUTED,
     NO_TENSORS,
@@ -32,6 +31,7 @@ from ..formatting import (
     pieces_of,
     remarks,
 )
+from ..function_summary import with_backend
 from ..markdown import count, some
 from .graph_changes import SHORT, like_before
 from .graph_file import GraphFile, files_table, graph_file, sizes_table, stage_view

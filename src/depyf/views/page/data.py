@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from ...provenance import sources
 from ...provenance.graph_provenance import Provenance
 from ...records.model import Capture, SourceFile
-from ..grouping import breaks_by_reason, not_compiled
-from ..index.sections.first import first_changes
-from ..index.totals import seconds_by_phase
+from ..causes import breaks_by_reason, not_compiled
+from ..findings import seconds_by_phase
+from ..index.overview import first_changes
 from ..markdown import code, spans
 from ..verdict import verdict
 from .events import (

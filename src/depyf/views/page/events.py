@@ -8,12 +8,11 @@ from ...records.model import Compilation, GraphBreak, GuardFailure
 from ...torch_text import events
 from ...torch_text.met import in_order
 from ...torch_text.run_ids import without_addresses
-from ..causes import cause, heading
+from ..causes import breaks_by_place, cause, failures_by_kind, heading, path_to
 from ..changes import in_words, row
+from ..findings import Totals
 from ..function_summary import FunctionSummary
-from ..grouping import breaks_by_place, failures_by_kind, path_to
-from ..index.sections.shapes import is_of_program, is_used, range_of
-from ..index.totals import Totals
+from ..index.recompiles import is_of_program, is_used, range_of
 from ..markdown import prose, spans, web_address
 from ..verdict import why_given_up, why_plain
 from .functions import branch_data

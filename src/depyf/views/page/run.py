@@ -12,7 +12,7 @@ from .. import ranks as index
 from ..advice import Adviser
 from ..formatting import short_names
 from ..markdown import prose, spans
-from ..rank_classes import RankClass
+from ..ranks import RankClass
 from ..run_index import RunIndex
 from .lines import Statuses
 
