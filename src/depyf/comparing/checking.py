@@ -115,8 +115,8 @@ def _judged(
 
 def _arguments(call: JudgedCall) -> str:
     """Return the arguments of a call: ``x=f32[4, 4], s=2.0``."""
-    from ..fitting.described import Described
-    from ..fitting.values import shown
+    from ..fitting.given import shown
+    from ..fitting.running import Described
 
     code = call.code
     values = call.values()

@@ -25,10 +25,10 @@ from ..watch.origins import UserLine
 from .locating import Located, Search
 from .outcome import Disagreement, Outcome
 from .recording import KernelRecorder, Recorder, copied_graph
+from .reference import difference, snapshot
 from .results import Difference, Fault
 from .runs import JudgedCall, Loaded, Served
 from .state import same_random_numbers
-from .tensors import difference, snapshot
 
 #: Kinds of guards that fix a value.
 _OF_VALUE = frozenset({"EQUALS_MATCH", "CONSTANT_MATCH", "ID_MATCH", "TRUE_MATCH", "FALSE_MATCH", "NONE_MATCH",

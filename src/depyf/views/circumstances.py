@@ -21,10 +21,9 @@ from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
 from ..torch_text.parsed import parsed_expression
 from ..torch_text.size_names import SYMBOL
 from .changes import Change, in_words
-from .fixed_symbols import fixed_symbols
-from .inductor_ranges import holds_at
 from .markdown import code, some
 from .run_index import RunIndex
+from .size_conditions import fixed_symbols, holds_at
 from .version_differences import MOST, version_differences
 
 

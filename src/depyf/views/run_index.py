@@ -32,8 +32,8 @@ from .dump.guards.sizes import range_left
 from .dump.guards.versions import Version, by_compile_id, nearest, versions
 from .formatting import files_of, on_branch, pieces_of, short_names
 from .function_summary import FunctionSummary, tell_apart
-from .inductor_ranges import condition_of_inductor
 from .markdown import code
+from .size_conditions import condition_of_inductor
 from .user_source import UserSource
 from .version_differences import Difference, as_row, keywords, version_differences
 

@@ -32,9 +32,9 @@ from ....records.naming import legal_identifier, transformed_function
 from ....torch_text.user_expressions import with_stack_names
 from ....torch_text.wrapping import comment
 from ...changes import in_words, made_anew_on_stack
-from ...inductor_ranges import with_causes
 from ...markdown import count
 from ...remembered import Same, once
+from ...size_conditions import with_causes
 from .sizes import Sizes, equations, open_sizes
 
 Made = TypeVar("Made")
