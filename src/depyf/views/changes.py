@@ -136,8 +136,10 @@ class Change:
         return f"{self.subject_text()} is no longer {was}" if was else f"{self.subject_text()} changed"
 
     def subject_text(self) -> str:
-        """Return the subject as Markdown."""
-        return code(self.subject) if _is_python(self.subject) else prose(self.subject)
+        """Return the subject as Markdown; of a ``self`` that is no argument, with the object that refers to it."""
+        text = code(self.subject) if _is_python(self.subject) else prose(self.subject)
+        owner = _owner_of_closure(self.failures[0])
+        return f"{text} ({code('self')} is that of a function in {code(owner)})" if owner else text
 
 
 def row(changed: Sequence[Change]) -> str:
@@ -194,6 +196,15 @@ def _with_variable(subject: str, name: str) -> str:
     cell = _cell(subject)
     text = ast.get_source_segment(subject, cell) if cell is not None else None
     return subject.replace(text, name) if text else subject
+
+
+def _owner_of_closure(failure: GuardFailure) -> str:
+    """Return the container of a function in whose closure the ``self`` of a subject is; ``""`` for another ``self``."""
+    if closure_variable(failure) == "self":
+        match _cell(failure.subject):
+            case ast.Attribute(ast.Subscript(ast.Attribute(ast.Subscript(container)))):
+                return in_words(ast.unparse(container), {})
+    return ""
 
 
 def _cell(subject: str) -> ast.expr | None:

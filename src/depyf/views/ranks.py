@@ -28,7 +28,17 @@ from ..finishing.recorded import read_records
 from ..model.folding import fold, listed_numbers
 from ..records import store
 from ..records.alike_files import AlikeFiles
-from ..records.model import Capture, CompileId, GraphStage, Guard, Kernel
+from ..records.model import (
+    CacheEntry,
+    Capture,
+    CompiledFunction,
+    CompiledGraph,
+    CompileId,
+    Frame,
+    GraphStage,
+    Guard,
+    Kernel,
+)
 from ..records.run_directory import RANK, rank_folders
 from ..torch_text.global_names import plain_name, resumed_function
 from ..torch_text.run_ids import guard_text, module_lines, without_rank_ids
@@ -416,7 +426,7 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
     for each, _ in differing(classes):
         if not (common.ended and each.ended and common.capture and each.capture):
             continue  # (what a run that did not end lacks is no difference)
-        functions = difference(_without_ids(common.capture), _without_ids(each.capture)).functions
+        functions = difference(_without_ids(common.capture), _without_ids(each.capture), hint="").functions
         for title, items in functions.items():
             if shown == DIFFERENCES:
                 left_out += 1
@@ -426,7 +436,16 @@ def _in_functions(classes: Sequence[RankClass]) -> list[str]:
     return [*lines, f"... and {count(left_out, 'function')} more."] if left_out else lines[:-1]
 
 
-def _without_ids(capture: Capture) -> Capture:
-    graphs = (replace(graph, stages=tuple(replace(stage, text=without_rank_ids(stage.text)) for stage in graph.stages))
-              for graph in capture.graphs)
-    return replace(capture, graphs=tuple(graphs))
+def _without_ids(value: Any) -> Any:
+    """Return records without ids and numbers of devices, in the texts of guards, graphs and kernels."""
+    match value:
+        case Guard():
+            return replace(value, expression=without_rank_ids(value.expression), raw=without_rank_ids(value.raw))
+        case GraphStage() | Kernel():
+            return replace(value, text=without_rank_ids(value.text))
+        case tuple():
+            return tuple(map(_without_ids, value))
+        case Capture() | CompiledFunction() | Frame() | CacheEntry() | CompiledGraph():
+            return replace(value, **{each.name: _without_ids(getattr(value, each.name))
+                                     for each in dataclasses.fields(value) if each.init})
+    return value

@@ -248,19 +248,28 @@ def _attributes(subject: _Subject) -> list[str]:
 def _arguments(subject: _Subject) -> str:
     given = (subject.compilation.arguments if subject.compilation is not None else None) or {}
     backend = subject.graph.backend
-    values = {name: _value_of(given[name]) for name in ("mode", "options") if given.get(name)}
-    unknown = [name for name, value in values.items() if value is None]
-    known = {name: value for name, value in values.items() if value is not None}
+    known: dict[str, object] = {}
+    unknown: list[str] = []
+    for name in [each for each in ("mode", "options") if given.get(each)]:
+        node = parsed_expression(given[name])
+        if isinstance(node, ast.Dict):
+            items = [(key, _value_of(ast.Dict([key], [value]))) for key, value in zip(node.keys, node.values)]
+            unknown += [f"{name}[{ast.unparse(key or node)}]" for key, item in items if item is None]
+            known[name] = {key: value for _, item in items if isinstance(item, dict) for key, value in item.items()}
+        elif (value := _value_of(node)) is not None:
+            known[name] = value
+        else:
+            unknown.append(name)
     lines = wrapping.comment(f"Left out, as no record holds its value: {', '.join(unknown)}") if unknown else []
+    known = {name: value for name, value in known.items() if value}
     if known and backend not in _BACKENDS:
         lines += wrapping.comment(f"Left out, as it is for the backend {backend!r}: {', '.join(known)}")
         known = {}
     return "\n".join([*lines, f"ARGUMENTS = {({backend: known} if known else {})!r}  # of torch.compile, by backend"])
 
 
-def _value_of(text: str) -> object:
-    """Return the value of an argument that its text writes out; ``None`` where the text leaves anything out."""
-    node = parsed_expression(text)
+def _value_of(node: ast.expr | None) -> object:
+    """Return the value that an expression writes out; ``None`` where it leaves anything out."""
     if node is None or any(isinstance(each, ast.Constant) and each.value is ... for each in ast.walk(node)):
         return None  # (``...`` is what was cut)
     try:

@@ -89,11 +89,17 @@ class Difference:
         return result
 
 
-def difference(before: Capture, after: Capture, full: bool = False) -> Difference:
-    """Return the difference between two runs; ``full``: every change, those of graphs and kernels line by line."""
+def difference(before: Capture, after: Capture, full: bool = False, hint: str = " (--full shows all)") -> Difference:
+    """Return the difference between two runs.
+
+    Args:
+        before, after: their records.
+        full: whether to show every change, those of graphs and kernels line by line.
+        hint: what follows the number of changes that are left out.
+    """
     old, new = RunIndex(before), RunIndex(after)
     result = Difference(_heads(before, after), _changed(_numbers(old), _numbers(new)))
-    compare = _Comparison(old, new, full)
+    compare = _Comparison(old, new, full, hint)
     for summary, other in summaries(old.summaries, new.summaries):
         lines = compare.summary(summary, other)
         if lines:
@@ -139,8 +145,8 @@ def text(result: Difference, names: tuple[str, str]) -> str:
 
 class _Comparison:
 
-    def __init__(self, old: RunIndex, new: RunIndex, full: bool) -> None:
-        self.old, self.new, self.full = old, new, full
+    def __init__(self, old: RunIndex, new: RunIndex, full: bool, hint: str) -> None:
+        self.old, self.new, self.full, self.hint = old, new, full, hint
 
     def summary(self, old: FunctionSummary | None, new: FunctionSummary | None) -> list[str]:
         """Items for what changed in a function."""
@@ -291,7 +297,7 @@ class _Comparison:
         if self.full or len(lines) <= ROWS + 1:
             return list(lines)
         sign = "  * " if lines[0].startswith("  * ") else ""
-        return [*lines[:ROWS], f"{sign}... and {len(lines) - ROWS} more (--full shows all)"]
+        return [*lines[:ROWS], f"{sign}... and {len(lines) - ROWS} more{self.hint}"]
 
 
 # --- facts of a function ----------------------------------------------------------------------------

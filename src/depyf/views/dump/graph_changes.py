@@ -67,21 +67,22 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> tuple[Counter[tuple[str,
     names: dict[str, str] = {}  # of the new graph -> of the old one
     # Statements are matched by what they call.
     for equal, a, b, c, d in _aligned([_skeleton(s) for s in old], [_skeleton(s) for s in new]):
-        if not equal:
-            # (A difference goes on until several statements are equal again; those in it that are equal are none.)
-            for kind, i, j, k, m in difflib.SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_opcodes():
-                if kind != "equal":
-                    changed += [*(f"- {line}" for line in old[a + i : a + j]),
-                                *(f"+ {line}" for line in new[c + k : c + m])]
-            gone = set(map(_target, old[a:b]))
-            names |= {name: name if name in gone else _NEW for name in map(_target, new[c:d])}
-            continue
-        for first, second in zip(old[a:b], new[c:d]):
-            replaced = _replaced_sizes(words(first), words(second), names)
-            if replaced is None:
-                changed += [f"- {first}", f"+ {second}"]
-            else:
-                sizes.update(replaced)
+        # (A difference goes on until several statements are equal again; some in it may be equal.)
+        parts = [("equal", 0, b - a, 0, d - c)] if equal else difflib.SequenceMatcher(
+            None, old[a:b], new[c:d], autojunk=False).get_opcodes()
+        gone = {_target(line) for kind, i, j, _, _ in parts if kind != "equal" for line in old[a + i : a + j]}
+        for kind, i, j, k, m in parts:
+            was, now = old[a + i : a + j], new[c + k : c + m]
+            if kind != "equal":
+                changed += [*(f"- {line}" for line in was), *(f"+ {line}" for line in now)]
+                names |= {name: name if name in gone else _NEW for name in map(_target, now)}
+                continue
+            for first, second in zip(was, now):
+                replaced = _replaced_sizes(words(first), words(second), names)
+                if replaced is None:
+                    changed += [f"- {first}", f"+ {second}"]
+                else:
+                    sizes.update(replaced)
     return sizes, changed
 
 
