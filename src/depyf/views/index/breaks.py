@@ -6,6 +6,7 @@ import ast
 
 from ...advice.branches import unparsed
 from ...advice.source import is_own
+from ...model.folding import fold
 from ...records.model import Compilation, Frame, GraphBreak, SourceLocation
 from ...torch_text.events import graph_break
 from ...torch_text.global_names import plain_name, resumed_function
@@ -43,9 +44,7 @@ def breaks(run: SectionContext) -> list[str]:
     lines = ["## Graph breaks", "",
              "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins after "
              "it in a resume function `__resume_at_...`. Each compilation that comes to a break counts it once."]
-    in_wrappers: dict[str, list[tuple[GraphBreak, Compilation]]] = {}
-    for broken, compilation in pairs:
-        in_wrappers.setdefault(wrapper_of(compilation, broken), []).append((broken, compilation))
+    in_wrappers = fold(pairs, lambda pair: wrapper_of(pair[1], pair[0]))
     own = {id(broken) for broken, _ in in_wrappers.pop("", [])}
     for wrapper, members in in_wrappers.items():
         lines += _in_wrapper(run, wrapper, members)
