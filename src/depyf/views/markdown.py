@@ -165,7 +165,7 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-# --- Blocks: Markdown of ours, read again ------------------------------------------------------------
+# --- Blocks ------------------------------------------------------------------------------------------
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
 _FENCE = re.compile(r"(`{3,})[^`]*$")
 _RULE = re.compile(r"\|(?:---\|)+$")

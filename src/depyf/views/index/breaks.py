@@ -1,4 +1,4 @@
-"""Graph breaks: why, where, and where it continues. What was not compiled."""
+"""Graph breaks: why, where, and where it continues. Functions that were not compiled."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def _resume(run: SectionContext, name: str) -> str:
     return link(code(name), file) + (f" ({remark})" if remark else "")
 
 
-# --- What was not compiled ---------------------------------------------------------------------------
+# --- Not compiled ------------------------------------------------------------------------------------
 def not_compiled(run: SectionContext) -> list[str]:
     """Return the section on what runs in plain Python, and why."""
     groups = groups_not_compiled(run.capture.compilations)
