@@ -33,10 +33,9 @@ import depyf
 from depyf.capture.called_frame import called_frame
 from depyf.capture.torch_private import cache_entries
 from depyf.finishing.recorded import read_records
-from depyf.fitting.running import Described, state
-from depyf.fitting.given import described_call, known_names, known_state
+from depyf.fitting.given import Opaque, described_call, known_names, known_state
 from depyf.fitting.oracle import Fit, fit
-from depyf.fitting.given import Opaque
+from depyf.fitting.running import Described, state
 from depyf.records.model import Frame
 
 

@@ -128,6 +128,20 @@ def test_texts_of_torch_are_matched_in_one_place():
     assert users <= USE_REGULAR_EXPRESSIONS.keys()
 
 
+def test_no_pattern_of_another_module_is_used():
+    found = []
+    for module in modules_on_values():
+        tree = ast.parse(MODULES[module].read_bytes())
+        imported = {alias.asname or alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+                    for alias in node.names}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Attribute(ast.Name(name), "sub" | "match" | "fullmatch" | "search" | "findall" | "finditer") if (
+                        name in imported and name.isupper()):
+                    found.append((module, name))
+    assert not found
+
+
 def test_no_text_of_torch_is_told_by_its_beginning():
     found = []
     for module in modules_on_values():

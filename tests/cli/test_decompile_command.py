@@ -13,7 +13,7 @@ from pretended import Terminal
 
 from depyf import __version__, cli
 from depyf.cli import decompile
-from depyf.views.terminal import Progress
+from depyf.views.progress import Progress
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ENV = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "utf-8"}

@@ -1,4 +1,4 @@
-"""What is known of a call: values by the user's names for them, and by look-ups.
+"""Known values of a call, by the user's names for them, and by look-ups.
 
 A tensor is described by its shape, strides, dtype and device; other values are as they are.
 """
@@ -130,7 +130,7 @@ def shown(value: Any, limit: int = 80) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-# --- What is known of a call -------------------------------------------------------------------------
+# --- Known values of a call --------------------------------------------------------------------------
 #: Marks a name that has no value.
 UNKNOWN = object()
 #: Most known names that a message lists.

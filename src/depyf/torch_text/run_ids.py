@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from typing import TYPE_CHECKING
 
-from ..records.model import Guard
+if TYPE_CHECKING:
+    from ..records.model import Guard
 
 #: Addresses, ids of objects in names (with the id of a compilation), hashes, numbers of graphs and frames.
 _IDS = re.compile(

@@ -132,7 +132,7 @@ def _advice(names: Sequence[str], before: CacheLookup, after: CacheLookup) -> li
             f"* cost: {prose(advice.cost)}"]
 
 
-# --- What to do about a part of a key ----------------------------------------------------------------
+# --- Advice on a part of a key -----------------------------------------------------------------------
 _LOST = "nothing; a cache that is shared has to be filled once more"
 _CHANGES = {
     "gm": ("compare the graphs with `depyf diff BEFORE AFTER --full`: an operation, a constant or a size changed",

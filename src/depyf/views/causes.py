@@ -14,6 +14,7 @@ import string
 from collections.abc import Callable, Iterable, Mapping
 
 from ..advice.source import called, parsed, parsed_statement
+from ..model.folding import fold
 from ..records.model import Compilation, GraphBreak, GuardFailure, SourceLocation
 from ..torch_text.global_names import plain_name
 from ..torch_text.libraries import is_library
@@ -213,11 +214,8 @@ def sentences(breaks: Iterable[GraphBreak]) -> list[str]:
 # --- Groups of what repeats --------------------------------------------------------------------------
 def breaks_by_reason(compilations: Iterable[Compilation]) -> list[list[tuple[GraphBreak, Compilation]]]:
     """Group graph breaks by their reason."""
-    result: dict[tuple[str, str], list[tuple[GraphBreak, Compilation]]] = {}
-    for compilation in compilations:
-        for broken in compilation.breaks:
-            result.setdefault((broken.registry_id, one_line(broken.reason)), []).append((broken, compilation))
-    return list(result.values())
+    pairs = ((broken, compilation) for compilation in compilations for broken in compilation.breaks)
+    return list(fold(pairs, lambda pair: (pair[0].registry_id, one_line(pair[0].reason))).values())
 
 
 def breaks_by_place(
@@ -273,11 +271,8 @@ def recompiles(compilations: Iterable[Compilation]) -> list[Compilation]:
 
 def failures_by_kind(members: Iterable[Compilation]) -> list[list[GuardFailure]]:
     """Group the failures of guards: those that differ in values only are one kind."""
-    kinds: dict[str, list[GuardFailure]] = {}
-    for compilation in members:
-        for failure in compilation.guard_failures:
-            kinds.setdefault(kind_of_failure(failure), []).append(failure)
-    return list(kinds.values())
+    failures = (failure for compilation in members for failure in compilation.guard_failures)
+    return list(fold(failures, kind_of_failure).values())
 
 
 def not_compiled(compilations: Iterable[Compilation]) -> list[list[Compilation]]:

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..model.folding import fold
 from ..records.model import Compilation, GuardFailure
 from ..torch_text.guard_failures import (
     ANOTHER_OBJECT,
@@ -165,9 +166,7 @@ def changes(
         known: ``(subject, value)`` of earlier versions of the function; those of this one are added.
     """
     known = set() if known is None else known
-    groups: dict[str, list[GuardFailure]] = {}
-    for failure in compilation.guard_failures:
-        groups.setdefault(_subject(failure, names), []).append(failure)
+    groups = fold(compilation.guard_failures, lambda failure: _subject(failure, names))
 
     def weight(subject: str) -> tuple[bool, int]:
         return (subject, groups[subject][0].seen) in known, -len(groups[subject])

@@ -19,7 +19,7 @@ from ..model.guards import Tensor
 from ..records.model import Compilation, GuardFailure, SourceLocation, SymbolDecision
 from ..torch_text.guard_failures import are_numbers, is_of_equal_sizes, number
 from ..torch_text.parsed import parsed_expression
-from ..torch_text.size_names import SYMBOL
+from ..torch_text.size_names import symbols_in
 from .changes import Change, in_words
 from .markdown import code, some
 from .run_index import RunIndex
@@ -162,7 +162,7 @@ class Circumstances:
             for name, decision in _named(self.run, each, created):
                 if name not in fixed:
                     result.opened.setdefault(name, {})[each.compile_id.recompile] = (
-                        [one.symbol for one in asked if decision.symbol in SYMBOL.findall(one.symbol)])
+                        [one.symbol for one in asked if decision.symbol in symbols_in(one.symbol)])
                     if new and len(result.opened[name]) == 1:  # (with `dynamic=True` it is the first one)
                         result.broken[name] = new[0]
         return result

@@ -6,6 +6,7 @@ import os
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 
+from ..model.folding import fold
 from ..records.model import Branch, Capture, Compilation, CompiledGraph, Failure, GraphStage, SourceLocation
 from ..records.stages import ADJECTIVES, direction
 from ..records.store import FROM_LOG, NOT_ENDED, UNDER_STANCE
@@ -182,11 +183,7 @@ def without_frame(graphs: Iterable[CompiledGraph]) -> list[CompiledGraph]:
 
 def pieces_of(graphs: Iterable[CompiledGraph]) -> dict[str, list[CompiledGraph]]:
     """Return the pieces of each graph that its backend split, by the name of the graph."""
-    pieces: dict[str, list[CompiledGraph]] = {}
-    for graph in graphs:
-        if graph.piece_of:
-            pieces.setdefault(graph.piece_of, []).append(graph)
-    return pieces
+    return fold((graph for graph in graphs if graph.piece_of), lambda graph: graph.piece_of)
 
 
 def total(graphs: Iterable[CompiledGraph]) -> str:

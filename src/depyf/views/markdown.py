@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import quote
 
+from ..torch_text.run_ids import without_addresses
+
 
 def one_line(text: str, longest: int = 0) -> str:
     """Return the text on one line, unprintable characters escaped, cut after a word to ``longest`` (0: not cut)."""
@@ -52,7 +54,7 @@ def prose(text: str, longest: int = 0) -> str:
     Code spans in it (torch's sentences have such) stay; all else that Markdown reads is escaped. Addresses of objects,
     which no reader can use and which differ from run to run, are left out.
     """
-    text = one_line(re.sub(r" at 0x[0-9a-f]+", "", text), longest)
+    text = one_line(without_addresses(text), longest)
     parts = re.split(r"(?<!`)`([^`]+)`(?!`)", text)
     return "".join(
         code(part) if index % 2 else
@@ -163,7 +165,7 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-# --- Blocks: Markdown of ours, read again ------------------------------------------------------------
+# --- Blocks ------------------------------------------------------------------------------------------
 _HEADING = re.compile(r"(#{1,6}) +(.*)")
 _FENCE = re.compile(r"(`{3,})[^`]*$")
 _RULE = re.compile(r"\|(?:---\|)+$")

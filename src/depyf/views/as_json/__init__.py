@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ... import __version__
+from ...model.folding import fold
 from ...records.model import Capture, Compilation, CompiledGraph, SourceLocation
 from ...records.run_directory import RANK
 from ...records.store import NOT_ENDED
@@ -72,12 +73,10 @@ def seconds(value: float) -> float:
 # --- ``depyf check --json`` --------------------------------------------------------------------------
 def check_document(judgement: Judgement, path: str) -> dict[str, Any]:
     """Return the judgement, budget by budget."""
-    of_budget: dict[Budget, list[Result]] = {}
-    for result in judgement.results:
-        of_budget.setdefault(result.budget, []).append(result)
     return {
         **head("check"), "path": path, "within": judgement.within,
-        "budgets": [_budget(budget, results) for budget, results in of_budget.items()],
+        "budgets": [_budget(budget, results)
+                    for budget, results in fold(judgement.results, lambda each: each.budget).items()],
         "sentences": sentences(judgement), "notes": list(judgement.notes)}
 
 

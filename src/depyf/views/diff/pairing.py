@@ -200,7 +200,7 @@ def calls(graph: Graph) -> Iterable[tuple[str, Node]]:
     return ((name, node) for name, node in graph.named_nodes() if node.is_call)
 
 
-# --- What differs in two graphs: operations by module; where these are the same, the first line ------
+# --- Differences of two graphs: operations by module; where these are the same, the first line -------
 def changed_operations(old: GraphStage, new: GraphStage) -> list[str]:
     """Return the operations that only one of two graphs has, by module, those of layers folded, as Markdown."""
     before, after = _counts(old), _counts(new)

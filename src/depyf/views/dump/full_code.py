@@ -11,7 +11,7 @@ import ast
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...model.folding import Item, fold_layers, unfolded
+from ...model.folding import Item, fold, fold_layers, unfolded
 from ...records.model import Compilation, CompiledFunction, CompiledGraph, Frame, TransformedCode
 from ...records.naming import function_identifier, legal_identifier
 from ...torch_text import global_names
@@ -292,10 +292,8 @@ def _with_writes(text: str, shown: Mapping[str, GraphView]) -> str:
 
 def _first_of_alike(names: Sequence[str]) -> Iterator[str]:
     """Yield the first of the names that differ in numbers alone, with how many others there are."""
-    alike: dict[str, list[str]] = {}
-    for name in names:
-        alike.setdefault("".join(each for each in name if not each.isdigit()).rstrip("_"), []).append(name)
-    for first, *others in alike.values():
+    for first, *others in fold(
+            names, lambda name: "".join(each for each in name if not each.isdigit()).rstrip("_")).values():
         yield first + (f" and {len(others)} alike" if others else "")
 
 

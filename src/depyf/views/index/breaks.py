@@ -1,4 +1,4 @@
-"""Graph breaks: why, where, and where it continues. What was not compiled."""
+"""Graph breaks: why, where, and where it continues. Functions that were not compiled."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 
 from ...advice.branches import unparsed
 from ...advice.source import is_own
+from ...model.folding import fold
 from ...records.model import Compilation, Frame, GraphBreak, SourceLocation
 from ...torch_text.events import graph_break
 from ...torch_text.global_names import plain_name, resumed_function
@@ -43,9 +44,7 @@ def breaks(run: SectionContext) -> list[str]:
     lines = ["## Graph breaks", "",
              "At a graph break the graph ends, Python runs what torch could not trace, and a new graph begins after "
              "it in a resume function `__resume_at_...`. Each compilation that comes to a break counts it once."]
-    in_wrappers: dict[str, list[tuple[GraphBreak, Compilation]]] = {}
-    for broken, compilation in pairs:
-        in_wrappers.setdefault(wrapper_of(compilation, broken), []).append((broken, compilation))
+    in_wrappers = fold(pairs, lambda pair: wrapper_of(pair[1], pair[0]))
     own = {id(broken) for broken, _ in in_wrappers.pop("", [])}
     for wrapper, members in in_wrappers.items():
         lines += _in_wrapper(run, wrapper, members)
@@ -257,7 +256,7 @@ def _resume(run: SectionContext, name: str) -> str:
     return link(code(name), file) + (f" ({remark})" if remark else "")
 
 
-# --- What was not compiled ---------------------------------------------------------------------------
+# --- Not compiled ------------------------------------------------------------------------------------
 def not_compiled(run: SectionContext) -> list[str]:
     """Return the section on what runs in plain Python, and why."""
     groups = groups_not_compiled(run.capture.compilations)

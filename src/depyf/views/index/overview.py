@@ -1,4 +1,4 @@
-"""The context of all sections; what the run came to, where the time went, the words, what to look at first."""
+"""The context of all sections; totals of the run, where the time went, where to begin, glossary, first changes."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _guards(run: SectionContext) -> list[str]:
     return lines
 
 
-# --- What to look at first ---------------------------------------------------------------------------
+# --- First changes -----------------------------------------------------------------------------------
 #: A run with at most so many changes is read at once.
 MOST = 3
 

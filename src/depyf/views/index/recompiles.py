@@ -6,7 +6,8 @@ from collections.abc import Sequence, Set
 from typing import TypeAlias
 
 from ...model.arithmetic import Interval
-from ...records.model import Compilation, GuardFailure, SymbolDecision
+from ...model.folding import fold
+from ...records.model import Compilation, SymbolDecision
 from ...torch_text.global_names import resumed_function
 from ...torch_text.guard_failures import number
 from ...torch_text.parsed import as_python
@@ -94,11 +95,8 @@ def _guarded_because(run: SectionContext, change: Change, reported: set[tuple[st
 
 def _torchs_words(change: Change) -> str:
     """Return torch's sentences on one change, whole, with the versions that they are about."""
-    kinds: dict[str, list[GuardFailure]] = {}
-    for failure in change.failures:
-        kinds.setdefault(kind_of_failure(failure), []).append(failure)
     sentences = []
-    for members in kinds.values():
+    for members in fold(change.failures, kind_of_failure).values():
         first = members[0]
         alike = [code(str(failure.entry)) for failure in members if failure.entry and failure.text == first.text]
         likewise = [code(str(failure.entry)) for failure in members if failure.entry and failure.text != first.text]

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ....model.folding import Block, Item, fold_layers, spelled, unfolded
+from ....model.folding import Block, Item, fold, fold_layers, spelled, unfolded
 from ....model.guards import ARGUMENTS, CLOSURE, GLOBALS, OBJECTS, STATE, Condition, is_loose
 from ....records.model import SourceLocation
 from ....torch_text.global_names import resumed_function
@@ -107,9 +107,7 @@ def _folded(version: Version) -> list[list[Item[Condition] | Block[Condition]]]:
 @cached
 def sections(version: Version) -> list[tuple[str, list[Condition]]]:
     """Return the conditions by subject, with a title for each section."""
-    groups: dict[tuple[str, str], list[Condition]] = {}
-    for one in version.conditions:
-        groups.setdefault((one.section, one.root if one.section == OBJECTS else ""), []).append(one)
+    groups = fold(version.conditions, lambda one: (one.section, one.root if one.section == OBJECTS else ""))
     titles = {ARGUMENTS: "arguments", CLOSURE: "variables of the enclosing function", GLOBALS: "modules and globals",
               STATE: "torch's state"}
     ordered = sorted(groups, key=lambda key: (ARGUMENTS, CLOSURE, OBJECTS, GLOBALS, STATE).index(key[0]))
