@@ -679,7 +679,8 @@ def test_the_function_that_draws_torchs_random_numbers_is_explained(capture_prog
 
 @new_enough
 @pytest.mark.parametrize("name, told", [
-    ("call_in_a_with", r"line \d+ \(`return y .+`\), reached from line \d+, breaks the graph inside a `with`"),
+    ("call_in_a_with", r"line \d+ \(`return y .+`\), reached from line \d+, breaks the graph "
+     r"inside the `with` at line {with Entered()}"),
     ("branch_in_a_try", r"breaks the graph inside the `try` at line {try}")])
 def test_what_keeps_torch_from_continuing_is_the_statement_around(name, told, capture_program):
     function = getattr(told_programs, name)
