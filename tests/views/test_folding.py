@@ -2,7 +2,15 @@
 
 import pytest
 
-from depyf.model.folding import fold, layer_numbers, layer_pattern, layer_ranges, listed_numbers, up_to_layer
+from depyf.model.folding import (
+    expression_pattern,
+    fold,
+    layer_numbers,
+    layer_pattern,
+    layer_ranges,
+    listed_numbers,
+    up_to_layer,
+)
 
 
 @pytest.mark.parametrize("numbers, shortest, text", [
@@ -22,6 +30,11 @@ def test_numbers_in_a_path(path, numbers, pattern, whole):
 def test_layers_of_paths():
     assert layer_ranges(["a.5.b", "a.4.b", "a.3.b", "a.1.b"]) == "a.5-3, 1.b"
     assert up_to_layer("a.10.b.2.up", 0) == "a.10" and up_to_layer("a.10.b.2.up", 1) == "a.10.b.2"
+
+
+def test_numbers_in_an_expression():
+    assert expression_pattern("L['a']._modules['10'].b[2].c == [3, 4] + d[0:1] + e[") == (
+        "L['a']._modules[#].b[#].c == [3, 4] + d[0:1] + e[")
 
 
 def test_items_are_folded_in_the_order_of_the_first():

@@ -101,6 +101,16 @@ def layer_ranges(paths: Sequence[str]) -> str:
 
 
 # --- Layers in expressions ---------------------------------------------------------------------------
+def expression_pattern(expression: str) -> str:
+    """Return an expression without the numbers of items: ``layers[#]`` of ``layers[3]`` and of ``layers['3']``."""
+    parts = expression.split("[")
+    for at, part in enumerate(parts[1:], 1):
+        key, closed, rest = part.partition("]")
+        if closed and key.strip("'").isdecimal():
+            parts[at] = f"{NUMBER}]{rest}"
+    return "[".join(parts)
+
+
 @dataclass(frozen=True)
 class Item(Generic[Payload]):
     """One text about one object.

@@ -35,7 +35,6 @@ _COMMUTES = re.compile(r" [+*] |[\w)\]]\*|\bm(?:ax|in)\(")
 #: Lines of a generated module that say where torch keeps it, or when it was made.
 _OF_THIS_RUN = re.compile(r"^\s*(#|//).*|.*\b(kernel_path|compile_id|AOT ID)\b.*")
 _COUNTER = re.compile(r"(?<=[^\W_])(?:_\d+)+$")
-_ITEM = re.compile(r"(?<=\[)'?\d+'?(?=\])")
 _WORD = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?|\S")
 
 
@@ -67,11 +66,6 @@ def without_numbers_of_objects(text: str) -> str:
 def without_counter(name: str) -> str:
     """Return a name without the number that torch counts up: ``cpp_fused_add_relu`` of ``cpp_fused_add_relu_0``."""
     return _COUNTER.sub("", name)
-
-
-def without_item_numbers(text: str) -> str:
-    """Return an expression with ``#`` for the number of each item: ``layers[#]`` of ``layers[3]``, ``layers['3']``."""
-    return _ITEM.sub("#", text)
 
 
 def words(statement: str) -> list[str]:

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...model.folding import fold
+from ...model.folding import expression_pattern, fold
 from ...model.graph_text import read_graph
 from ...records.model import CacheEntry, Capture, CompiledGraph, GraphStage, SourceLocation
 from ...records.store import NOT_ENDED
 from ...torch_text.global_names import plain_name
-from ...torch_text.run_ids import guard_text, module_lines, without_counter, without_item_numbers, without_values
+from ...torch_text.run_ids import guard_text, module_lines, without_counter, without_values
 from .. import cache_keys
 from ..causes import heading, kind_of_failure
 from ..findings import Totals, seconds_by_phase
@@ -414,7 +414,7 @@ def _often(number: int) -> str:
 
 def _folded(group: Counter[str]) -> list[str]:
     """Return conditions that differ in the number of a layer only, once with their count."""
-    kinds = fold(group.elements(), without_item_numbers)
+    kinds = fold(group.elements(), expression_pattern)
     return [texts[0] if len(texts) == 1 else times_of(kind, len(texts)) for kind, texts in kinds.items()]
 
 
